@@ -23,7 +23,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Item, ModelSpec
 from layton_batch.runs.engine import Engine
 from layton_batch.runs.folders import on_this_machine
-from layton_batch.runs.identity import job_identity, predict_id
+from layton_batch.runs.identity import job_identity, predict_id, run_mark
 from layton_batch.runs.prompt_cache import PromptCache
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
 from layton_batch.states import Role
@@ -250,9 +250,8 @@ class Run:
 
     @cached_property
     def mark(self) -> str:
-        """Eight characters in every custom_id of this run: of its manifest and its moment, so that no other run of the
-        manifest has them. A copy of the run has."""
-        return sha256(f"{self.first_identity} {self.born!r}".encode()).hexdigest()[:8]
+        """Eight characters in every custom_id of this run."""
+        return run_mark(self.first_identity, self.born)
 
     @cached_property
     def first_identity(self) -> str:

@@ -53,3 +53,9 @@ def predict_id(spec: ModelSpec) -> str:
 def asked_digest(manifest: Manifest, items: str) -> str:
     """What a revision asks, items (their digest) and all: a process that works on another one must not plan."""
     return sha256(f"{manifest.identity()} {items}".encode()).hexdigest()
+
+
+def run_mark(identity: str, born: float) -> str:
+    """Return the eight characters in every custom_id of a run: of the manifest that began it (its identity) and of the
+    moment (epoch seconds), so that no other run of the manifest has them. A copy of the run has."""
+    return sha256(f"{identity} {born!r}".encode()).hexdigest()[:8]

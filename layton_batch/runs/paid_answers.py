@@ -13,26 +13,11 @@ from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import ModelSpec
 from layton_batch.runs.fingerprints import scoped
+from layton_batch.runs.request_planner import AnswerStatus
 from layton_batch.states import AnswerState
 from layton_batch.store.places import Place, other_places
 from layton_batch.store.request_rows import KnownAnswer, asked_again
 from layton_batch.store.run_store import RunStore
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerStatus:
-    """How the answer stands that a request wants. ``fingerprint``: what it asks by, another one than it was looked up
-    by where there is an answer that cannot be had here; ``answer``: the one it wants, after ``reask`` others to the
-    same. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has it, or asks for it."""
-
-    fingerprint: bytes
-    answer: bytes
-    reask: int = 0
-    state: AnswerState | None = None
-    is_to_ask: bool = True
-    run_id: str | None = None
-    """The run in whose batch it is."""
-
 
 _PLAYED = " sandbox"
 """The scope of answers of a sandbox on this machine."""

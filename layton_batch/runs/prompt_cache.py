@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from layton_batch.costs.estimate import PromptSize
-from layton_batch.records import Item, Prediction, Prompt
+from layton_batch.records import Item, ModelSpec, Prediction, Prompt
+from layton_batch.tasks import has_one_limit, with_room
+from layton_batch.tasks.protocol import Candidate, JuryTask, Task
 
 KEPT_BYTES = 24 << 20
 """Most bytes of text in the kept prompts. Prompts beyond them are rendered again for every model."""
@@ -20,6 +23,10 @@ class SizedPrompt:
 
     prompt: Prompt
     size: PromptSize
+
+
+WantedPrompt = tuple[str, ModelSpec, SizedPrompt]
+"""What a manifest wants to ask: about which item, of which model with which settings, by which prompt."""
 
 
 @dataclass(slots=True)
@@ -47,3 +54,17 @@ class PromptCache:
             self._kept[item.id] = item, judged, sized
             self._bytes += _OVERHEAD + sized.size.text_bytes
         return sized
+
+    def participants(self, items: Iterable[Item], spec: ModelSpec, task: Task, base: Task) -> Iterator[WantedPrompt]:
+        """Yield what a participant is asked, an item each. ``task``: with the hints of its job; ``base``: with the
+        manifest's, which advises the limits of replies."""
+        has_own_limit = has_one_limit(base, spec)
+        for item in items:
+            limited = spec if has_own_limit else with_room(base, item, spec)
+            yield item.id, limited, self.of(item, None, partial(task.prompt, item))
+
+    def judges(self, candidates: Iterable[Candidate], spec: ModelSpec, task: JuryTask) -> Iterator[WantedPrompt]:
+        """Yield what a judge is asked about each of the candidates."""
+        for candidate in candidates:
+            item, prediction = candidate.item, candidate.prediction
+            yield item.id, spec, self.of(item, prediction, partial(task.judge_prompt, candidate))

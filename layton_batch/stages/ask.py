@@ -7,11 +7,10 @@ once more: the rest of a batch that ended without some answers, a person's retry
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from layton_batch.batches.admission import custom_id_problem
@@ -23,44 +22,45 @@ from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds, output_bound
 from layton_batch.errors import ManifestError
-from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
-from layton_batch.runs.fingerprints import fingerprint_bytes
-from layton_batch.runs.paid_answers import AnswerStatus, PaidAnswers, report_out_of_reach
-from layton_batch.runs.prompt_cache import SizedPrompt
+from layton_batch.runs.paid_answers import PaidAnswers, report_out_of_reach
+from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
+from layton_batch.runs.request_planner import AnswerStatus, PlannedRequest, RequestKind, RequestPlanner
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.request_rows import KnownRequest, NewRequests
-from layton_batch.tasks import has_one_limit, with_room
+from layton_batch.tasks import with_room
 from layton_batch.tasks.protocol import juried
-
-LOOKED_UP = 500
-"""The number of answers that are looked up at a time."""
 
 
 def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
     known, paid = run.store.known_requests(job.id), run.paid_answers
     provider, names = run.providers.dialect(job.spec.provider), _BatchNames(run, job)
+    prefix = custom_id_prefix(mark, job.id)
+    if problem := custom_id_problem(f"{prefix}{len(known) + 1:06d}"):
+        raise ManifestError(f"job {job.id}: {problem}")
+    planner = RequestPlanner(provider, prefix, known, paid)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
-        asking = _RequestPlanner(run, job, mark, known, paid, provider, files)
-        asking.go_through(_prompts(run, job))
+        new = _NewRequests(files, CostBounds(run.prices))
+        for request in planner.plan(_prompts(run, job)):
+            new.enter(request)
     _reach(run, job, paid, known)
-    batches = [names.batch(shard, asking.contents[shard.id], _AttemptOrigin()) for shard in files.shards]
-    if asking.too_large:
-        batches.append(names.never_sent(asking.too_large))
+    batches = [names.batch(shard, new.contents[shard.id], _AttemptOrigin()) for shard in files.shards]
+    if new.too_large.custom_ids:
+        batches.append(names.never_sent(new.too_large))
     if known:
         # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
-        run.store.retire(job.id, [request.custom_id for request in known if request.custom_id not in asking.kept])
+        run.store.retire(job.id, planner.retired())
         _withdraw_unwanted(run, job)
         bill_under_name(run, job)
-    run.store.plan_job(job, batches, run.clock.now(), asking.new(), asking.kept)
+    run.store.plan_job(job, batches, run.clock.now(), new.rows(), planner.kept)
     waited_for = {
-        request.run_id for request in known if request.custom_id in asking.kept and request.state is AnswerState.SENT
+        request.run_id for request in known if request.custom_id in planner.kept and request.state is AnswerState.SENT
     }
-    _say_who_asks(run, job, asking.others | waited_for)
+    _say_who_asks(run, job, new.waits_for | waited_for)
     return True
 
 
@@ -69,7 +69,7 @@ def ask_wanted(run: Run, job: Job) -> bool:
     if not (wanted := run.store.requests_to_ask(job.id)):
         return False
     names = _BatchNames(run, job)
-    prompts = {item_id: prompt for item_id, _, prompt in _prompts(run, job, {request.item_id for request in wanted})}
+    prompts = {prompt[0]: prompt for prompt in _prompts(run, job, {request.item_id for request in wanted})}
     groups: dict[tuple[str | None, int], list[KnownRequest]] = {}
     for request in wanted:
         parent = request.batch_id if request.run_id == run.id and request.batch_id in names.known else None
@@ -77,7 +77,7 @@ def ask_wanted(run: Run, job: Job) -> bool:
             groups.setdefault((parent, request.reask), []).append(request)
     if unknown_requests := {request.custom_id for request in wanted if request.item_id not in prompts}:
         run.store.retire(job.id, unknown_requests)  # nobody can say any more what they asked
-    if not all(_is_asked_still(run, job, request, prompts[request.item_id]) for request in chain(*groups.values())):
+    if not _are_asked_still(run, job, list(chain(*groups.values())), prompts.values()):
         run.store.ask_anew(job.id)  # nothing is bought under the name of another question
         return True
     batches: list[Batch] = []
@@ -88,13 +88,13 @@ def ask_wanted(run: Run, job: Job) -> bool:
     return bool(batches or unknown_requests)
 
 
-def _is_asked_still(run: Run, job: Job, request: KnownRequest, sized: SizedPrompt) -> bool:
-    """Return whether a request would ask now what it asked before."""
-    spec = spec_of(run, job, request.item_id)
-    encoded = Request(request.custom_id, request.item_id, spec, sized.prompt)
-    line = request_line(run.providers.dialect(spec.provider), encoded)
-    digest = fingerprint_bytes(spec.provider, spec.model, line, request.custom_id, spec.sample)
-    return request.fingerprint is None or request.fingerprint in set(run.paid_answers.all_prints(digest))
+def _are_asked_still(run: Run, job: Job, requests: Sequence[KnownRequest], prompts: Collection[WantedPrompt]) -> bool:
+    """Return whether all these requests would ask now what they asked before."""
+    dialect = run.providers.dialect(job.spec.provider)
+    planner = RequestPlanner(dialect, custom_id_prefix(run.mark, job.id), requests, run.paid_answers)
+    for _ in planner.plan(prompts):
+        pass
+    return not planner.retired()
 
 
 def _further_batches(
@@ -104,7 +104,7 @@ def _further_batches(
     parent_id: str | None,
     reask: int,
     rows: Sequence[KnownRequest],
-    prompts: Mapping[str, SizedPrompt],
+    prompts: Mapping[str, WantedPrompt],
 ) -> list[Batch]:
     """Write requests that come from one batch, or from other jobs' (``parent_id`` is None), to files of their own."""
     provider, costs = run.providers.dialect(job.spec.provider), CostBounds(run.prices)
@@ -114,7 +114,7 @@ def _further_batches(
     too_large = _BatchContent()
     with BatchFiles(limits, run.folder.workspace.root, names.file_of(origin.attempt), names.next_shard) as files:
         for row in rows:
-            spec, sized = spec_of(run, job, row.item_id, row.doublings), prompts[row.item_id]
+            spec, (*_, sized) = spec_of(run, job, row.item_id, row.doublings), prompts[row.item_id]
             line = request_line(provider, Request(row.custom_id, row.item_id, spec, sized.prompt))
             max_cost = costs.most(spec, sized.size)
             shard = files.add(line, max_cost)
@@ -274,135 +274,61 @@ class _BatchNames:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A request as its provider takes it. ``name``: its custom_id; ``fingerprint``: the digest within its scope."""
-
-    name: str
-    item_id: str
-    spec: ModelSpec
-    sized: SizedPrompt
-    content: bytes
-    digest: bytes
-    fingerprint: bytes
-
-
 @dataclass(slots=True)
-class _RequestPlanner:
-    """Goes through a job's prompts once: writes what is to be sent, and notes the rest on the way.
+class _NewRequests:
+    """The new requests of a job, as they are planned: what is to be sent is written to ``files`` on the way.
 
-    ``kept``: the custom_ids of earlier requests that are still wanted. ``others``: the runs that ask for some of the
-    answers now.
+    ``contents``: of each file; ``waits_for``: the runs that ask for some of the answers now.
     """
 
-    run: Run
-    job: Job
-    mark: str
-    known: Sequence[KnownRequest]
-    paid: PaidAnswers
-    provider: Provider
     files: BatchFiles
-    kept: set[str] = field(default_factory=set)
-    too_large: _BatchContent | None = None
+    costs: CostBounds
     contents: dict[str, _BatchContent] = field(default_factory=dict)
-    others: set[str] = field(default_factory=set)
-    _new: list[tuple[str, str, AnswerStatus]] = field(default_factory=list)
-    _seen: set[bytes] = field(default_factory=set)
+    too_large: _BatchContent = field(default_factory=_BatchContent)
+    waits_for: set[str] = field(default_factory=set)
+    _entered: list[tuple[str, str, AnswerStatus]] = field(default_factory=list)
 
-    def new(self) -> NewRequests:
+    def enter(self, request: PlannedRequest) -> None:
+        """Enter a request unless the job has it, and write it where it is to be sent."""
+        status = request.status
+        if status is None:
+            return
+        self._entered.append((request.custom_id, request.item_id, status))
+        if (run_id := request.waits_for) is not None:
+            self.waits_for.add(run_id)
+        if request.kind is not RequestKind.TO_ASK:
+            return
+        max_cost = self.costs.most(request.spec, request.size)
+        shard = self.files.add(request.line, max_cost)
+        if shard is None:
+            self.too_large.add(request.custom_id, status.answer, None)
+        else:
+            self.contents.setdefault(shard, _BatchContent()).add(request.custom_id, status.answer, max_cost)
+
+    def rows(self) -> NewRequests:
         """Return the new requests as the store enters them."""
-        statuses = [status for *_, status in self._new]
+        statuses = [status for *_, status in self._entered]
         return NewRequests(
-            [name for name, *_ in self._new],
-            [item_id for _, item_id, _ in self._new],
+            [name for name, *_ in self._entered],
+            [item_id for _, item_id, _ in self._entered],
             [status.fingerprint for status in statuses],
             [status.answer for status in statuses],
             [status.reask for status in statuses],
         )
 
-    def go_through(self, prompts: Iterable[tuple[str, ModelSpec, SizedPrompt]]) -> None:
-        """Go through every prompt, with its item and what is asked of the model, some hundred look-ups at a time."""
-        prefix, number = custom_id_prefix(self.mark, self.job.id), len(self.known) + 1
-        if problem := custom_id_problem(f"{prefix}{number:06d}"):
-            raise ManifestError(f"job {self.job.id}: {problem}")
-        costs, asked, left = CostBounds(self.run.prices), self._asked(), iter(prompts)
-        while portion := list(islice(left, LOOKED_UP)):
-            first = number + len(self._new)
-            written = [self._written(f"{prefix}{first + at:06d}", *prompt) for at, prompt in enumerate(portion)]
-            statuses = self._look_up(asked, written)
-            for line in written:
-                if (before := self._before(asked, line)) is not None:
-                    self.kept.add(before)
-                    continue
-                name = f"{prefix}{number + len(self._new):06d}"
-                if line.name != name:  # one before it is no new one
-                    line = self._written(name, line.item_id, line.spec, line.sized)
-                status = statuses.get(line.fingerprint) or AnswerStatus(line.fingerprint, line.fingerprint)
-                self._enter(line, status, costs)
 
-    def _written(self, name: str, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Line:
-        content = request_line(self.provider, Request(name, item_id, spec, sized.prompt))
-        digest = fingerprint_bytes(spec.provider, spec.model, content, name, spec.sample)
-        return _Line(name, item_id, spec, sized, content, digest, self.paid.fingerprint(spec, digest))
-
-    def _before(self, asked: Mapping[tuple[str, bytes | None], str], line: _Line) -> str | None:
-        """The request by which the job asked the same before, also where its manifest or addresses were others then;
-        one of an import stands for its item."""
-        if not asked:
-            return None
-        if (request_id := asked.get((line.item_id, line.fingerprint))) is not None:
-            return request_id
-        fingerprints = (*self.paid.all_prints(line.digest), None)
-        return next((asked[key] for fingerprint in fingerprints if (key := (line.item_id, fingerprint)) in asked), None)
-
-    def _look_up(
-        self, asked: Mapping[tuple[str, bytes | None], str], lines: Sequence[_Line]
-    ) -> Mapping[bytes, AnswerStatus]:
-        """Look up how the answers stand that the job did not ask for before."""
-        return self.paid.look_up({line.fingerprint for line in lines if (line.item_id, line.fingerprint) not in asked})
-
-    def _enter(self, line: _Line, status: AnswerStatus, costs: CostBounds) -> None:
-        """Enter a new request; it is to be sent where nobody has its answer or asks for it."""
-        self._new.append((line.name, line.item_id, status))
-        if status.state in (AnswerState.SENT, AnswerState.PLANNED) and status.run_id and not status.is_to_ask:
-            self.others.add(status.run_id)
-        if not status.is_to_ask or status.answer in self._seen:
-            return
-        self._seen.add(status.answer)
-        max_cost = costs.most(line.spec, line.sized.size)
-        shard = self.files.add(line.content, max_cost)
-        if shard is None:
-            self.too_large = self.too_large or _BatchContent()
-            self.too_large.add(line.name, status.answer, None)
-        else:
-            self.contents.setdefault(shard, _BatchContent()).add(line.name, status.answer, max_cost)
-
-    def _asked(self) -> dict[tuple[str, bytes | None], str]:
-        """The job's requests by item and fingerprint."""
-        return {(request.item_id, request.fingerprint): request.custom_id for request in self.known}
-
-
-def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
-    """Item, settings and prompt of each request of the job, or of those about the ``wanted`` items."""
+def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Iterator[WantedPrompt]:
+    """Yield what each request of the job asks, or each about the ``wanted`` items."""
     cache = run.prompt_cache
     if job.role is Role.PREDICT:
-        task, spec = run.task_of(job.spec), job.spec
+        task = run.task_of(job.spec)
         cache.about(task)
-        has_own_limit = has_one_limit(run.task, spec)
-        for item in run.items:
-            if wanted is None or item.id in wanted:
-                limited = spec if has_own_limit else with_room(run.task, item, spec)
-                yield item.id, limited, cache.of(item, None, partial(task.prompt, item))
-        return
+        items = run.items if wanted is None else (item for item in run.items if item.id in wanted)
+        return cache.participants(items, job.spec, task, run.task)
     jury = juried(run.task)
     cache.about(jury, job.depends_on or job.id)
-    for candidate in candidates(run, job):
-        if wanted is None or candidate.item.id in wanted:
-            yield (
-                candidate.item.id,
-                job.spec,
-                cache.of(candidate.item, candidate.prediction, partial(jury.judge_prompt, candidate)),
-            )
+    judged = (one for one in candidates(run, job) if wanted is None or one.item.id in wanted)
+    return cache.judges(judged, job.spec, jury)
 
 
 def prompts_of(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, SizedPrompt]]:

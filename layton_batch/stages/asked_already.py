@@ -1,20 +1,23 @@
-"""Requests of a manifest that its run has asked already, or that another run of the workspace has answers to: for
-`plan`."""
+"""What the workspace's database knows of a manifest's jobs and requests: for `plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from layton_batch.batches.names import custom_id_prefix
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Item, Job, ModelSpec
+from layton_batch.providers.protocol import Provider
+from layton_batch.records import Item, Job
 from layton_batch.runs.folders import home_of, on_this_machine, run_id_of
+from layton_batch.runs.identity import run_mark
+from layton_batch.runs.request_planner import NoAnswers, RequestPlanner
 from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
@@ -28,10 +31,10 @@ def asked_already(
     manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
 ) -> Iterator[AskedAlready]:
     """Look into the workspace's state store while the block lasts; where there is none nothing was asked."""
-    folder = home_of(manifest, runs)
+    folder, mark = home_of(manifest, runs), manifest.identity()[:8]
     with ExitStack() as stack:
         if not settings.state_url and not folder.workspace.database.exists():
-            yield AskedAlready(trouble=_trouble_of(folder))
+            yield AskedAlready(mark, trouble=_trouble_of(folder))
             return
         from layton_batch.runs.paid_answers import PaidAnswers  # loads SQLAlchemy, which an empty workspace need not
 
@@ -41,9 +44,9 @@ def asked_already(
             specs = [job.spec for job in wanted]
             local = {spec.provider for spec in specs if settings.is_on_this_machine(spec.provider)}
             paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
-            asked = _look(paid, wanted, items)
+            asked = _look(paid, mark, wanted, items)
         except LaytonBatchError as error:
-            asked = AskedAlready(trouble=_unreadable(error))
+            asked = AskedAlready(mark, trouble=_unreadable(error))
         yield asked
 
 
@@ -57,31 +60,52 @@ def _unreadable(why: object) -> str:
     return f"the run cannot be read, and all of it is counted as new: {why}"
 
 
-def _look(paid: PaidAnswers, wanted: Sequence[Job], items: Sequence[Item]) -> AskedAlready:
+def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[Item]) -> AskedAlready:
     stored, row = paid.store.all_jobs(), paid.store.row()
-    known = {job.id: job for job in stored}
     jobs = revision(stored, wanted, "", "", new_items=False).jobs
-    there = {job.id: known[kept.id] for job, kept in zip(wanted, jobs, strict=True) if kept.id in known}
-    same_items = row is not None and row.items == digest(items)
-    return AskedAlready(paid, there, paid.store.fingerprints(), same_items=same_items)
+    return AskedAlready(
+        mark if row is None else run_mark(row.identity, row.created_at),
+        paid,
+        {job.id: job for job in stored},
+        {job.id: kept.id for job, kept in zip(wanted, jobs, strict=True)},
+        same_items=row is not None and row.items == digest(items),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class AskedAlready:
-    """``trouble``: why nothing can be told of the manifest's own run."""
+    """The manifest's own run, and the answers of all runs beside it. ``trouble``: why nothing can be said of the run.
 
+    ``_mark``: in the run's custom_ids; of the manifest where there is no run yet. ``_ids``: the run's job ids by the
+    manifest's.
+    """
+
+    _mark: str
     _paid: PaidAnswers | None = None
     _stored: Mapping[str, Job] = field(default_factory=dict)
-    _own: frozenset[bytes] = frozenset()
+    _ids: Mapping[str, str] = field(default_factory=dict)
     same_items: bool = False
     trouble: str | None = None
 
+    def planner(self, job: Job, provider: Provider, to_ask: set[bytes]) -> RequestPlanner:
+        """Return the planner that a run has for this job. ``to_ask``: see there."""
+        job_id = self._ids.get(job.id, job.id)
+        prefix = custom_id_prefix(self._mark, job_id)
+        if self._paid is None:
+            return RequestPlanner(provider, prefix, (), NoAnswers(), to_ask)
+        return RequestPlanner(provider, prefix, self._paid.store.known_requests(job_id), self._paid, to_ask)
+
     def unchanged(self, job: Job) -> int | None:
-        """Count the requests of a job, where all of them were planned and nothing that they hang on has changed."""
-        stored = self._stored.get(job.id)
+        """Count the requests of a job, where all of them were planned and nothing that they depend on has changed."""
+        stored = self._job(job)
         if stored is None or stored.retired or not (stored.planned and self.same_items):
             return None
-        return len(self._items(stored))
+        return len(self.items(job))
+
+    def items(self, job: Job) -> Sequence[str]:
+        """Return the item of each request that the run has of this job."""
+        stored = self._job(job)
+        return list(self._paid.store.items_of(stored.id).values()) if self._paid and stored else ()
 
     def out_of_reach(self) -> list[str]:
         """Return a sentence for each run whose answers are wanted, and whose folder is not here."""
@@ -92,20 +116,5 @@ class AskedAlready:
         runs = self._paid.out_of_reach
         return [out_of_reach_sentence(run_id, place) for run_id, place in runs.items()]
 
-    def known(self, spec: ModelSpec, digests: Collection[bytes]) -> frozenset[bytes]:
-        """Return those of these requests to a model that this run asked, or whose answers are bought or on their
-        way."""
-        if self._paid is None:
-            return frozenset()
-        digest_of = {self._paid.fingerprint(spec, digest): digest for digest in digests}
-        statuses = self._paid.look_up(digest_of.keys() - self._own)
-        elsewhere = [fingerprint for fingerprint, status in statuses.items() if not status.is_to_ask]
-        return frozenset(digest_of[fingerprint] for fingerprint in (*(digest_of.keys() & self._own), *elsewhere))
-
-    def judged(self, job: Job) -> frozenset[str]:
-        """Return the items of which the judge of this job was asked what its model answered."""
-        stored = self._stored.get(job.id)
-        return frozenset() if stored is None else frozenset(self._items(stored))
-
-    def _items(self, stored: Job) -> Sequence[str]:
-        return list(self._paid.store.items_of(stored.id).values()) if self._paid else ()
+    def _job(self, job: Job) -> Job | None:
+        return self._stored.get(self._ids.get(job.id, job.id))

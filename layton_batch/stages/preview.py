@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from functools import cached_property, partial
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,19 +21,18 @@ from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
-from layton_batch.providers.request_line import request_line
-from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
-from layton_batch.runs.fingerprints import fingerprint_bytes
+from layton_batch.providers.protocol import Limits
+from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
-from layton_batch.runs.prompt_cache import PromptCache, SizedPrompt
-from layton_batch.runs.wanted_jobs import identified, plan_jobs
+from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
+from layton_batch.runs.request_planner import PlannedRequest, RequestKind
+from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready, asked_already
 from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind, Role
-from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
 
@@ -43,8 +42,6 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 4
 """Of what a participant may write, when bounding what its judges will have to read."""
-LOOKED_UP = 500
-"""The number of requests that are looked up in the state store at a time."""
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
 
@@ -63,6 +60,7 @@ class PlannedJob:
     price_note: str
     too_large: int = 0
     answered: int = 0
+    retired: int = 0
     expected_usd: Decimal | None = None
     expected_from: str = PRIORS
 
@@ -139,13 +137,12 @@ def preview(
     prices = price_book(manifest, clock)
     jobs = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
-    with asked_already(manifest, runs, settings, identified(manifest, jobs), items) as asked:
+    rejudging = _rejudging(manifest, gold, items)
+    wanted = [*identified(manifest, jobs), *identified_rejudging(manifest, rejudging)]
+    with asked_already(manifest, runs, settings, wanted, items) as asked:
         planner = _Planner(manifest, task, items, prices, runs, asked)
         planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
-        if gold is not None:
-            from layton_batch.runs.rejudging import rejudge_jobs
-
-            planned += [planner.rejudged(one) for one in rejudge_jobs(manifest, gold, {item.id for item in items})]
+        planned += [planner.rejudged(one) for one in rejudging]
     models = check_models(manifest, settings, clock)
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (asked.trouble, *caveats) if asked.trouble else caveats
@@ -159,6 +156,15 @@ def preview(
         refused=models.refused,
     )
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
+
+
+def _rejudging(manifest: Manifest, gold: Gold | None, items: Sequence[Item]) -> Sequence[Rejudged]:
+    """The labelled answers of the gold set that go before the run's jury."""
+    if gold is None:
+        return ()
+    from layton_batch.runs.rejudging import rejudge_jobs
+
+    return rejudge_jobs(manifest, gold, {item.id for item in items})
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> Gold | None:
@@ -186,14 +192,45 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
     return gold
 
 
-@dataclass(frozen=True, slots=True)
-class _New:
-    """A request that was not asked before; ``tokens``: read and written, by the priors."""
+@dataclass(slots=True)
+class _RequestCounts:
+    """Counts the requests of a job. ``new_items``: of requests that the job does not have.
 
-    item_id: str
-    size: int
-    max_cost: Decimal | None
-    tokens: tuple[int, int]
+    Of each request that would be sent: its bytes, the most it can cost (USD; None: price unknown), and its tokens read
+    and written by the priors.
+    """
+
+    limits: Limits
+    costs: CostBounds
+    stage: Role
+    kinds: Counter[RequestKind] = field(default_factory=Counter)
+    new_items: set[str] = field(default_factory=set)
+    sizes: list[int] = field(default_factory=list)
+    max_costs: list[Decimal | None] = field(default_factory=list)
+    guesses: list[tuple[int, int]] = field(default_factory=list)
+    _written: dict[int | None, int] = field(default_factory=dict)
+
+    def lines(self, requests: Iterable[PlannedRequest]) -> Iterator[Line]:
+        """Yield the lines of what nobody asked for, as each is counted."""
+        most = min(self.limits.max_line_bytes, self.limits.max_bytes) - 1
+        for request in requests:
+            self.kinds[request.kind] += 1
+            if request.kind is not RequestKind.KEPT:
+                self.new_items.add(request.item_id)
+            if request.kind is not RequestKind.TO_ASK:
+                continue
+            max_cost = self.costs.most(request.spec, request.size)
+            if len(request.line) <= most:
+                self.sizes.append(len(request.line))
+                self.max_costs.append(max_cost)
+                self.guesses.append((expected_input(request.size, request.spec), self._output(request.spec)))
+            yield Line(request.custom_id, request.line, max_cost)
+
+    def _output(self, spec: ModelSpec) -> int:
+        limit = spec.max_output_tokens  # all that tells the settings of one job's requests apart
+        if limit not in self._written:
+            self._written[limit] = bundled_priors().output(spec, self.stage)
+        return self._written[limit]
 
 
 class _Planner:
@@ -210,7 +247,7 @@ class _Planner:
     ) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._asked, self._new_items = asked, dict[str, frozenset[str]]()
-        self._prompts, self._mark = PromptCache(), manifest.identity()[:8]
+        self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
@@ -223,76 +260,55 @@ class _Planner:
         """A job of a model that answers; its batch files are kept under ``write``."""
         task = self._task if job.spec.hints is None else manifest_task(self._manifest, hints=job.spec.hints)
         self._prompts.about(job.spec.hints)
-        has_own_limit = has_one_limit(task, job.spec)
-
-        def asked() -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
-            for item in self._items:
-                spec = job.spec if has_own_limit else with_room(task, item, job.spec)
-                yield item.id, spec, self._prompts.of(item, None, partial(task.prompt, item))
-
-        return self._exact(job, asked(), write)
+        return self._exact(
+            job, self._prompts.participants(self._items, job.spec, task, self._task), self._to_ask, write
+        )
 
     def rejudged(self, one: Rejudged) -> PlannedJob:
         """A judge's job about labelled answers of the gold set, also those that the run may get as well."""
         task, items, name = juried(self._task), {item.id: item for item in self._items}, one.judged.name
         self._prompts.about(one.job.id)
+        candidates = (
+            Candidate(
+                items[row.item_id],
+                Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification),
+            )
+            for row in one.rows
+        )
+        # which of the judges' jobs asks first for what several want depends on when their models are done
+        return self._exact(one.job, self._prompts.judges(candidates, one.job.spec, task), set(), None)
 
-        def asked() -> Iterator[tuple[str, ModelSpec, SizedPrompt]]:
-            for row in one.rows:
-                said = Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification)
-                judged = Candidate(items[row.item_id], said)
-                prompt = self._prompts.of(judged.item, said, partial(task.judge_prompt, judged))
-                yield row.item_id, one.job.spec, prompt
-
-        return self._exact(one.job, asked(), None)
-
-    def _exact(self, job: Job, asked: Iterable[tuple[str, ModelSpec, SizedPrompt]], write: Path | None) -> PlannedJob:
-        """A job whose requests are known, as items, settings and prompts. Its batch files are kept under ``write``."""
-        provider, number = connect_within(self._manifest, job.spec.provider, None), 0
-        costs, left = CostBounds(self._prices), enumerate(asked, 1)
-        new: list[_New] = []
-
-        def lines() -> Iterator[Line]:
-            nonlocal number
-            while portion := list(islice(left, LOOKED_UP)):
-                written = []
-                for number, (item_id, spec, sized) in portion:
-                    name = self._name(job, number)
-                    content = request_line(provider, Request(name, item_id, spec, sized.prompt))
-                    digest = fingerprint_bytes(spec.provider, spec.model, content, name, spec.sample)
-                    written.append((name, item_id, spec, sized.size, content, digest))
-                known = self._asked.known(job.spec, [digest for *_, digest in written])
-                for name, item_id, spec, size, content, digest in written:
-                    if digest not in known:
-                        max_cost = costs.most(spec, size)
-                        tokens = expected_input(size, spec), self._priors.output(spec, _stage(job))
-                        new.append(_New(item_id, len(content), max_cost, tokens))
-                        yield Line(name, content, max_cost)
-
+    def _exact(self, job: Job, wanted: Iterable[WantedPrompt], to_ask: set[bytes], write: Path | None) -> PlannedJob:
+        """A job whose requests are known. ``to_ask``: answers that jobs planned before it ask for, to which it adds.
+        Its batch files are kept under ``write``."""
+        provider = connect_within(self._manifest, job.spec.provider, None)
+        planner = self._asked.planner(job, provider, to_ask)
+        counts = _RequestCounts(provider.limits, CostBounds(self._prices), _stage(job))
+        lines = counts.lines(planner.plan(wanted))
         if write is not None:
-            pack(lines(), provider.limits, write, write / "requests" / job.id)
+            pack(lines, provider.limits, write, write / "requests" / job.id)
         else:
-            for _ in lines():
+            for _ in lines:
                 pass
-        self._new_items[job.id] = frozenset(one.item_id for one in new)
-        most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        sent = [one for one in new if one.size <= most]
+        self._new_items[job.id] = frozenset(counts.new_items)
+        number, to_send = counts.kinds.total(), counts.kinds[RequestKind.TO_ASK]
         return replace(
-            self._planned(job, [one.tokens for one in sent]),
+            self._planned(job, counts.guesses),
             requests=number,
-            shards=files_needed((one.size for one in sent), provider.limits),
-            size_bytes=sum(one.size + 1 for one in sent),
-            max_usd=_sum(one.max_cost for one in sent),
-            too_large=len(new) - len(sent),
-            answered=number - len({one.item_id for one in new}),
+            shards=files_needed(counts.sizes, provider.limits),
+            size_bytes=sum(counts.sizes) + len(counts.sizes),
+            max_usd=_sum(counts.max_costs),
+            too_large=to_send - len(counts.sizes),
+            answered=number - to_send,
+            retired=len(planner.retired()),
         )
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
         """A judge's job, its requests as long as the participant's longest submission makes them."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        measured = self._judges.about(job.spec, provider, self._name(job, 1))
-        known = self._asked.judged(job) - self._new_items.get(str(job.depends_on), frozenset())
+        measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
+        known = frozenset(self._asked.items(job)) - self._new_items.get(str(job.depends_on), frozenset())
         new = [one for item, one in zip(self._items, measured, strict=True) if item.id not in known]
         sent = [request for request in new if request.size <= most]
         written = output_bound(judged) * BYTES_PER_TOKEN
@@ -329,9 +345,6 @@ class _Planner:
             expected_usd=_sum(expected_cost(read, written, price) for read, written in guesses) if price else None,
             expected_from=PRIORS if tokens is None else EARLIER,
         )
-
-    def _name(self, job: Job, number: int) -> str:
-        return custom_id(self._mark, job.id, number)
 
 
 def _stage(job: Job) -> Role:

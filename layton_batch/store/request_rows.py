@@ -649,13 +649,6 @@ def _request_count(
     )
 
 
-def fingerprints_of(connection: Connection, run_id: str) -> frozenset[bytes]:
-    """Return the fingerprints of all that a run's jobs ever asked."""
-    requests, jobs = schema.requests, schema.jobs
-    query = select(requests.c.fingerprint).join(jobs, jobs.c.key == requests.c.job).where(jobs.c.run_id == run_id)
-    return frozenset(connection.execute(query.where(requests.c.fingerprint.is_not(None))).scalars())
-
-
 def items_of(connection: Connection, run_id: str, job_id: str) -> dict[str, str]:
     """Return the item of each request of a job that is not retired, by custom_id."""
     table = schema.requests

@@ -499,11 +499,6 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.answering_batches(connection, self.run_id)
 
-    def fingerprints(self) -> frozenset[bytes]:
-        """Return the fingerprints of all that this run ever asked."""
-        with self.reading() as connection:
-            return request_rows.fingerprints_of(connection, self.run_id)
-
     def items_of(self, job_id: str) -> dict[str, str]:
         """Return the item of each request of a job that is not retired, by custom_id."""
         with self.reading() as connection:

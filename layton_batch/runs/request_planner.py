@@ -1,0 +1,190 @@
+"""The planner: compares the requests that a manifest wants with those that a job has, and with answers that are there.
+
+A run and the command `plan` go through the same planner. It reads rows and writes nothing: a run writes files and rows
+of what it yields, `plan` counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from layton_batch.costs.estimate import PromptSize
+from layton_batch.providers.protocol import Provider
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import ModelSpec, Request
+from layton_batch.runs.fingerprints import fingerprint_bytes
+from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
+from layton_batch.states import AnswerState
+
+if TYPE_CHECKING:
+    from layton_batch.store.request_rows import KnownRequest  # loads SQLAlchemy, which an empty workspace need not
+
+PORTION = 500
+"""The number of requests whose answers are looked up at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerStatus:
+    """How the answer stands that a request wants. ``fingerprint``: what it asks by, another one than it was looked up
+    by where there is an answer that cannot be had here; ``answer``: the one it wants, after ``reask`` others to the
+    same. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has it, or asks for it."""
+
+    fingerprint: bytes
+    answer: bytes
+    reask: int = 0
+    state: AnswerState | None = None
+    is_to_ask: bool = True
+    run_id: str | None = None
+    """The run in whose batch it is."""
+
+
+class AnswerLookUp(Protocol):
+    """What is known of answers, whoever asked for them."""
+
+    def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
+        """Return what an answer of this model is bought by; ``digest``: the fingerprint of the request."""
+        ...
+
+    def all_prints(self, digest: bytes) -> Iterable[bytes]:
+        """Return everything that the run can have asked a request by, whatever its manifest and addresses were then."""
+        ...
+
+    def look_up(self, fingerprints: Collection[bytes]) -> Mapping[bytes, AnswerStatus]:
+        """Return how the answers stand that requests with these fingerprints want."""
+        ...
+
+
+class NoAnswers:
+    """The look-up in a workspace that has no database: nothing was ever asked."""
+
+    def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
+        """Return the digest."""
+        return digest
+
+    def all_prints(self, digest: bytes) -> Iterable[bytes]:
+        """Return the digest."""
+        return (digest,)
+
+    def look_up(self, fingerprints: Collection[bytes]) -> Mapping[bytes, AnswerStatus]:
+        """Return that each of these answers is to be asked for."""
+        return {fingerprint: AnswerStatus(fingerprint, fingerprint) for fingerprint in fingerprints}
+
+
+class RequestKind(StrEnum):
+    """What a job has to do about a request that its manifest wants."""
+
+    KEPT = "kept"  # nothing: the job has the request
+    ANSWERED = "answered"  # enter it: its answer was bought
+    IN_PROGRESS = "in_progress"  # enter it: a batch, or an earlier request of this plan, asks for its answer
+    GIVEN_UP = "given_up"  # enter it: its answer may have been billed, or this run tried; a person's `retry` asks again
+    TO_ASK = "to_ask"  # enter it, and send it
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRequest:
+    """A request that the manifest wants. ``line``: what its provider is sent, without a newline; empty unless it is to
+    be sent. ``status``: of its answer; None: the job has the request, and its answer is not looked up."""
+
+    kind: RequestKind
+    custom_id: str
+    item_id: str
+    spec: ModelSpec
+    size: PromptSize
+    line: bytes
+    status: AnswerStatus | None
+
+    @property
+    def waits_for(self) -> str | None:
+        """The run whose batch is to bring the answer; None where nobody else asks for it."""
+        if self.status is None or self.status.is_to_ask or self.kind is not RequestKind.IN_PROGRESS:
+            return None
+        return self.status.run_id
+
+
+class _Written(NamedTuple):
+    """A request as its provider takes it. ``digest``: its fingerprint; ``fingerprint``: the same within its scope."""
+
+    custom_id: str
+    item_id: str
+    spec: ModelSpec
+    sized: SizedPrompt
+    line: bytes
+    digest: bytes
+    fingerprint: bytes
+
+
+@dataclass(slots=True)
+class RequestPlanner:
+    """Plans one job. ``prefix``: of its custom_ids; ``known``: every request that the job ever had.
+
+    ``to_ask``: the answers that this plan asks for; jobs that are planned together share the set, for none of them asks
+    for what another one asks for. ``kept``: the custom_ids of known requests that are wanted.
+    """
+
+    provider: Provider
+    prefix: str
+    known: Sequence[KnownRequest]
+    answers: AnswerLookUp
+    to_ask: set[bytes] = field(default_factory=set)
+    kept: set[str] = field(default_factory=set)
+
+    def plan(self, wanted: Iterable[WantedPrompt]) -> Iterator[PlannedRequest]:
+        """Yield what there is to do about each request, in their order. New requests are numbered on from the known."""
+        number, left = len(self.known) + 1, iter(wanted)
+        known = {(request.item_id, request.fingerprint): request.custom_id for request in self.known}
+        while portion := list(islice(left, PORTION)):
+            written = [self._written(self._custom_id(number + at), *prompt) for at, prompt in enumerate(portion)]
+            new = [one for one in written if (one.item_id, one.fingerprint) not in known] if known else written
+            statuses = self.answers.look_up({request.fingerprint for request in new})
+            for request in written:
+                custom_id, status = self._known_as(known, request) if known else None, None
+                if custom_id is None:
+                    custom_id, status, number = self._custom_id(number), statuses[request.fingerprint], number + 1
+                yield self._planned(custom_id, request, status)
+
+    def retired(self) -> list[str]:
+        """Return the custom_ids of requests that were wanted before this plan, and are not any more."""
+        return [
+            request.custom_id for request in self.known if not request.retired and request.custom_id not in self.kept
+        ]
+
+    def _custom_id(self, number: int) -> str:
+        return f"{self.prefix}{number:06d}"
+
+    def _written(self, custom_id: str, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Written:
+        line = request_line(self.provider, Request(custom_id, item_id, spec, sized.prompt))
+        digest = fingerprint_bytes(spec.provider, spec.model, line, custom_id, spec.sample)
+        return _Written(custom_id, item_id, spec, sized, line, digest, self.answers.fingerprint(spec, digest))
+
+    def _known_as(self, known: Mapping[tuple[str, bytes | None], str], request: _Written) -> str | None:
+        """The request by which the job asked the same before, also where its manifest or addresses were others then; a
+        request of an import stands for its item."""
+        if (custom_id := known.get((request.item_id, request.fingerprint))) is not None:
+            return custom_id
+        keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))
+        return next((known[key] for key in keys if key in known), None)
+
+    def _planned(self, custom_id: str, request: _Written, status: AnswerStatus | None) -> PlannedRequest:
+        kind, line, sized = self._kind(status), b"", request.sized
+        if status is None:
+            self.kept.add(custom_id)
+        elif kind is RequestKind.TO_ASK:
+            self.to_ask.add(status.answer)
+            line = request.line
+            if custom_id != request.custom_id:  # a request before it was no new one
+                line = request_line(self.provider, Request(custom_id, request.item_id, request.spec, sized.prompt))
+        return PlannedRequest(kind, custom_id, request.item_id, request.spec, sized.size, line, status)
+
+    def _kind(self, status: AnswerStatus | None) -> RequestKind:
+        if status is None:
+            return RequestKind.KEPT
+        if status.is_to_ask:
+            return RequestKind.IN_PROGRESS if status.answer in self.to_ask else RequestKind.TO_ASK
+        if status.state is AnswerState.ANSWERED:
+            return RequestKind.ANSWERED
+        is_in_batch = status.state in (AnswerState.PLANNED, AnswerState.SENT)
+        return RequestKind.IN_PROGRESS if is_in_batch else RequestKind.GIVEN_UP
