@@ -234,6 +234,9 @@ class Batch:
     needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names
     failures: int = 0  # consecutive transient failures of the current step
     failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
+    stated_usd: Decimal | None = None  # what the provider says that the batch cost, and its tokens
+    stated_input_tokens: int | None = None
+    stated_output_tokens: int | None = None
     facts: Facts = Facts()
     content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
@@ -415,18 +418,26 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What one answer cost in USD, in its batch and at the price without one (None: not known), by which price."""
+    """The cost of one request that was answered, or may have been billed without an answer: then it has no tokens.
+    ``cost_usd``, ``unbatched_usd``: in its batch, and at the price without one; None: not known. ``unknown_cost``: why
+    nobody can tell the cost."""
 
     custom_id: str
-    input_tokens: int
-    cached_input_tokens: int
-    output_tokens: int
-    reasoning_tokens: int
-    cache_write_tokens: int
-    cost_usd: Decimal | None
-    unbatched_usd: Decimal | None
-    price_source: str | None
-    price_date: str | None
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: Decimal | None = None
+    unbatched_usd: Decimal | None = None
+    price_source: str | None = None
+    price_date: str | None = None
+    unknown_cost: str | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether the request was answered."""
+        return self.input_tokens is not None
 
 
 # ---- decisions about a batch: ``batches/machine.py`` makes them, the store applies them ----------------------------

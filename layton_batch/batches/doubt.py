@@ -6,6 +6,7 @@ as what cannot be told, in the ledger and in the table ``untold``.
 
 from __future__ import annotations
 
+import glob
 from decimal import Decimal
 from functools import partial
 
@@ -34,6 +35,13 @@ def set_down(run: Run, batch: Batch) -> bool:
     for part in lacking:
         tables.write_rows(part, "untold", _rows(run, batch))
     return bool(lacking)
+
+
+def bounds_of_creates(run: Run, batch: Batch) -> Decimal:
+    """Return the most that creates of the batch which were given up may have cost in USD, as far as it is known."""
+    parts = run.folder.part("untold", batch.id).parent.glob(f"{glob.escape(batch.id)}.create*.parquet")
+    amounts = (usd for part in parts for usd in tables.read_part(part)["bound_usd"].drop_nulls())
+    return sum((Decimal(usd) for usd in amounts), Decimal(0))
 
 
 def catch_up(run: Run) -> bool:

@@ -20,6 +20,7 @@ from typing import Any
 
 from layton_batch.batches.completeness import DOWNLOADS, Downloaded
 from layton_batch.clock import LONGEST_PAUSE, Pacing, utc
+from layton_batch.costs.stated import NOTHING_STATED, Sums
 from layton_batch.errors import (
     FileError,
     LookUpRefusedError,
@@ -553,12 +554,13 @@ def collected(
     ends: Mapping[str, End],
     again: Collection[str] = (),
     charges: Sequence[Charge] = (),
+    stated: Sums = NOTHING_STATED,
     events: Iterable[BatchEvent] = (),
     entries: Sequence[Entry] = (),
 ) -> Move:
     """The answers are filed, and every request has its outcome: ``ends``, by custom_id. ``message``: what the provider
     says of the batch as a whole. ``again``: the requests that go into another batch. ``charges``: what its answers
-    cost. ``events``: what was odd.
+    cost; ``stated``: the same by the provider's books. ``events``: what was odd.
 
     Raises AssertionError where not every request of the batch has an end.
     """
@@ -566,7 +568,10 @@ def collected(
     if len(ends) != batch.requests:
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but {len(ends)} have an end")
     outcomes = ", ".join(f"{count} {outcome}" for (outcome, _), count in Counter(ends.values()).items())
-    after = replace(batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message)
+    after = replace(
+        batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message, stated_usd=stated.usd,
+        stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
+    )  # fmt: skip
     return Move(
         after,
         (*decision.events, *events, ("collected", outcomes)),

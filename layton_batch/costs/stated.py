@@ -23,7 +23,10 @@ class Sums:
 
     @property
     def says_nothing(self) -> bool:
-        return self == Sums()
+        return self == NOTHING_STATED
+
+
+NOTHING_STATED = Sums()
 
 
 @dataclass(frozen=True, slots=True)

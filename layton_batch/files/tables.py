@@ -21,7 +21,10 @@ from layton_batch.files import atomic
 from layton_batch.files.table_columns import SCHEMAS, Columns
 
 DERIVED = frozenset(
-    {"predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges", "cost", "reused"}
+    {
+        *("predictions", "verdicts", "rejudged", "grades", "scores", "labels", "leaderboard", "judges"),
+        *("cost", "usage", "untold", "stated", "reused"),
+    }
 )
 """Tables that are made again where they are gone."""
 PORTION_ROWS, PORTION_CHARACTERS = 1_000, 32_000_000
@@ -208,8 +211,6 @@ def _what_to_do(path: Path) -> str:
         return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
     if "answers" in (path.name, path.parent.name):
         return "put it back from a copy: the raw results beside it are gone, or lack answers too"
-    if path.parent.name in ("usage", "untold", "stated"):
-        return "put it back from a copy of the run; what the provider answered is still in the folder of its batch"
     return "put it back from a copy of the run; without it nobody knows what was asked"
 
 

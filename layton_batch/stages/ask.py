@@ -17,9 +17,9 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
+from layton_batch.batches.cost_tables import bill_under_name
 from layton_batch.batches.machine import pause_before_next
 from layton_batch.batches.names import custom_id_prefix, tag
-from layton_batch.batches.usage_rows import bill_under_name
 from layton_batch.costs.estimate import CostBounds, output_bound
 from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line

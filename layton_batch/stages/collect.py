@@ -11,28 +11,25 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
-import polars as pl
-
 from layton_batch.batches import machine, raw_results
 from layton_batch.batches.answer_table import write_answers
 from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.bill import Bill
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
+from layton_batch.batches.cost_tables import write_cost_tables
 from layton_batch.batches.decisions import apply, at
 from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
 from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.tick import Tick
-from layton_batch.batches.usage_rows import Bill, charges_of
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError
-from layton_batch.files import atomic, tables
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Job, Response, Snapshot, Wait
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import ErrorClass, Lifecycle
-from layton_batch.text import decimal_text
 
 
 def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
@@ -153,19 +150,22 @@ def _file(
     if decision.lacking is not None:
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
-    bill = Bill(run.prices, job, batch, asked)
-    usage = _write_tables(run, batch, replies, tally, bill)
-    statement = _write_statement(run, job, batch, bill, snapshot)
+    bill = Bill(run.prices.price(batch.provider, batch.model), asked)
+    _write_answers(run, batch, replies, tally, bill)
+    stated = bill.stated(snapshot)
+    statement = Statement(batch.id, batch.provider, job.spec.name, stated, bill.ours())
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if tick.is_cancelled else attempts.again(tally.ends, run.manifest.policy.attempts)
     move = machine.collected(
         decision, said, now,
         ends=tally.ends,
         again=again,
-        charges=charges_of(usage),
+        charges=bill.charges,
+        stated=stated,
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
     )  # fmt: skip
+    write_cost_tables(run.folder, job, move.after, bill.charges, asked)
     run.store.apply(batch, move, now)
 
 
@@ -177,42 +177,14 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
             tally.replies[custom_id] = Reply(lost)
 
 
-def _write_tables(run: Run, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> pl.DataFrame:
-    """Responses and usage of the batch, and, where there are any, the requests whose cost nobody can tell. Return the
-    usage."""
-    charged = [bill.enter(())]
+def _write_answers(run: Run, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> None:
+    """Write the answers of the batch, and enter them into its bill."""
 
     def enter(responses: Sequence[Response]) -> None:
         run.heed_stop()
-        charged.append(bill.enter(responses))
+        bill.enter(responses)
 
     write_answers(run.folder.batch(batch.id), batch, replies, tally, enter)
-    usage = pl.concat(charged)
-    tables.write(run.folder.part("usage", batch.id), usage)
-    untold = run.folder.part("untold", batch.id)
-    if rows := bill.unknown_cost_rows:
-        tables.write(untold, tables.frame("untold", rows))
-    else:
-        atomic.remove(untold)  # of a collecting that a stop cut short, with another download
-    return usage
-
-
-def _write_statement(run: Run, job: Job, batch: Batch, bill: Bill, snapshot: Snapshot | None) -> Statement:
-    """What the provider says that the batch cost, beside the bill just written."""
-    stated, part = bill.stated(snapshot), run.folder.part("stated", batch.id)
-    if stated.says_nothing:
-        atomic.remove(part)
-    else:
-        row = {
-            "batch_id": batch.id,
-            "provider": job.spec.provider,
-            "model": job.spec.name,
-            "usd": decimal_text(stated.usd),
-            "input_tokens": stated.input_tokens,
-            "output_tokens": stated.output_tokens,
-        }
-        tables.write_rows(part, "stated", [row])
-    return Statement(batch.id, job.spec.provider, job.spec.name, stated, bill.ours())
 
 
 def _said_of_costs(statement: Statement) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from layton_batch.batches.usage_rows import statements, unknown_costs_of, usage_rows
+from layton_batch.batches.cost_tables import complete_cost_tables, statements, unknown_costs_of, usage_rows
 from layton_batch.clock import utc
 from layton_batch.costs.notes import bill_notes
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, build_report, line_json
@@ -27,7 +27,8 @@ GROUPS = ("run", "provider", "model", "stage", *DATES)
 
 def publish(run: Run) -> bool:
     """Make the pages and the cost table what the tables say, where they can be read."""
-    return run.apart("site", partial(_publish, run))
+    completed = complete_cost_tables(run)
+    return run.apart("site", partial(_publish, run)) or completed
 
 
 def _publish(run: Run) -> bool:
@@ -77,7 +78,8 @@ def _keep_history(run: Run) -> None:
 
 def _bill_digest(run: Run) -> str | None:
     """What the cost table is made from; None while nothing was collected."""
-    parts = [path.name for name in ("usage", "untold") for path in tables.parts(run.folder.tables, name)]
+    found = [path for name in ("usage", "untold") for path in tables.parts(run.folder.tables, name)]
+    parts = [f"{path.name} {path.stat().st_size}" for path in found]  # a damaged one is read, and made again
     parts += [str(tables.made_from(path)) for path in tables.parts(run.folder.tables, "reused")]
     money = run.store.money()
     names = [f"{job.id} {job.spec.name}" for job in run.store.all_jobs()]

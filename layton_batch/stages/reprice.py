@@ -8,17 +8,15 @@ manifest, or by none, are charged again; what a published price of its day says 
 
 from __future__ import annotations
 
-import glob
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
-import polars as pl
-
-from layton_batch.batches.usage_rows import Bill, charged_answers, charges_of, known_bounds
+from layton_batch.batches.bill import Bill
+from layton_batch.batches.cost_tables import has_bill, write_cost_tables
+from layton_batch.batches.doubt import bounds_of_creates
 from layton_batch.costs.estimate import CostBounds
 from layton_batch.costs.rates import MANIFEST
-from layton_batch.files import atomic, tables
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
@@ -57,37 +55,29 @@ def reprice(run: Run) -> bool:
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
     _reprice_requests(run, job, batches)
     for batch in batches:
-        if batch.state is Lifecycle.COLLECTED and run.folder.part("usage", batch.id).exists():
+        if has_bill(batch):
             _charge_again(run, job, batch)
     return True
 
 
 def _charge_again(run: Run, job: Job, batch: Batch) -> None:
-    """The batch's bill by the prices of now, where the manifest gives its model one, or gave one, or nobody did."""
-    usage = tables.read_part(run.folder.part("usage", batch.id))
-    if not _is_charged_by_the_manifest(run, job, usage["price_source"]):
+    """Charge the batch by the prices of now, where the manifest gives its model a price, or gave one, or nobody did."""
+    charges, bounds = run.store.charges_of(batch.id), run.store.asked_of(batch.id)
+    if not _is_charged_by_the_manifest(run, job, {charge.price_source for charge in charges if charge.is_answered}):
         return
-    path = run.folder.part("untold", batch.id)
-    untold = tables.read_part(path).rows(named=True) if path.exists() else []
-    bill = Bill(run.prices, job, batch, run.store.asked_of(batch.id))
-    charged = bill.enter(charged_answers(usage, untold))
-    unanswered = [row for row in untold if not row["answered"]]
-    tables.write(run.folder.part("usage", batch.id), charged)
-    if rows := [*bill.unknown_cost_rows, *unanswered]:
-        tables.write_rows(path, "untold", rows)
-    else:
-        atomic.remove(path)
-    parts = path.parent.glob(f"{glob.escape(batch.id)}.create*.parquet")  # creates of the batch that were given up
-    creates = [row for part in parts for row in tables.read_part(part).iter_rows(named=True)]
-    run.store.charge_again(batch.id, charges_of(charged), bill.spent, known_bounds([*rows, *creates]), run.clock.now())
+    bill = Bill(run.prices.price(batch.provider, batch.model), bounds)
+    bill.charge_again(charges)
+    unknown_cost = bill.unknown_cost + bounds_of_creates(run, batch)
+    write_cost_tables(run.folder, job, batch, bill.charges, bounds)
+    run.store.charge_again(batch.id, bill.charges, bill.spent, unknown_cost, run.clock.now())
 
 
-def _is_charged_by_the_manifest(run: Run, job: Job, sources: pl.Series) -> bool:
-    """Whether these answers are, or were, charged by a price that a manifest gave, or by none. A price that nobody
-    publishes came from one."""
+def _is_charged_by_the_manifest(run: Run, job: Job, sources: Collection[str | None]) -> bool:
+    """Return whether answers with these price sources are, or were, charged by a price that a manifest gave, or by
+    none. A price that nobody publishes came from one."""
     model = (job.spec.provider, job.spec.model)
     is_given = any(model == (entry.provider, entry.model) for entry in run.manifest.prices)
-    return is_given or run.prices.price(*model) is None or bool((sources.is_null() | (sources == MANIFEST)).any())
+    return is_given or run.prices.price(*model) is None or bool({None, MANIFEST}.intersection(sources))
 
 
 def _became_known_or_unknown(run: Run, batch: Batch) -> bool:
@@ -107,6 +97,9 @@ def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch]) -> None:
     for batch in batches:
         is_unsent = batch.state is Lifecycle.PLANNED
         old_costs = run.store.asked_of(batch.id)
+        for charge in run.store.charges_of(batch.id):
+            if not charge.is_answered:  # what it may have cost was bounded by the prices of its day
+                del old_costs[charge.custom_id]
         costs = {name: bounds[name][batch.reask] for name in old_costs if name in bounds}
         costs = {
             name: cost for name, cost in costs.items() if cost != old_costs[name] and (is_unsent or cost is not None)

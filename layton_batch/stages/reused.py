@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
+from layton_batch.batches.cost_tables import charge_columns
 from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
-from layton_batch.text import decimal_text
 
 
 def write_reused(run: Run, job: Job) -> None:
@@ -15,10 +13,9 @@ def write_reused(run: Run, job: Job) -> None:
     that has one."""
     rows: list[tables.Row] = []
     for custom_id, paying_run, batch_id, charge in run.store.bought_elsewhere(job.id):
-        costs = {"cost_usd": decimal_text(charge.cost_usd), "unbatched_usd": decimal_text(charge.unbatched_usd)}
         rows.append(
             {
-                **asdict(charge), **costs, "custom_id": custom_id, "role": str(job.role), "model": job.spec.name,
+                **charge_columns(charge), "custom_id": custom_id, "role": str(job.role), "model": job.spec.name,
                 "provider": job.spec.provider, "run": paying_run, "batch_id": batch_id, "paid_as": charge.custom_id,
             }
         )  # fmt: skip

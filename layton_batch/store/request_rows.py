@@ -673,6 +673,14 @@ def ends_of(connection: Connection, key: int) -> dict[str, End]:
     return {name: (RequestOutcome(outcome), ErrorClass(error_class)) for name, outcome, error_class in rows}
 
 
+def charges_of(connection: Connection, key: int) -> list[Charge]:
+    """Return the charges of a batch's requests that were answered, or may have been billed, in the order of lines."""
+    table = schema.attempts
+    has_charge = or_(table.c.input_tokens.is_not(None), table.c.unknown_cost.is_not(None))
+    query = select(*(table.c[field.name] for field in fields(Charge))).where(table.c.batch == key, has_charge)
+    return [Charge(*row) for row in connection.execute(query.order_by(table.c.line))]
+
+
 def retired_among(connection: Connection, run_id: str, job_id: str, key: int) -> int:
     """Count the requests of a batch that the manifest does not ask for any more."""
     requests, attempts = schema.requests, schema.attempts

@@ -510,6 +510,11 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.asked_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
 
+    def charges_of(self, batch_id: str) -> list[Charge]:
+        """Return the charges of a collected batch's requests, in the order of its lines."""
+        with self.reading() as connection:
+            return request_rows.charges_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
+
     def ends_of(self, batch_id: str) -> dict[str, End]:
         """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
         with self.reading() as connection:

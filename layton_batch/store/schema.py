@@ -130,6 +130,7 @@ attempts = Table(
     Column("unbatched_usd", Money),
     Column("price_source", String(64)),
     Column("price_date", String(10)),
+    Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
     Index(
         "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
     ),
@@ -174,6 +175,9 @@ batches = Table(
     Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
     Column("failed_status", Integer),
+    Column("stated_usd", Money),  # by the provider's books
+    Column("stated_input_tokens", BigInteger),
+    Column("stated_output_tokens", BigInteger),
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
     *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
     UniqueConstraint("run_id", "batch_id", name="one_batch"),

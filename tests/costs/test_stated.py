@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import polars as pl
 import pytest
 
-from layton_batch.batches.usage_rows import WITHOUT_PRICE, WITHOUT_USAGE, billed
+from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
 from layton_batch.costs.report import build_report
 from layton_batch.costs.stated import Statement, Sums, statement_json
 from layton_batch.providers.chat_usage import batch_usage, dollars
@@ -74,8 +73,7 @@ def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
     ],
 )
 def test_requests_of_unknown_cost_make_our_own_figure_unknown(reasons: list[str], ours: Sums) -> None:
-    usage = pl.DataFrame({"cost_usd": ["0.25", "0.50"], "input_tokens": [10, 20], "output_tokens": [4, 8]})
-    assert billed(usage, reasons) == ours
+    assert known_sums(Sums(Decimal("0.75"), 30, 12), reasons) == ours
 
 
 @pytest.mark.parametrize(

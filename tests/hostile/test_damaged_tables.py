@@ -73,7 +73,11 @@ def test_a_part_that_cannot_be_read_is_named_with_what_to_do(damage: Callable[[P
 
 @damaged
 @pytest.mark.parametrize(
-    "part", [f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", "leaderboard/leaderboard", "cost/cost"]
+    "part",
+    [
+        *(f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", f"usage/{HURT}.s0001.a1"),
+        *("leaderboard/leaderboard", "cost/cost"),
+    ],
 )
 def test_a_table_that_is_computed_from_others_is_made_again(
     tmp_path: Path, part: str, damage: Callable[[Path], None]

@@ -275,18 +275,23 @@ def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
         assert bench.table(asked(2), "untold")["why"].to_list() == ["answered without usage"]
 
 
-def test_a_job_whose_table_was_damaged_when_prices_changed_is_charged_again_once_it_is_back(tmp_path: Path) -> None:
+def test_a_damaged_usage_table_does_not_keep_its_answers_from_being_charged_again(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         once = charged(bench, asked())
         with bench.open(asked()) as run:
             batch = next(batch for batch in run.store.batches() if batch.provider == "openai")
-            table = run.folder.part("usage", batch.id)
-        whole = table.read_bytes()
-        table.write_bytes(b"not a table")
-        with bench.open(asked(3)) as run:
-            advance(run)
-            said = run.store.events()[-1]
-            advance(run)
-            assert run.store.events()[-1] == said  # this process does it once
-        table.write_bytes(whole)
+            run.folder.part("usage", batch.id).write_bytes(b"not a table")
         assert charged(bench, asked(3)) == 3 * once
+
+
+@pytest.mark.parametrize("name", ["usage", "untold"])
+def test_a_table_of_costs_that_is_gone_is_made_again_as_it_was(tmp_path: Path, name: str) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish(asked(None))
+        before = bench.table(asked(None), name)
+        folder = bench.run_folder(asked(None)).tables
+        for part in [*folder.glob("usage/*.parquet"), *folder.glob("untold/*.parquet")]:
+            part.unlink()
+        bench.finish(asked(None))
+        assert before.height > 0
+        assert bench.table(asked(None), name).equals(before)

@@ -101,6 +101,7 @@ def _requests() -> None:
         *(sa.Column(name, sa.String(40)) for name in ("cost_usd", "unbatched_usd")),
         sa.Column("price_source", sa.String(64)),
         sa.Column("price_date", sa.String(10)),
+        sa.Column("unknown_cost", sa.String(32)),
     )
     is_open = sa.text("is_open")
     op.create_index(
@@ -141,6 +142,9 @@ def _batches() -> None:
         sa.Column("needs_person", sa.Boolean, nullable=False),
         sa.Column("failures", sa.Integer, nullable=False),
         sa.Column("failed_status", sa.Integer),
+        sa.Column("stated_usd", sa.String(40)),
+        sa.Column("stated_input_tokens", sa.BigInteger),
+        sa.Column("stated_output_tokens", sa.BigInteger),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
         *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "expiry_warned")),
         sa.UniqueConstraint("run_id", "batch_id", name="one_batch"),
