@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 
 from layton_batch.runs.context import Run
-from layton_batch.states import PERHAPS_BILLED, AnswerState, Lifecycle, RequestOutcome
+from layton_batch.states import PERHAPS_BILLED, AnswerState, BatchOutcome, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
 
@@ -30,6 +30,13 @@ class _Batch:
     was_intended: bool
     in_doubt: int
     provider_id: str | None
+    outcome: str | None
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether it is to be sent, or was withdrawn before that; an earlier create may have been refused."""
+        is_withdrawn = self.outcome == BatchOutcome.CANCELLED and self.provider_id is None
+        return self.state == Lifecycle.PLANNED or (self.state == Lifecycle.ENDED and is_withdrawn)
 
     @property
     def is_uncertain(self) -> bool:
@@ -56,11 +63,11 @@ def disagreements(run: Run) -> list[str]:
             )
         ]  # fmt: skip
         sent = {
-            key: _Batch(batch_id, state, requests, intended is not None, absent + resent, provider_id)
-            for key, batch_id, state, requests, intended, absent, resent, provider_id in connection.execute(
+            key: _Batch(batch_id, state, requests, intended is not None, absent + resent, provider_id, outcome)
+            for key, batch_id, state, requests, intended, absent, resent, provider_id, outcome in connection.execute(
                 select(
                     batches.key, batches.batch_id, batches.state, batches.requests, batches.submitting_at,
-                    batches.absent_creates, batches.resent, batches.provider_id,
+                    batches.absent_creates, batches.resent, batches.provider_id, batches.outcome,
                 )
             )
         }  # fmt: skip
@@ -88,8 +95,7 @@ def _of_batch(batch: _Batch, tries: Sequence[_Attempt]) -> Iterator[str]:
     is_over = batch.state == Lifecycle.COLLECTED
     if {one.outcome is not None for one in tries} != {is_over}:
         yield f"batch {batch.batch_id} is {batch.state}, and its attempts have {'no ' if is_over else ''}outcomes"
-    is_open = batch.state not in (Lifecycle.PLANNED, Lifecycle.COLLECTED) and batch.was_intended
-    is_open |= batch.state == Lifecycle.PLANNED and batch.in_doubt > 0
+    is_open = batch.in_doubt > 0 if batch.is_unsent else not is_over and batch.was_intended
     if {one.is_open for one in tries} != {is_open}:
         yield f"batch {batch.batch_id} is {batch.state}: its attempts are {'not ' if is_open else ''}open"
 
