@@ -196,8 +196,12 @@ def providers_for(
         )
         return without_keys(connect_within(manifest, name, access), settings.secrets())
 
+    @functools.cache
+    def key(name: str, salt: str) -> str | None:
+        return account_digest(settings, name, salt)
+
     def account(name: str, salt: str) -> Account:
-        return Account(account_digest(settings, name, salt), organisation_digest(named[name], name, salt))
+        return Account(key(name, salt), organisation_digest(named[name], name, salt))
 
     return Providers(connected, dialect, account)
 
