@@ -35,8 +35,7 @@ def test_a_run_whose_log_is_a_link_goes_on_and_says_so(tmp_path: Path, caplog: p
     log = EventLog(tmp_path / "log.jsonl", "lab")
     for number in (1, 2):
         log(Event(number, 0.0, None, "kind", "detail"))
-    assert [record.message for record in caplog.records] == [
-        f"{tmp_path / 'log.jsonl'} cannot be written (it is a symbolic link, through which nothing is written; remove "
-        "it); events are kept"
-    ]
+    (record,) = caplog.records
+    assert record.message.startswith(f"{tmp_path / 'log.jsonl'} cannot be written (it is a symbolic link")
+    assert record.message.endswith("events are kept")
     assert not (tmp_path / "elsewhere").exists()

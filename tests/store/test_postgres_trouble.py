@@ -18,14 +18,14 @@ def test_a_server_that_became_read_only_is_74_for_what_writes(postgres_url: str)
             connection.execute(text(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on'))
         failed_over.dispose()
         store.engine.dispose()  # the connection was cut, and the next one is to the standby
-        with pytest.raises(StorageError, match="read-only transaction.*: it is a standby") as told:
+        with pytest.raises(StorageError, match=r"read-only transaction.*: it is a standby") as told:
             store.add_event(NOW, None, "never", "")
     assert told.value.exit_code == 74
 
 
 @pytest.mark.parametrize("option", ["sslmode=bogus", "connect_timeout=soon", "channel_binding=bogus", "no_option=1"])
 def test_an_option_of_the_url_that_is_none_is_2(postgres_url: str, option: str) -> None:
-    with pytest.raises(StoreError, match="invalid|bad value") as told:
+    with pytest.raises(StoreError, match=r"invalid|bad value") as told:
         open_engine(f"{postgres_url}?{option}")
     assert not isinstance(told.value, StorageError)
     assert told.value.exit_code == 2
