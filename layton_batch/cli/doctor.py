@@ -64,7 +64,7 @@ def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, 
     """
     say_sources(settings)
     manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline)) if path else None
-    if manifest is not None:
+    if manifest is not None and not offline:
         say_addresses(manifest, settings)
     needed = _needed(manifest)
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)

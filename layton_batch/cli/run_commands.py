@@ -91,7 +91,8 @@ def plan(
     is_named = not _by_default(context, "runs")
     say_sources(settings)
     asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=is_named, offline=offline)
-    say_addresses(asked, settings)
+    if not offline:
+        say_addresses(asked, settings)
     result = preview(asked, settings, clock, write, runs)
     if not offline:
         result = result.told(ask_providers(asked, settings, clock))
