@@ -38,7 +38,7 @@ def organisation_digest(named: ReplyAccount, provider: str, salt: str) -> str | 
     return None if named.name is None else _digest(named.name, f"{provider} organisation {salt}")
 
 
-@lru_cache(64)
+@lru_cache(1024)
 def _digest(text: str, salt: str) -> str:
     """Hash a key so that it cannot be guessed from the state store.
 
