@@ -25,10 +25,8 @@ _API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
 _API_KEY = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 """Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
-_NOT_IN_FILES = re.compile(
-    r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION|[A-Z][A-Z0-9_]*_BASE_URL"
-)
-"""Names that mean something in the environment, and nothing in a ``.env``; an address does beside its key."""
+_NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
+"""Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
@@ -197,6 +195,7 @@ class Settings:
 
     @property
     def env_file(self) -> Path:
+        """Where a ``.env`` is looked for."""
         return self.cwd / ".env"
 
     @property
@@ -208,12 +207,13 @@ class Settings:
 
     @property
     def left_in_file(self) -> tuple[str, ...]:
-        """Names in the ``.env`` that would mean something in the environment, which does not set them."""
-        taken = self.read_from_file
+        """Names in the ``.env`` that would mean something in the environment, which does not set them. An address
+        would where its provider's key is set."""
+        taken, addresses = self.read_from_file, {url for key in self._values for url in _address_names(key)}
         return tuple(
             name
             for name in self._file
-            if _NOT_IN_FILES.fullmatch(name) and name not in taken and name not in self._values
+            if (_NOT_IN_FILES.fullmatch(name) or name in addresses) and name not in taken and name not in self._values
         )
 
     @property

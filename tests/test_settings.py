@@ -165,6 +165,14 @@ def test_dotenv_gives_an_address_with_the_key_of_the_same_provider_only(tmp_path
     assert settings(tmp_path, GROQ_BASE_URL="http://[::1]:8").access("groq") == ("file", "http://[::1]:8")
 
 
+def test_what_dotenv_says_in_vain_is_told_where_it_would_mean_something(tmp_path: Path) -> None:
+    names = ("OPENAI_BASE_URL", "GROQ_BASE_URL", "APP_BASE_URL", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "COLOUR")
+    (tmp_path / ".env").write_text("".join(f"{name}=http://h\n" for name in names), encoding="utf-8")
+    found = settings(tmp_path, OPENAI_API_KEY="k", HF_ENDPOINT="http://own")
+    assert found.left_in_file == ("OPENAI_BASE_URL", "LAYTON_BATCH_ENGINE")
+    assert found.read_from_file == ()
+
+
 def test_keys_of_object_storage_are_of_one_place(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("AWS_ACCESS_KEY_ID=file\nAWS_SECRET_ACCESS_KEY=file\n", encoding="utf-8")
     assert settings(tmp_path).environment["AWS_ACCESS_KEY_ID"] == "file"
