@@ -6,9 +6,10 @@ Everything here is what the commands do, by the same machinery; docs/python.md h
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -33,6 +34,7 @@ from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
 from layton_batch.runs.context import Run
+from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
@@ -103,6 +105,18 @@ class Plan:
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
+def _settings() -> Settings:
+    """Read the environment, and log what a ``.env`` gives before anything is fetched."""
+    settings = Settings.from_process()
+    _warn((*file_notes(settings), *hub_notes(settings)))
+    return settings
+
+
+def _warn(notes: Iterable[str]) -> None:
+    for note in notes:
+        logging.getLogger("layton_batch").warning("%s", note)
+
+
 def _folder(runs: str | Path | None, settings: Settings) -> Path:
     """Return the folder of runs: the one that is named, else LAYTON_BATCH_RUNS, else ``runs``."""
     return named_runs(runs, settings) or DEFAULT_RUNS
@@ -110,7 +124,7 @@ def _folder(runs: str | Path | None, settings: Settings) -> Path:
 
 def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and say what it would cost. Pays nothing and asks no provider."""
-    settings, clock = Settings.from_process(), SystemClock()
+    settings, clock = _settings(), SystemClock()
     folder = _folder(runs, settings)
     found = preview(_loaded(manifest, settings, folder), settings, clock, None, folder)
     jobs = cast("list[dict[str, object]]", plan_json(found)["jobs"])
@@ -144,7 +158,7 @@ def run(
     place of the manifest's. It may be interrupted at any moment; the same call goes on. Raises AnotherDriverError where
     another process drives the run.
     """
-    settings, clock = Settings.from_process(), clock or SystemClock()
+    settings, clock = _settings(), clock or SystemClock()
     folder = _folder(runs, settings)
     asked = _loaded(manifest, settings, folder)
     asked = with_budget(asked, None if max_usd is None else str(max_usd))
@@ -162,6 +176,8 @@ def _begun(
     asked: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
 ) -> AbstractContextManager[Run]:
     """Before a run begins, its providers are asked whether its models are on sale, as by the command."""
+
+    _warn(address_notes(asked, settings))
 
     def ask() -> None:
         refuse_dead_models(asked, settings, clock)
@@ -335,7 +351,7 @@ def judge(
     a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
     under ``runs`` (as in :func:`run`); the same call with more models pays for these only.
     """
-    settings, clock = Settings.from_process(), clock or SystemClock()
+    settings, clock = _settings(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
     with _begun(manifest, _folder(runs, settings), settings, clock, poll_seconds) as opened:

@@ -177,12 +177,22 @@ class Facts:
     absent_creates: int = 0  # creates that were given up, because no list showed their batch
     resent: int = 0  # how often a person had the batch sent again
     stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
+    other_account_told: bool = False  # an event says that the batch is asked about under another account
     expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
 
     @property
     def creates_in_doubt(self) -> int:
         """Creates that may have been billed, and that nobody has an answer to."""
         return self.absent_creates + self.resent
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who pays at a provider, as digests of this run: ``key`` stands for key and address, ``organisation`` for the one
+    that replies name. None: not known, or not yet."""
+
+    key: str | None = None
+    organisation: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +227,8 @@ class Batch:
     outcome: BatchOutcome | None = None
     error_class: ErrorClass = ErrorClass.NONE  # of a batch that failed as a whole
     input_ref: str | None = None  # the uploaded file's id
+    account: str | None = None  # digest of the key and address that its last create was intended for
+    organisation: str | None = None  # digest of the organisation that replies named then
     provider_id: str | None = None
     provider_status: str | None = None
     results_ref: str | None = None  # where the results are, in the dialect's own form

@@ -1,7 +1,8 @@
 """What the environment says: keys, addresses, where state lives. The only place that reads it.
 
-Names are the providers' SDKs' own. A ``.env`` in the working folder fills what the real environment does not set; it
-never overrides it.
+Names are the providers' SDKs' own. A ``.env`` in the working folder comes with the folder, perhaps from a stranger. So
+it gives keys that the environment does not set, and an address only for the key of the same provider beside it. No
+other setting is read from it, and no key of the environment goes to an address from it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
 _API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
+_API_KEY = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
+_PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
+"""Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
+_NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
+"""Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
@@ -34,6 +40,20 @@ class Credentials(NamedTuple):
         return f"Credentials(api_key='***', base_url={self.base_url!r})"
 
 
+class Variable(NamedTuple):
+    """A variable that is set, and where: in the environment, or in the ``.env``. The value is not in its text."""
+
+    name: str
+    value: str
+    place: str
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, '***', {self.place!r})"
+
+    def __str__(self) -> str:
+        return f"{self.name} in {self.place}"
+
+
 @dataclass(frozen=True, slots=True)
 class _Names:
     """Environment variables of one provider; the first one set wins."""
@@ -42,13 +62,24 @@ class _Names:
     urls: tuple[str, ...]
     versions: tuple[str, ...] = ()
     """Of the API: for providers whose address does not say it."""
+    accounts: tuple[str, ...] = ()
+    """Which organisation or project of the key's owner pays."""
+    key_lasts: bool = True
+    """Not for a token that ends within the hour: the next one is the same account's."""
 
 
 _EXCEPTIONS: Mapping[str, _Names] = {
     "gemini": _Names(("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GOOGLE_GEMINI_BASE_URL",), ("GOOGLE_GENAI_API_VERSION",)),
-    "vertex": _Names(("GOOGLE_VERTEX_ACCESS_TOKEN",), ("GOOGLE_VERTEX_BASE_URL",)),
+    "vertex": _Names(("GOOGLE_VERTEX_ACCESS_TOKEN",), ("GOOGLE_VERTEX_BASE_URL",), key_lasts=False),
 }
 """Providers whose variables are not simply ``<NAME>_API_KEY`` and ``<NAME>_BASE_URL``."""
+_KEY_GROUPS = (
+    *(names.keys for names in _EXCEPTIONS.values()),
+    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+    ("HF_TOKEN",),
+)
+"""Keys beside ``<NAME>_API_KEY`` that a ``.env`` may give. Those of a group come from one place: the environment, where
+it sets any of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +88,26 @@ class Settings:
 
     cwd: Path
     _values: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The environment, and the keys that the ``.env`` gives."""
+    _file: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The whole ``.env``, of which addresses are taken with care."""
+    _keys_of_file: frozenset[str] = frozenset()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], cwd: Path) -> Settings:
-        """The given environment over ``cwd/.env``. Raises DataError for a ``.env`` that cannot be read."""
-        return cls(cwd, {**_dotenv(cwd / ".env"), **{name: value for name, value in environ.items() if value.strip()}})
+        """Take the given environment, and from ``cwd/.env`` what a stranger's file may say.
+
+        Raises DataError for a ``.env`` that cannot be read, ManifestError for one that says where runs are.
+        """
+        values, file = _not_blank(environ), _not_blank(_dotenv(cwd / ".env"))
+        for name in _PLACES_OF_RUNS:
+            if name in file and name not in values:
+                raise ManifestError(
+                    f"{name} is not read from {cwd / '.env'}, which may be a stranger's: set it in the environment, or "
+                    "take it out of the file; nothing was sent"
+                )
+        keys = _keys_given(file, values)
+        return cls(cwd, {**keys, **values}, file, frozenset(keys))
 
     @classmethod
     def from_process(cls) -> Settings:
@@ -87,7 +133,7 @@ class Settings:
             )
         if not key.isascii() or not key.isprintable():
             raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
-        return Credentials(key, self._first(names.urls))
+        return Credentials(key, self.address(provider))
 
     def api_version(self, provider: str) -> str | None:
         """The version of the provider's API that the environment asks for; None: the usual one. Raises ManifestError
@@ -106,14 +152,14 @@ class Settings:
         """Raises ManifestError naming the variable where the environment sets an address that cannot be called, or a
         version of the API that is none."""
         self.api_version(provider)
-        for name in _names(provider).urls:
-            url = self.get(name)
-            if url is not None and (problem := address_problem(url)):
-                raise ManifestError(f"{provider}: {name} {problem}; nothing was sent")
+        variable = self.address_variable(provider)
+        if variable is not None and (problem := address_problem(variable.value)):
+            raise ManifestError(f"{provider}: {variable.name} {problem}; nothing was sent")
 
     def secrets(self) -> tuple[str, ...]:
         """Every value that must never be shown: of variables named like keys, and the database's password."""
-        found = [value.strip() for name, value in self._values.items() if _SECRET.search(name)]
+        pairs = (*self._values.items(), *self._file.items())
+        found = [value.strip() for name, value in pairs if _SECRET.search(name)]
         try:
             password = urlsplit(self.state_url or "").password or ""
         except ValueError:
@@ -128,9 +174,47 @@ class Settings:
         """The variables that may set another address for this provider."""
         return _names(provider).urls
 
+    def address(self, provider: str) -> str | None:
+        """Return the address that is set for the provider's key; None: none is set."""
+        variable = self.address_variable(provider)
+        return None if variable is None else variable.value
+
     def is_elsewhere(self, provider: str) -> bool:
-        """Whether the environment sets another address than the provider's own."""
-        return self._first(_names(provider).urls) is not None
+        """Whether an address is set for this provider, if only its own."""
+        return self.address(provider) is not None
+
+    def key_variable(self, provider: str) -> Variable | None:
+        """Return the variable that sets the provider's key; None: none does."""
+        name = self._first_name(_names(provider).keys)
+        return None if name is None else self._variable(name)
+
+    def address_variable(self, provider: str) -> Variable | None:
+        """Return the variable that sets the provider's address; None: none does."""
+        name = self._address_name(provider)
+        return None if name is None else self._variable(name)
+
+    @property
+    def env_file(self) -> Path:
+        """Where a ``.env`` is looked for."""
+        return self.cwd / ".env"
+
+    @property
+    def read_from_file(self) -> tuple[str, ...]:
+        """Names of the keys and addresses that the ``.env`` gives."""
+        keys = [name for name in self._file if name in self._keys_of_file]
+        addresses = [url for key in keys for url in _address_names(key) if self._takes_from_file(url, key)]
+        return tuple(dict.fromkeys([*keys, *addresses]))
+
+    @property
+    def left_in_file(self) -> tuple[str, ...]:
+        """Names in the ``.env`` that would mean something in the environment, which does not set them. An address
+        would where its provider's key is set."""
+        taken, addresses = self.read_from_file, {url for key in self._values for url in _address_names(key)}
+        return tuple(
+            name
+            for name in self._file
+            if (_NOT_IN_FILES.fullmatch(name) or name in addresses) and name not in taken and name not in self._values
+        )
 
     @property
     def state_url(self) -> str | None:
@@ -181,9 +265,18 @@ class Settings:
             raise ManifestError(f"LAYTON_BATCH_PACING={text!r} is no factor: give a number above 0 and up to 1")
         return Pacing().scaled(factor)
 
+    def lasting_key(self, provider: str) -> str | None:
+        """Return the provider's key, by which its account is known; None where keys are tokens that soon end."""
+        names = _names(provider)
+        return self._first(names.keys) if names.key_lasts else None
+
+    def account_names(self, provider: str) -> tuple[str, ...]:
+        """Return the organisation and the project that the environment names beside the provider's key."""
+        return tuple(f"{name}={value}" for name in _names(provider).accounts if (value := self.get(name)) is not None)
+
     def is_on_this_machine(self, provider: str) -> bool:
         """Whether the provider's address leads to this machine: a sandbox, which costs nothing."""
-        url = self._first(_names(provider).urls)
+        url = self.address(provider)
         return url is not None and _is_loopback(url)
 
     def check_pacing(self, provider: str) -> None:
@@ -204,7 +297,29 @@ class Settings:
         return (self.get("HF_ENDPOINT") or HUB).rstrip("/")
 
     def _first(self, names: tuple[str, ...]) -> str | None:
-        return next((value for name in names if (value := self.get(name)) is not None), None)
+        name = self._first_name(names)
+        return None if name is None else self.get(name)
+
+    def _first_name(self, names: tuple[str, ...]) -> str | None:
+        return next((name for name in names if name in self._values), None)
+
+    def _address_name(self, provider: str) -> str | None:
+        """Return the variable that sets the provider's address: of the environment, else of the ``.env`` where the key
+        that would go there is of that file too."""
+        names = _names(provider)
+        key = self._first_name(names.keys)
+        if (name := self._first_name(names.urls)) is not None or key is None:
+            return name
+        return next((url for url in names.urls if self._takes_from_file(url, key)), None)
+
+    def _takes_from_file(self, url: str, key: str) -> bool:
+        """Return whether the ``.env`` sets an address that the environment does not, and the key that goes there."""
+        return url in self._file and url not in self._values and key in self._keys_of_file
+
+    def _variable(self, name: str) -> Variable:
+        is_of_file = name not in self._values or name in self._keys_of_file
+        value = self._file[name] if is_of_file else self._values[name]
+        return Variable(name, value.strip(), str(self.env_file) if is_of_file else "the environment")
 
 
 def address_problem(url: str) -> str | None:
@@ -229,9 +344,32 @@ def _is_loopback(url: str) -> bool:
         return False
 
 
+def _not_blank(values: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if value.strip()}
+
+
+def _keys_given(file: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the keys of a ``.env`` that the environment lacks."""
+    groups = {name: group for group in _KEY_GROUPS for name in group}
+    return {
+        name: value
+        for name, value in file.items()
+        if (name in groups or _API_KEY.fullmatch(name)) and environment.keys().isdisjoint(groups.get(name, (name,)))
+    }
+
+
+def _address_names(key: str) -> tuple[str, ...]:
+    """Return the variables of the address to which the key of this variable goes."""
+    for names in _EXCEPTIONS.values():
+        if key in names.keys:
+            return names.urls
+    return (f"{key.removesuffix('_API_KEY')}_BASE_URL",) if _API_KEY.fullmatch(key) else ()
+
+
 def _names(provider: str) -> _Names:
     prefix = provider.upper().replace("-", "_")
-    return _EXCEPTIONS.get(provider) or _Names((f"{prefix}_API_KEY",), (f"{prefix}_BASE_URL",))
+    accounts = (f"{prefix}_ORG_ID", f"{prefix}_PROJECT_ID")  # as the SDKs of OpenAI and Together read them
+    return _EXCEPTIONS.get(provider) or _Names((f"{prefix}_API_KEY",), (f"{prefix}_BASE_URL",), accounts=accounts)
 
 
 def _dotenv(path: Path) -> dict[str, str]:

@@ -122,6 +122,78 @@ def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:
     assert not found.has_key("gemini")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "OPENAI_BASE_URL=http://127.0.0.1:9",
+        "GOOGLE_GENAI_API_VERSION=v1",
+        "HF_ENDPOINT=http://127.0.0.1:9",
+        "AWS_ENDPOINT_URL=http://127.0.0.1:9",
+        "AWS_REGION=stranger.example/",
+        "LAYTON_BATCH_ENGINE=dask://127.0.0.1:9",
+        "LAYTON_BATCH_WEBHOOK=http://127.0.0.1:9",
+        "LAYTON_BATCH_PACING=0.5",
+        "LAYTON_BATCH_COPIES=/elsewhere",
+        "XDG_STATE_HOME=/elsewhere",
+        "HOME=/elsewhere",
+    ],
+)
+def test_dotenv_gives_keys_and_nothing_else(tmp_path: Path, line: str) -> None:
+    (tmp_path / ".env").write_text(f"{line}\n", encoding="utf-8")
+    found = settings(tmp_path, OPENAI_API_KEY="k", GEMINI_API_KEY="k")
+    assert found.get(line.partition("=")[0]) is None
+    assert line.partition("=")[0] not in found.environment
+    assert found.access("openai").base_url is None
+    assert found.api_version("gemini") is None
+    assert (found.hf_endpoint, found.engine, found.user_state, found.pacing) == (HUB, "threads", None, Pacing())
+
+
+def test_dotenv_gives_an_address_with_the_key_of_the_same_provider_only(tmp_path: Path) -> None:
+    here = "http://127.0.0.1:9"
+    (tmp_path / ".env").write_text(
+        f"OPENAI_BASE_URL={here}\nOPENAI_API_KEY=file\nGOOGLE_GEMINI_BASE_URL={here}\nGOOGLE_GEMINI_API_KEY=x\n"
+        f"GEMINI_API_KEY=file\nMISTRAL_BASE_URL={here}\nGROQ_BASE_URL={here}\nGROQ_API_KEY=file\n",
+        encoding="utf-8",
+    )
+    assert settings(tmp_path).access("openai") == ("file", here)
+    assert settings(tmp_path).access("gemini") == ("file", here)
+    assert settings(tmp_path).is_on_this_machine("openai")
+    assert settings(tmp_path, OPENAI_API_KEY="own").access("openai") == ("own", None)
+    assert not settings(tmp_path, OPENAI_API_KEY="own").is_elsewhere("openai")
+    assert settings(tmp_path, GOOGLE_API_KEY="own").access("gemini") == ("own", None)
+    assert settings(tmp_path, MISTRAL_API_KEY="own").access("mistral") == ("own", None)
+    assert settings(tmp_path, GROQ_BASE_URL="http://[::1]:8").access("groq") == ("file", "http://[::1]:8")
+
+
+def test_what_dotenv_says_in_vain_is_told_where_it_would_mean_something(tmp_path: Path) -> None:
+    names = ("OPENAI_BASE_URL", "GROQ_BASE_URL", "APP_BASE_URL", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "COLOUR")
+    (tmp_path / ".env").write_text("".join(f"{name}=http://h\n" for name in names), encoding="utf-8")
+    found = settings(tmp_path, OPENAI_API_KEY="k", HF_ENDPOINT="http://own")
+    assert found.left_in_file == ("OPENAI_BASE_URL", "LAYTON_BATCH_ENGINE")
+    assert found.read_from_file == ()
+
+
+def test_keys_of_object_storage_are_of_one_place(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("AWS_ACCESS_KEY_ID=file\nAWS_SECRET_ACCESS_KEY=file\n", encoding="utf-8")
+    assert settings(tmp_path).environment["AWS_ACCESS_KEY_ID"] == "file"
+    own = settings(tmp_path, AWS_ACCESS_KEY_ID="own", AWS_SECRET_ACCESS_KEY="own", AWS_REGION="r").environment
+    assert set(own.values()) == {"own", "r"}
+
+
+@pytest.mark.parametrize("name", ["LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS"])
+def test_a_dotenv_that_says_where_runs_are_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / ".env").write_text(f"{name}=postgresql://u:secret@h/d\n", encoding="utf-8")
+    with pytest.raises(ManifestError, match=f"{name} is not read from .*; nothing was sent") as caught:
+        settings(tmp_path)
+    assert "secret" not in str(caught.value)
+    assert settings(tmp_path, **{name: "own"}).get(name) == "own"
+
+
+def test_no_value_of_dotenv_that_looks_like_a_key_is_ever_shown(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_KEY=theirs\nWEBHOOK_TOKEN=hidden\n", encoding="utf-8")
+    assert set(settings(tmp_path, OPENAI_API_KEY="own").secrets()) == {"own", "theirs", "hidden"}
+
+
 def test_a_dotenv_that_is_not_text_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"OPENAI_API_KEY=\xff\xfe\n")
     with pytest.raises(DataError, match=r"\.env"):

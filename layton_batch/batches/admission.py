@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from layton_batch.batches import machine
+from layton_batch.batches.decisions import at
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.store.standing import ProviderLoad
@@ -86,11 +87,12 @@ def _within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch])
     return allowed
 
 
-def warn_of_retention(run: Run, batches: Iterable[Batch]) -> None:
-    """Write an event, once a batch, where results not yet here will not be kept much longer at the provider."""
-    now = run.clock.now()
+def warn_of_results(run: Run, batches: Iterable[Batch]) -> None:
+    """Write an event, once a batch, where results not yet here will not be kept much longer at the provider, and where
+    the batch was paid for with another account than it is asked about with."""
     for batch in batches:
-        retention = run.providers.dialect(batch.provider).limits.retention_seconds
-        warning = machine.expiring(batch, retention, now)
-        if warning is not None:
-            run.store.apply(batch, warning, now)
+        now = at(run, batch)
+        if (told := machine.under_another_account(batch, now)) is not None:
+            batch = run.store.apply(batch, told, now.now)
+        if (warning := machine.expiring(batch, now.retention, now.now)) is not None:
+            run.store.apply(batch, warning, now.now)

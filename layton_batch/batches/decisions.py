@@ -29,6 +29,7 @@ def at(run: Run, batch: Batch) -> machine.At:
         retention=limits.retention_seconds,
         shows_absence=dialect.capabilities.certain_find,
         run_began=run.born,
+        account=run.account(batch.provider),
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.wire_errors import failure_class
-from layton_batch.records import Batch, BatchEvent, Charge, Collect, End, Entry, Found, Move, Snapshot, Wait
+from layton_batch.records import Account, Batch, BatchEvent, Charge, Collect, End, Entry, Found, Move, Snapshot, Wait
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 from layton_batch.store.standing import HOUR, ProviderLoad
@@ -70,7 +70,7 @@ class At:
     ``poll``: between two snapshots. ``deadline``: from the create until the provider is asked to stop the batch.
     ``window``: in which the provider promises to end it. ``retention``: for which the provider keeps results.
     ``shows_absence``: whether the provider's list shows for certain that a batch does not exist. ``run_began``: before
-    everything else of the run.
+    everything else of the run. ``account``: that pays for calls now.
 
     Our clock alone has a batch stopped, or makes it ``lost``. It never gives up what was paid for, and never has
     anything sent again: for that the provider must have refused or failed a number of downloads, or have said how each
@@ -85,6 +85,7 @@ class At:
     retention: float
     shows_absence: bool = True
     run_began: float = 0.0
+    account: Account = field(default_factory=Account)
 
     def is_after(self, moment: float | None) -> bool:
         """Return whether the moment has passed by our clock."""
@@ -184,8 +185,9 @@ def withdrawn(batch: Batch, reason: str, now: float, *, plan_again: bool = False
 def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
     """State the intent to pay, and reserve the money. Looks for the batch are counted from here."""
     after = replace(
-        batch, state=Lifecycle.SUBMITTING, input_ref=input_ref, submitting_at=at.now, due_at=at.now, reason=None,
-        needs_person=False, facts=replace(batch.facts, absent_looks=0, unsure_looks=0, unread_lists=0),
+        batch, state=Lifecycle.SUBMITTING, input_ref=input_ref, account=at.account.key,
+        organisation=at.account.organisation, submitting_at=at.now, due_at=at.now, reason=None, needs_person=False,
+        facts=replace(batch.facts, absent_looks=0, unsure_looks=0, unread_lists=0),
     )  # fmt: skip
     reserved = Entry(batch.id, RESERVED, batch.max_cost or Decimal(0))
     return Move(after, (("submitting", f"tag {batch.tag}"),), (reserved,))
@@ -276,12 +278,27 @@ def _in_flight(batch: Batch, provider_id: str, event: str, at: At) -> Move:
     return Move(after, ((event, provider_id),))
 
 
+def is_of_another_account(batch: Batch, at: At) -> bool:
+    """Return whether the create was intended for another key, address or organisation than calls go out with now."""
+    pairs = ((batch.account, at.account.key), (batch.organisation, at.account.organisation))
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
+def _other_account(batch: Batch) -> str:
+    account = "with another key, at another address or for another organisation"
+    return f"it was created {account} than {batch.provider} is called with now"
+
+
 # ---- is it there: whether a create without a reply was carried out ---------------------------------------------------
 
 
 def after_look(batch: Batch, candidates: Sequence[Found] | ProviderError, at: At) -> Move | Wait:
     """Decide from the provider's list whether an unconfirmed create was carried out. ``candidates``: batches in the
-    list that may be this one, and are no other batch of the run."""
+    list that may be this one, and are no other batch of the run. Under another account than that of the create the
+    list tells nothing of the batch, and a second create would be paid for beside the first."""
+    if is_of_another_account(batch, at):
+        person = "look in the console of the account that was set then; with its key and address set again, `resolve`"
+        return lost(batch, f"{_other_account(batch)}, where nobody knows of it: {person}")
     if isinstance(candidates, ProviderError):
         return _list_unread(batch, candidates, at)
     certain = [candidate for candidate in candidates if candidate.certain]
@@ -457,6 +474,16 @@ def expiring(batch: Batch, retention: float, now: float) -> Wait | None:
     return Wait(_with(batch, expiry_warned=True), (("results_expiring", warning),))
 
 
+def under_another_account(batch: Batch, at: At) -> Wait | None:
+    """Say once that the batch is asked about, or downloaded, with another key or at another address than it was paid
+    with: an error may only mean that. None: there is nothing to say."""
+    is_there = batch.state in AT_PROVIDER | {Lifecycle.ENDED} and batch.provider_id is not None
+    if not is_there or batch.facts.other_account_told or not is_of_another_account(batch, at):
+        return None
+    said = f"{_other_account(batch)}: what is said of it now may be wrong until they are set again"
+    return Wait(_with(batch, other_account_told=True), (("other_account", said),))
+
+
 # ---- its results ---------------------------------------------------------------------------------------------------
 
 
@@ -624,7 +651,7 @@ def adopted(batch: Batch, provider_id: str, status: str, at: At) -> Move:
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, provider_status=status,
         submitted_at=batch.submitting_at or at.now, due_at=at.now, deadline_at=at.now + at.deadline, failures=0,
-        reason=None,
+        reason=None, account=at.account.key, organisation=at.account.organisation,
     )  # fmt: skip
     return Move(after, (("adopted", provider_id),))
 
@@ -638,7 +665,8 @@ def sent_again(batch: Batch, cost: Sequence[Entry], now: float) -> Move:
     facts = replace(batch.facts, unread_lists=0, forbidden=0, not_found=0, resent=batch.facts.resent + 1)
     after = replace(
         batch, state=Lifecycle.PLANNED, due_at=now, failures=0, input_ref=None, reason=None, provider_id=None,
-        provider_status=None, submitting_at=None, submitted_at=None, ended_at=None, deadline_at=None, facts=facts,
+        provider_status=None, account=None, organisation=None, submitting_at=None, submitted_at=None, ended_at=None,
+        deadline_at=None, facts=facts,
     )  # fmt: skip
     return Move(after, (("resubmit", f"{person}; what it may have cost is kept from the budget"),), tuple(cost))
 

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from pathlib import Path
 
+from layton_batch.cli.before_calling import say_addresses, say_sources
 from layton_batch.clock import SystemClock
 from layton_batch.errors import LaytonBatchError, MissingKeyError
 from layton_batch.files.addresses import shown
@@ -19,8 +20,9 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
-from layton_batch.providers import BUILT_IN
+from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
+from layton_batch.runs.environment_notes import file_notes, shown_address
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
@@ -31,17 +33,6 @@ MOST_DRIFT = 60.0
 """Seconds between a provider's clock and ours."""
 CALL_SECONDS, PATIENCE = 5.0, 8.0
 """For a step of one call, and for all of them together."""
-DEFAULT_URLS = {
-    "openai": "https://api.openai.com/v1",
-    "anthropic": "https://api.anthropic.com",
-    "gemini": "https://generativelanguage.googleapis.com",
-    "mistral": "https://api.mistral.ai",
-    "together": "https://api.together.ai",
-    "groq": "https://api.groq.com",
-    "doubleword": "https://api.doubleword.ai/v1",
-    "openrouter": "https://openrouter.ai/api/v1",
-    "xai": "https://api.x.ai/v1",
-}
 
 
 class State(StrEnum):
@@ -71,11 +62,15 @@ def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, 
 
     Raises ManifestError for a manifest that cannot be loaded.
     """
+    say_sources(settings)
     manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline)) if path else None
+    if manifest is not None and not offline:
+        say_addresses(manifest, settings)
     needed = _needed(manifest)
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
     keys = {name: _key(name, settings, must=manifest is not None) for name in names}
-    findings = list(keys.values())
+    findings = [Finding(".env", State.NOTE, note) for note in file_notes(settings)]
+    findings += [*keys.values(), *_addresses(names, settings)]
     if not offline:
         findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
     if manifest is not None:
@@ -104,7 +99,13 @@ def _key(name: str, settings: Settings, *, must: bool) -> Finding:
         settings.access(name)
     except MissingKeyError as error:
         return Finding(f"key {name}", State.BAD if must else State.NOTE, str(error))
-    return Finding(f"key {name}", State.OK, "set")
+    return Finding(f"key {name}", State.OK, f"set ({settings.key_variable(name)})")
+
+
+def _addresses(names: Sequence[str], settings: Settings) -> Iterator[Finding]:
+    for name in names:
+        if (variable := settings.address_variable(name)) is not None:
+            yield Finding(f"address {name}", State.OK, f"{shown_address(variable.value)} ({variable})")
 
 
 # ---- endpoints -----------------------------------------------------------------------------------------------------
@@ -135,7 +136,7 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
     """Whether the address answers at all, and how far its clock is from ours; no key is sent."""
     import httpx
 
-    url = settings.access(name).base_url or DEFAULT_URLS.get(name)
+    url = settings.access(name).base_url or OWN_ADDRESSES.get(name)
     if url is None:
         yield Finding(f"endpoint {name}", State.NOTE, "not checked: the address depends on the project and region")
         return

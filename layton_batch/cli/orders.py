@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from layton_batch.cli.before_calling import say_addresses
 from layton_batch.cli.driving import say_trouble
 from layton_batch.cli.endings import ask_to_stop, cancel_exit_code
 from layton_batch.cli.progress import drive_and_report
@@ -50,6 +51,7 @@ def cancelled(
     while True:
         try:
             with open_folder(folder, settings, poll_seconds=poll_seconds) as opened:
+                say_addresses(opened.manifest, settings)
                 ask_to_stop(opened)
                 if no_wait:
                     return read_status(opened.store), say_trouble(opened)

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
+from layton_batch.cli.before_calling import say_addresses, say_sources
 from layton_batch.cli.driving import driven_run, say_trouble
 from layton_batch.cli.endings import exit_code
 from layton_batch.cli.entry import complain_of, prepare_process
@@ -88,6 +89,7 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
     try:
         prepare_process()
         settings = Settings.from_process()
+        say_sources(settings)
         asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
         stop_at = deadline(asked.until, clock)
         named = named_runs(asked.runs, settings)
@@ -153,6 +155,7 @@ def _tick(work: _Work, clock: Clock) -> None:
             work.path, work.runs or DEFAULT_RUNS, settings, is_named=work.runs is not None
         )
         if work.boards is None:
+            say_addresses(manifest, settings)
             _look_before(work, manifest, work.runs, settings)
         with driven_run(manifest, work.runs, settings, clock, once=True, quiet=True) as (run, status):
             work.folder, work.status = run.folder, status

@@ -77,6 +77,7 @@ def plan(
     Providers whose key is set are asked whether their models are on sale. Ends with 2 where `run` would refuse a model,
     after the plan.
     """
+    from layton_batch.cli.before_calling import say_addresses, say_sources
     from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
@@ -88,7 +89,10 @@ def plan(
 
     settings, clock = Settings.from_process(), SystemClock()
     is_named = not _by_default(context, "runs")
+    say_sources(settings)
     asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=is_named, offline=offline)
+    if not offline:
+        say_addresses(asked, settings)
     result = preview(asked, settings, clock, write, runs)
     if not offline:
         result = result.told(ask_providers(asked, settings, clock))
@@ -128,6 +132,7 @@ def run(
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
+    from layton_batch.cli.before_calling import say_addresses, say_sources
     from layton_batch.cli.driving import driven_run
     from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.starting import manifest_for
@@ -140,8 +145,10 @@ def run(
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     manifest = manifest_for(manifest, models or (), items, limit, max_usd)
     stop_at = deadline(until, clock)
+    say_sources(settings)
     asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=not _by_default(context, "runs"))
     asked = with_budget(asked, max_usd)
+    say_addresses(asked, settings)
     with driven_run(
         asked, runs, settings, clock, once=once, stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline,
         quiet=as_json,
@@ -283,6 +290,7 @@ def resolve(
     the run, that one acts on it at its next step, or else the next `run` does, and writes an event.
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
+    from layton_batch.cli.before_calling import say_addresses
     from layton_batch.cli.endings import resolved
     from layton_batch.cli.orders import ordered
     from layton_batch.cli.terminal import print_json, say
@@ -297,6 +305,7 @@ def resolve(
     folder, settings = find_run(run_name, runs), Settings.from_process()
     try:
         with open_folder(folder, settings) as opened:
+            say_addresses(opened.manifest, settings)
             if adopt is not None:
                 adopt_batch(opened, batch, adopt)
             else:

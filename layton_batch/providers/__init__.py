@@ -32,6 +32,19 @@ BUILT_IN: dict[str, str] = {
     "vertex": "layton_batch.providers.longtail_vertex:Vertex",
 }
 
+OWN_ADDRESSES = {
+    "openai": "https://api.openai.com/v1",
+    "anthropic": "https://api.anthropic.com",
+    "gemini": "https://generativelanguage.googleapis.com",
+    "mistral": "https://api.mistral.ai",
+    "together": "https://api.together.ai",
+    "groq": "https://api.groq.com",
+    "doubleword": "https://api.doubleword.ai/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "xai": "https://api.x.ai/v1",
+}
+"""Where the providers are. Vertex has an address for each project and region."""
+
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 

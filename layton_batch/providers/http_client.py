@@ -89,6 +89,7 @@ class _Call:
 
         self._run(sent)
         reply = self._reply
+        self._access.account.read(reply.headers)
         most = self._access.patience.reply_bytes if whole else self._access.patience.file_bytes
         body = _stream_class(self._library)(functools.partial(self._received, reply, most), self._close)
         headers = [(key, value) for key, value in reply.headers.multi_items() if key.lower() not in _OF_THE_WIRE]

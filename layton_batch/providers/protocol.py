@@ -95,6 +95,21 @@ class Capabilities:
     caveats: tuple[str, ...] = ()
 
 
+ACCOUNT_HEADERS = ("openai-organization", "anthropic-organization-id")
+"""Headers of replies that name the organisation which pays."""
+
+
+@dataclass(eq=False, slots=True)
+class ReplyAccount:
+    """The organisation that a provider's replies name. None: no reply has named one yet."""
+
+    name: str | None = None
+
+    def read(self, headers: Mapping[str, str]) -> None:
+        """Keep the organisation that a reply's headers name, if they name one."""
+        self.name = next((name for header in ACCOUNT_HEADERS if (name := headers.get(header))), self.name)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Where a provider is, how we prove who we are, and how long it is waited for. ``api_key`` never appears in a repr.
@@ -108,6 +123,8 @@ class Access:
     stopping: Event = field(default_factory=Event)
     api_version: str | None = None
     """The version of the API to speak, and no other; None: the dialect chooses."""
+    account: ReplyAccount = field(default_factory=ReplyAccount)
+    """What replies say of who pays; the connections of a run to one provider share it."""
 
     @property
     def timeout_seconds(self) -> float:

@@ -20,7 +20,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Item, ModelSpec
+from layton_batch.records import Account, Batch, Item, ModelSpec
 from layton_batch.runs.engine import Engine
 from layton_batch.runs.folders import on_this_machine
 from layton_batch.runs.identity import job_identity, predict_id, run_mark
@@ -44,6 +44,8 @@ class Providers:
 
     connect: Callable[[str], Provider]
     dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
+    account: Callable[[str, str], Account] = lambda _name, _salt: Account()
+    """The account that a provider is called with (``runs/accounts.py``), for a run's salt."""
     ended_custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
     """Some custom_ids of each ended batch that this process has looked into, by provider and the provider's id."""
     _open: dict[ProviderThread, Provider] = field(default_factory=dict)
@@ -252,6 +254,10 @@ class Run:
     def mark(self) -> str:
         """Eight characters in every custom_id of this run."""
         return run_mark(self.first_identity, self.born)
+
+    def account(self, provider: str) -> Account:
+        """Return the account that the provider's batches are paid with now."""
+        return self.providers.account(provider, f"{self.first_identity} {self.born!r}")
 
     @cached_property
     def first_identity(self) -> str:

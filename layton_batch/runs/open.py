@@ -6,6 +6,7 @@ import functools
 import logging
 import socket
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -27,10 +28,11 @@ from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
 from layton_batch.providers import connect, problems
-from layton_batch.providers.protocol import Access, Patience, Provider
+from layton_batch.providers.protocol import Access, Patience, Provider, ReplyAccount
 from layton_batch.providers.without_keys import without_keys
-from layton_batch.records import Item
+from layton_batch.records import Account, Item
 from layton_batch.redaction import is_telling
+from layton_batch.runs.accounts import account_digest, organisation_digest
 from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.engine import Engine
 from layton_batch.runs.event_log import EventLog
@@ -175,6 +177,7 @@ def providers_for(
     """Connections made with the environment's keys, of which nothing they say holds one; dialects without any.
     ``stopping`` cuts their calls short."""
     dialects: dict[str, Provider] = {}
+    named: defaultdict[str, ReplyAccount] = defaultdict(ReplyAccount)
 
     def dialect(name: str) -> Provider:
         if name not in dialects:
@@ -189,10 +192,18 @@ def providers_for(
             patience or Patience(),
             stopping or Event(),
             settings.api_version(name),
+            named[name],
         )
         return without_keys(connect_within(manifest, name, access), settings.secrets())
 
-    return Providers(connected, dialect)
+    @functools.cache
+    def key(name: str, salt: str) -> str | None:
+        return account_digest(settings, name, salt)
+
+    def account(name: str, salt: str) -> Account:
+        return Account(key(name, salt), organisation_digest(named[name], name, salt))
+
+    return Providers(connected, dialect, account)
 
 
 def refuse_keys(manifest: Manifest, settings: Settings) -> None:

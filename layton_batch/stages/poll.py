@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from layton_batch.batches import machine
-from layton_batch.batches.admission import warn_of_retention
+from layton_batch.batches.admission import warn_of_results
 from layton_batch.batches.decisions import Step, at, carry_out, step_each
 from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
@@ -21,7 +21,7 @@ def poll(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch])
     """Read the state of the thread's batches that are at the provider and due, one after another. ``batches``: those
     that were sent and are not collected."""
     now = run.clock.now()
-    warn_of_retention(run, batches)
+    warn_of_results(run, batches)
     due = [batch for batch in batches if batch.state in AT_PROVIDER and is_due(batch.due_at, now)]
     if not due:
         return False

@@ -108,7 +108,8 @@ def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | Step | None:
     """Return the provider's name of the batch file, where it has one. A step: the file cannot be sent now."""
     try:
         check_file(run, batch)
-        return batch.input_ref or provider.upload(submission(run, batch))
+        is_there = not machine.is_of_another_account(batch, at(run, batch))  # else the file is in the other account
+        return (batch.input_ref if is_there else None) or provider.upload(submission(run, batch))
     except FileError as error:
         return Step(machine.after_file_trouble(batch, error))
     except ProviderError as error:

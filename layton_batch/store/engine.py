@@ -11,6 +11,7 @@ for some seconds; nobody waits for a lock, or for a server that vanished itself,
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from pathlib import Path
 from threading import Event
@@ -112,11 +113,21 @@ def shown(url: URL) -> str:
 
 
 def _may_pass(error: Exception, said: str) -> bool:
-    """Drivers call it an operational error when the server, the disk or another program is in the way, not the call."""
-    return isinstance(error, OperationalError | sqlite3.OperationalError) and not any(sign in said for sign in _LASTING)
+    """Drivers call it an operational error when the server, the disk or another program is in the way, not the call.
+
+    They are wrong twice: a server that became a standby is an internal error, and an option of the URL that does not
+    exist an operational one.
+    """
+    if _READ_ONLY in said:
+        return True
+    return isinstance(error, OperationalError | sqlite3.OperationalError) and not _LASTING.search(said)
 
 
-_LASTING = ("no such table", "no such column", "authentication failed", "does not exist")
+_READ_ONLY = "in a read-only transaction"
+_LASTING = re.compile(
+    "no such table|no such column|authentication failed|does not exist"
+    r"|(invalid|bad value for) (\w+ value|port number|connection option|\w+:)"
+)
 
 
 _RESTORE = (
@@ -132,6 +143,7 @@ _ADVICE = (
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
     ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
     ("lock timeout", "; another process has been writing to it for half a minute: let it finish"),
+    (_READ_ONLY, ": it is a standby, or was made read-only; run again when it, or the server that took over, writes"),
     (
         "readonly database",
         "; this command writes to the run: make its folder and files writable (status, events, cost … read)",

@@ -133,9 +133,9 @@ _FIXED = (
 )  # fmt: skip
 """Columns of what names a batch: no decision changes them."""
 _PLAIN = (
-    "input_ref", "provider_id", "provider_status", "results_ref", "errors_ref", "reason", "due_at", "submitting_at",
-    "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person", "failures", "failed_status", "stated_usd",
-    "stated_input_tokens", "stated_output_tokens",
+    "input_ref", "account", "organisation", "provider_id", "provider_status", "results_ref", "errors_ref", "reason",
+    "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person", "failures",
+    "failed_status", "stated_usd", "stated_input_tokens", "stated_output_tokens",
 )  # fmt: skip
 _ENUMS = ("state", "outcome", "error_class")
 _FACTS = (*COUNTERS, *FLAGS)

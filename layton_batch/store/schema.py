@@ -157,6 +157,8 @@ batches = Table(
     Column("size_bytes", BigInteger, nullable=False),
     Column("max_cost", Money),
     Column("input_ref", Text),
+    Column("account", String(32)),  # digest of the key and address that the create was intended for; never the key
+    Column("organisation", String(32)),  # digest of the one that replies named then
     Column("provider_id", Text),
     Column("provider_status", Text),
     Column("results_ref", Text),

@@ -24,9 +24,9 @@ UNLISTED = replace(AT, shows_absence=False)
 COST = Decimal("0.50")
 RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "released", COST)
 CHANGEABLE = {
-    "state", "outcome", "error_class", "input_ref", "provider_id", "provider_status", "results_ref", "errors_ref",
-    "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person",
-    "failures", "failed_status", "facts",
+    "state", "outcome", "error_class", "input_ref", "account", "organisation", "provider_id", "provider_status",
+    "results_ref", "errors_ref", "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at",
+    "deadline_at", "needs_person", "failures", "failed_status", "facts",
 }  # fmt: skip
 
 

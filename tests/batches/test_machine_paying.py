@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -16,7 +17,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     TransientProviderError,
 )
-from layton_batch.records import Entry, Facts, Found, Move, Wait
+from layton_batch.records import Account, Entry, Facts, Found, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from tests.batches.states import (
     AT,
@@ -30,6 +31,8 @@ from tests.batches.states import (
     busy,
     check,
     differs,
+    ended,
+    flying,
     planned,
     refused,
     submitting,
@@ -145,6 +148,8 @@ def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
         needs_person=False, facts=Facts(0, 0, 0, 1, 1, absent_creates=1),
     )  # fmt: skip
     assert decision.entries == (RESERVED,)
+    paid = machine.before_create(before, "file-1", replace(AT, account=Account("key", "organisation"))).after
+    assert (paid.account, paid.organisation) == ("key", "organisation")
     free = machine.before_create(planned(max_cost=None), None, AT)
     assert free.entries == (Entry(batch(0).id, "reserved", Decimal(0)),)
 
@@ -210,6 +215,42 @@ def test_a_create_without_a_clear_answer_is_looked_for_and_keeps_its_money(reply
 
 OURS, SHY = Found("b-1", certain=True), Found("b-2", certain=False, may_tell=True)
 MUTE, NAMELESS = Found("b-3", certain=False), Found("", certain=True)
+
+
+MADE = {"account": "key", "organisation": "acme"}
+"""The account of a create, as digests."""
+
+
+@pytest.mark.parametrize("account", [Account("other", "acme"), Account("key", "other"), Account("other")])
+@pytest.mark.parametrize("found", [(), (OURS,), (SHY,), TransientProviderError("busy"), refused(401)])
+def test_under_another_account_a_person_decides_and_nothing_is_sent(
+    account: Account, found: Sequence[Found] | ProviderError
+) -> None:
+    before = submitting(**MADE, facts=Facts(absent_looks=LOOKS))
+    decision = machine.after_look(before, found, replace(AT, account=account))
+    check(before, decision, Move, state=Lifecycle.LOST, reason=decision.after.reason)
+    assert "created with another key" in (decision.after.reason or "")
+    assert (decision.entries, told(decision)) == ((), ["lost"])
+
+
+@pytest.mark.parametrize("account", [Account("key", "acme"), Account("key"), Account()])
+def test_the_same_account_or_an_unknown_one_is_no_other(account: Account) -> None:
+    now = replace(AT, account=account)
+    assert machine.after_look(submitting(**MADE), [OURS], now).after.state is Lifecycle.IN_FLIGHT
+    assert machine.after_look(submitting(), [OURS], now).after.state is Lifecycle.IN_FLIGHT
+
+
+def test_what_is_at_another_account_is_said_once() -> None:
+    now = replace(AT, account=Account("other"))
+    for before in (flying(**MADE), flying(**MADE, state=Lifecycle.CANCELLING), ended(**MADE)):
+        decision = machine.under_another_account(before, now)
+        assert decision is not None
+        check(before, decision, Wait, facts=Facts(other_account_told=True))
+        assert told(decision) == ["other_account"]
+        assert machine.under_another_account(decision.after, now) is None
+        assert machine.under_another_account(before, replace(AT, account=Account("key", "acme"))) is None
+    for before in (planned(**MADE), submitting(**MADE), ended(**MADE, provider_id=None), flying()):
+        assert machine.under_another_account(before, now) is None
 
 
 def test_what_carries_our_marks_is_the_batch() -> None:

@@ -119,3 +119,11 @@ def desk(folder: Path, patch: pytest.MonkeyPatch, *faults: Fault, batch_seconds:
         patch.setattr(SystemClock, "now", lambda _self: bench.clock.now())
         patch.setattr(SystemClock, "sleep", lambda _self, seconds: bench.clock.sleep(seconds))
         yield Desk(bench)
+
+
+def called_at(url: str, *providers: str) -> str:
+    """The line on stderr that names providers at another address, before the first call."""
+    prefixes = ["GOOGLE_GEMINI" if name == "gemini" else name.upper() for name in providers]
+    variables = ", ".join(f"{prefix}_BASE_URL" for prefix in prefixes)
+    its = ("is", "its own address") if len(providers) == 1 else ("are", "their own addresses")
+    return f"{', '.join(providers)} {its[0]} called at {url} ({variables} in the environment), not at {its[1]}\n"

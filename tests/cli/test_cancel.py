@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.clock import SystemClock
 from layton_batch.sandbox import Fault
-from tests.cli.cli_harness import Desk, Ending, call, desk
+from tests.cli.cli_harness import Desk, Ending, call, called_at, desk
 from tests.pipeline.lab import manifest_text
 
 TWO = ("openai", "mistral")
@@ -35,6 +35,10 @@ def in_flight(bench: Desk, after: float = 0.0) -> None:
     bench.lab.clock.sleep(after)
 
 
+def said_first(bench: Desk) -> str:
+    return called_at(bench.lab.server.url, "openai", "mistral", "gemini")
+
+
 def test_cancel_waits_for_every_batch_to_end_and_collects_what_was_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -49,7 +53,7 @@ def test_cancel_waits_for_every_batch_to_end_and_collects_what_was_paid(
         assert float(str(status.table()["spent_usd"])) == float(bench.server_total()) > 0
         assert float(str(status.table()["reserved_usd"])) == 0
         again = call("cancel", "lab", "--json")  # a second time does no harm
-        assert (again.code, again.err, again.json) == (0, "", status.json)
+        assert (again.code, again.err, again.json) == (0, said_first(bench), status.json)
 
 
 def test_cancel_tells_on_plain_lines_how_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +61,7 @@ def test_cancel_tells_on_plain_lines_how_it_goes(tmp_path: Path, monkeypatch: py
         in_flight(bench)
         end = call("cancel", "lab")
         assert end.code == 0
-        first, *rest = end.err.splitlines()
+        first, *rest = end.err.removeprefix(said_first(bench)).splitlines()
         assert first.startswith("not stopped yet  predict-larch-2-mini.s0001.a1 (openai batch_")
         assert "503" in first
         assert any("cancelling" in line for line in rest)
@@ -76,7 +80,7 @@ def test_with_no_wait_it_only_asks_and_returns_75_until_all_have_ended(
         assert [end.code for end in (first, second, third)] == [75, 75, 75]
         assert states(first) == states(second) == ["in_flight", "cancelling"]
         assert states(third) == ["cancelling", "cancelling"]
-        assert ("not stopped yet" in first.err, third.err) == (True, "")
+        assert ("not stopped yet" in first.err, third.err) == (True, said_first(bench))
         assert call("cancel", "lab").code == 0
         assert call("cancel", "lab", "--no-wait").code == 0
 

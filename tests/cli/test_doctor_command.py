@@ -13,7 +13,7 @@ import pytest
 
 from layton_batch.cli import doctor
 from layton_batch.sandbox import Sandbox
-from tests.cli.cli_harness import call, write
+from tests.cli.cli_harness import call, called_at, write
 from tests.pipeline.lab import MODELS, manifest_text
 
 SECRET = "sk-very-secret"
@@ -40,7 +40,7 @@ def test_a_machine_that_is_ready_gets_0_and_prices_of_every_model(
             monkeypatch.setenv(name, value)
         end = call("doctor", manifest)
         found = checks(manifest)
-    assert (end.code, end.err) == (0, "")
+    assert (end.code, end.err) == (0, called_at(server.url, "openai", "groq", "gemini", "mistral"))
     assert {state for state, _ in found.values()} == {"ok"}
     assert {f"price {MODELS['openai']}", f"price {MODELS['groq']}", "endpoint mistral", "disk"} <= set(found)
     assert "$0.15 in, $1.2 out" in found[f"price {MODELS['openai']}"][1]

@@ -63,7 +63,7 @@ def bought(bench: Desk) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [(TICK, "environment"), (NIGHT, ".env"), (NIGHT, "elsewhere"), (TICK, "from elsewhere back")]
+    ("name", "place"), [(TICK, "environment"), (NIGHT, "elsewhere"), (TICK, "from elsewhere back")]
 )
 def test_a_job_sends_nothing_the_second_time(
     bench: Desk, monkeypatch: pytest.MonkeyPatch, name: str, place: str
@@ -71,8 +71,6 @@ def test_a_job_sends_nothing_the_second_time(
     workspace = bench.folder / "workspace"
     if place == "environment":
         monkeypatch.setenv("LAYTON_BATCH_RUNS", str(workspace))
-    elif place == ".env":
-        bench.write(f"LAYTON_BATCH_RUNS={workspace}\n", ".env")
     elif place == "from elsewhere back":
         monkeypatch.chdir(bench.folder / "elsewhere")
     assert finish(bench, name, "manifest.toml").code == 0
@@ -87,11 +85,20 @@ def test_a_job_sends_nothing_the_second_time(
         assert (again, end.code) == (again, 0), end.err
     assert bench.lab.server.request_counts() == creates
     assert bought(bench) == [1] * ROWS
-    if place in ("environment", ".env"):
+    if place == "environment":
         assert [path.parent for path in bench.folder.glob("**/run.json")] == [workspace / "lab"]
     report = job(bench, BILL)
     assert report.code == 0
     assert "larch-2-mini" in report.out
+
+
+@pytest.mark.parametrize("name", [TICK, NIGHT, BILL])
+def test_a_job_refuses_a_place_of_runs_in_dot_env(bench: Desk, name: str) -> None:
+    bench.write("LAYTON_BATCH_RUNS=elsewhere\n", ".env")
+    end = job(bench, name, *([] if name == BILL else ["manifest.toml"]))
+    assert end.code == 2
+    assert f"LAYTON_BATCH_RUNS is not read from {bench.folder / '.env'}" in end.err
+    assert bought(bench) == []
 
 
 def test_an_edited_manifest_goes_on_where_its_run_was_begun(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ import pytest
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
-from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, finish, start, write
+from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, called_at, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
 
 HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",
@@ -116,6 +116,7 @@ def test_ctrl_c_and_sigterm_leave_batches_running_and_say_so(tmp_path: Path, san
         begun[number] = start("run", write(folder, manifest_text(), "manifest.toml"), cwd=folder, env=sandbox)
     for number, process in begun.items():
         assert process.stderr is not None
+        assert " called at " in process.stderr.readline()
         assert " begins in " in process.stderr.readline()
         assert " to send: " in process.stderr.readline()
         assert "submitted" in process.stderr.readline()  # told as soon as something was submitted
@@ -201,7 +202,8 @@ def test_a_sandbox_with_faults_and_a_state_folder_serves_a_run_and_remembers_it(
     finally:
         process.terminate()
     served = finish(process)
-    assert (run.code, run.err) == (0, "")
+    url = env["OPENAI_BASE_URL"].removesuffix("/openai/v1")
+    assert (run.code, run.err) == (0, called_at(url, "openai", "gemini", "mistral"))
     assert [batch["attempt"] for batch in run.table()["batches"]] == [1, 2, 1]  # type: ignore[attr-defined]
     assert (served.code, served.out) == (0, "")
     assert served.err.startswith("sandbox at http://127.0.0.1:")

@@ -13,7 +13,8 @@ import pytest
 
 from layton_batch.providers.together import Together
 from layton_batch.sandbox import Fault
-from tests.cli.cli_harness import Desk, Ending, call, desk, write
+from tests.cli.cli_harness import Desk, Ending, call, called_at, desk, write
+from tests.cli.conftest import NOBODY
 from tests.pipeline.lab import manifest_text
 
 STATUS_KEYS = {"run", "state", "spent_usd", "jobs", "batches"}
@@ -33,7 +34,7 @@ def test_plan_prints_the_jobs_and_their_bound_and_leaves_nothing(offline: Path) 
     path = write(offline, manifest_text(("openai", "mistral"), top="[budget]\nmax_usd = 0.01"))
     before = set(offline.iterdir())
     told, document = call("plan", path), call("plan", path, "--json").table()
-    assert (told.code, told.err) == (0, "")
+    assert (told.code, told.err) == (0, called_at(NOBODY, "openai", "mistral", "gemini"))
     assert set(offline.iterdir()) == before
     assert document["items"] == 4
     assert document["requests"] == 16
@@ -85,7 +86,7 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkey
     assert last.table()["state"] == "done"
     assert all(set(job) >= JOB_KEYS for job in listed(last, "jobs"))
     assert all(set(batch) >= BATCH_KEYS for batch in listed(last, "batches"))
-    assert last.err == ""
+    assert last.err == called_at(bench.lab.server.url, "openai", "gemini", "mistral")
 
 
 def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ things made once that every life of the program would make again."""
 from __future__ import annotations
 
 import functools
+import hashlib
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +18,7 @@ from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.engine.default import DefaultDialect
 
 from layton_batch.clock import Pacing
+from layton_batch.runs import accounts
 from layton_batch.settings import Settings
 from layton_batch.site import board_charts
 from layton_batch.store import engine as opening
@@ -77,9 +79,15 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
         pacing = Pacing(idle=3600.0, held=120.0) if for_days else Pacing(idle=3600.0)
         stack.enter_context(mock.patch.object(Settings, "pacing", pacing))
         stack.enter_context(mock.patch("time.sleep", clock.sleep))
+        stack.enter_context(mock.patch.object(accounts, "scrypt", _quick_digest))
         stack.enter_context(mock.patch.object(board_charts, "charts", return_value=[]))  # no claim is about charts
         _remember(stack, {})
         yield
+
+
+def _quick_digest(key: bytes, *, salt: bytes, dklen: int, **_cost: int) -> bytes:
+    """No key here is anybody's: its digest need not be slow."""
+    return hashlib.blake2b(key, key=hashlib.sha256(salt).digest(), digest_size=dklen).digest()
 
 
 @functools.cache

@@ -129,7 +129,9 @@ def _batches() -> None:
         sa.Column("sha256", sa.String(64), nullable=False),
         sa.Column("size_bytes", sa.BigInteger, nullable=False),
         sa.Column("max_cost", sa.String(40)),
-        *(sa.Column(name, sa.Text) for name in ("input_ref", "provider_id", "provider_status")),
+        sa.Column("input_ref", sa.Text),
+        *(sa.Column(name, sa.String(32)) for name in ("account", "organisation")),
+        *(sa.Column(name, sa.Text) for name in ("provider_id", "provider_status")),
         *(sa.Column(name, sa.Text) for name in ("results_ref", "errors_ref")),
         sa.Column("error_class", sa.String(32)),
         sa.Column("reason", sa.Text),
@@ -146,7 +148,7 @@ def _batches() -> None:
         sa.Column("stated_input_tokens", sa.BigInteger),
         sa.Column("stated_output_tokens", sa.BigInteger),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
-        *(sa.Column(name, sa.Boolean, nullable=False) for name in ("stop_refused", "expiry_warned")),
+        *(sa.Column(name, sa.Boolean, nullable=False) for name in _FLAGS),
         sa.UniqueConstraint("run_id", "batch_id", name="one_batch"),
     )
     op.create_index("batches_by_state", "batches", ["run_id", "state"])
@@ -157,6 +159,9 @@ _COUNTERS = (
     "absent_looks", "unsure_looks", "unread_lists", "forbidden", "not_found", "short_downloads", "absent_creates",
     "resent",
 )  # fmt: skip
+
+
+_FLAGS = ("stop_refused", "other_account_told", "expiry_warned")
 
 
 def _provider_batches() -> None:

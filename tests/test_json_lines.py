@@ -1,0 +1,41 @@
+"""Files that are appended to: through no link, which whoever made the folder may have laid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from layton_batch.files.json_lines import append_json_line
+from layton_batch.records import Event
+from layton_batch.runs.event_log import EventLog
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_planted_link_is_not_appended_to(tmp_path: Path, is_there: bool) -> None:
+    target, link = tmp_path / "authorized_keys", tmp_path / "log.jsonl"
+    if is_there:
+        target.write_text("mine\n", encoding="utf-8")
+    link.symlink_to(target)
+    with pytest.raises(OSError, match="is a symbolic link"):
+        append_json_line(link, {"a": 1})
+    assert target.exists() is is_there
+    assert not is_there or target.read_text(encoding="utf-8") == "mine\n"
+
+
+def test_a_file_in_a_folder_that_is_a_link_is_appended_to(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "runs").symlink_to(tmp_path / "disk")
+    append_json_line(tmp_path / "runs" / "log.jsonl", {"a": 1})
+    assert (tmp_path / "disk" / "log.jsonl").read_text(encoding="utf-8") == '{"a":1}\n'
+
+
+def test_a_run_whose_log_is_a_link_goes_on_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "log.jsonl").symlink_to(tmp_path / "elsewhere")
+    log = EventLog(tmp_path / "log.jsonl", "lab")
+    for number in (1, 2):
+        log(Event(number, 0.0, None, "kind", "detail"))
+    (record,) = caplog.records
+    assert record.message.startswith(f"{tmp_path / 'log.jsonl'} cannot be written (it is a symbolic link")
+    assert record.message.endswith("events are kept")
+    assert not (tmp_path / "elsewhere").exists()
