@@ -33,7 +33,7 @@ class DeadlineError(TimeoutError):
 def certificates(library: str) -> ssl.SSLContext:
     """Load what httpx or httpx2 trusts, once for all clients of this process.
 
-    Reading a machine's certificates takes 50 ms of CPU, and a run opens a client for each lane of each provider.
+    Reading a machine's certificates takes 50 ms of CPU, and a run opens a client for each thread of each provider.
     """
     context: ssl.SSLContext = importlib.import_module(library).create_ssl_context()
     return context
@@ -44,7 +44,7 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
 
     Its calls raise DeadlineError, StoppedError and, beyond the size limit, ProviderReplyError.
     """
-    # OpenAI's SDK looks into ``sys.modules["httpx"]`` in each call, and another lane's SDK may still be loading it: a
+    # OpenAI's SDK looks into ``sys.modules["httpx"]`` in each call, and another thread's SDK may still be loading it: a
     # create that fails there counts as one that may have been paid for
     importlib.import_module("httpx")
     name = next(base.__module__.partition(".")[0] for base in kind.__mro__ if base.__module__.startswith("httpx"))

@@ -27,7 +27,7 @@ MOST_ENDED = 2
 
 @dataclass(slots=True)
 class Engine:
-    """Opened when first needed; lanes and stages share it. Raises ManifestError for a name that is none."""
+    """Opened when first needed; provider threads and stages share it. Raises ManifestError for a name that is none."""
 
     name: str = THREADS
     _open: Executor | None = None

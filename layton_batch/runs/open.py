@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 1.0
 """The seconds for which a driver that holds its lease writes files without looking again: far less than the lease."""
 THREADS = 128
-"""More than lanes of the providers that anybody uses at once: each has a few."""
+"""More than the threads of all providers that anybody uses at once: each provider has a few."""
 
 
 @contextmanager

@@ -247,7 +247,7 @@ class RunStore(Events):
         """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
         ``for_all``: no job was left out; else a later process does the same once more.
 
-        What a lane is about to send is not among them: its bound is what is set aside.
+        What a provider thread is about to send is not among them: its bound is what is set aside.
         """
         number = 0
         with self.writing() as writing:
