@@ -311,11 +311,8 @@ def follow_batch(connection: Connection, key: int, before: Batch, move: Move) ->
             _close(connection, key)
     elif after.state is Lifecycle.COLLECTED:
         _end(connection, key, move.ends)
-        if after.facts.creates_in_doubt and after.provider_id is None:
-            _settle(connection, key, (), unanswered=AnswerState.UNCERTAIN)  # a create of it may have been billed
-        else:
-            names = _prints_of(connection, key)
-            _settle(connection, key, [names[name] for name in move.again])
+        names = _prints_of(connection, key)
+        _settle(connection, key, [names[name] for name in move.again])
         _tell_other_jobs(connection, key)
         set_charges(connection, key, move.charges)
 
@@ -369,16 +366,14 @@ def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
         connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), others)
 
 
-def _settle(
-    connection: Connection, key: int, again: Sequence[bytes], *, unanswered: AnswerState = AnswerState.FAILED
-) -> None:
+def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
     """Set the state of the answers that a collected batch asked for. ``again``: the fingerprints of those that go into
-    another batch; ``unanswered``: the state of the rest that brought nothing."""
+    another batch."""
     attempts, answers = schema.attempts, schema.answers
     ours = answers.c.batch == key
     answered = attempts.c.outcome == str(RequestOutcome.SUCCEEDED)
     uncertain = and_(~answered, attempts.c.error_class.in_([str(cause) for cause in PERHAPS_BILLED]))
-    _set_answers(connection, key, unanswered, ours)
+    _set_answers(connection, key, AnswerState.FAILED, ours)
     _set_answers(connection, key, AnswerState.UNCERTAIN, ours, which=uncertain)
     _set_answers(connection, key, AnswerState.ANSWERED, ours, which=answered)
     for chunk in _chunks(again):

@@ -38,11 +38,6 @@ class _Batch:
         is_withdrawn = self.outcome == BatchOutcome.CANCELLED and self.provider_id is None
         return self.state == Lifecycle.PLANNED or (self.state == Lifecycle.ENDED and is_withdrawn)
 
-    @property
-    def is_uncertain(self) -> bool:
-        """Whether a create of it may have been carried out, and nobody has its answers."""
-        return self.in_doubt > 0 and self.provider_id is None
-
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
@@ -112,8 +107,7 @@ def _of_answer(name: str, answer: _Answer, tries: Sequence[_Attempt], sent: Mapp
     elif its_batch is not None and its_batch.state != Lifecycle.COLLECTED:
         right = {AnswerState.PLANNED}
     else:
-        may_be_billed = mine.error_class in PERHAPS_BILLED or (its_batch is not None and its_batch.is_uncertain)
-        ended = AnswerState.UNCERTAIN if may_be_billed else AnswerState.FAILED
+        ended = AnswerState.UNCERTAIN if mine.error_class in PERHAPS_BILLED else AnswerState.FAILED
         right = {ended, AnswerState.WANTED}
     if answer.state not in right:
         yield f"answer {name} is {answer.state}, its attempts say {' or '.join(sorted(right))}"

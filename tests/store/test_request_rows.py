@@ -200,7 +200,7 @@ def test_a_cancelled_run_counts_what_it_will_not_send_as_cancelled(url: str) -> 
         assert states(store) == [AnswerState.WANTED] * 3  # another run may ask for them
 
 
-def test_answers_of_a_batch_that_was_withdrawn_after_a_create_in_doubt_are_uncertain(url: str) -> None:
+def test_answers_of_a_batch_that_was_to_be_sent_again_and_was_withdrawn_are_asked_for_by_others(url: str) -> None:
     with database(url) as engine:
         store = planned(engine, "one")
         sent = go(store, Lifecycle.SUBMITTING)
@@ -210,8 +210,8 @@ def test_answers_of_a_batch_that_was_withdrawn_after_a_create_in_doubt_are_uncer
         never_sent: End = (RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED)
         move = replace(moved(before, Lifecycle.COLLECTED), ends=dict.fromkeys(NAMES, never_sent), again=set(NAMES))
         store.apply(before, move, NOW)
-        assert states(store) == [AnswerState.UNCERTAIN] * 3
-        assert store.requests_to_ask(JOB.id) == []
+        assert states(store) == [AnswerState.WANTED] * 3
+        assert [request.custom_id for request in store.requests_to_ask(JOB.id)] == list(NAMES)
 
 
 def test_two_requests_of_a_job_that_want_one_answer_are_asked_once(url: str) -> None:
