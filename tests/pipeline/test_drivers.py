@@ -35,6 +35,7 @@ from layton_batch.store import schema, transactions
 from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import sqlite_url
 from layton_batch.store.run_store import RunStore
+from tests.cli.cli_harness import called_at
 from tests.pipeline.lab import ROOT, Lab, lab, manifest_text
 
 COMMAND = [sys.executable, "-m", "layton_batch", "run"]
@@ -279,7 +280,7 @@ def test_of_two_real_processes_on_one_run_one_drives_it_and_the_other_says_which
         ends = [process.communicate(timeout=120) for process in running]
         assert sorted(process.returncode for process in running) == [0, 75], [error for _, error in ends]
         (driver, refused) = sorted(range(2), key=lambda number: running[number].returncode or 0)
-        assert ends[driver][1] == ""
+        assert ends[driver][1] == called_at(server.url, "openai", "mistral", "anthropic", "gemini")
         assert f"is driven by process {running[driver].pid} on " in ends[refused][1]
         assert billed_once(server)
         assert len(server.ledger().rows) == 3 * 3 * 2  # three models, three riddles, one judge
