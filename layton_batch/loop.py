@@ -47,9 +47,9 @@ def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at:
     while True:
         late = _late(run.clock, stop_at)
         moved = advance(run, None if once or late else PATIENCE)  # at the end no provider is left amid its work
+        moved |= run.threads.are_busy
         status = read_status(run.store, counted=None if moved else status)
         progress(status)
-        moved |= run.threads.are_busy
         halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
         if is_finished(run) or late or (halted and not pending_orders(run.store)):
             return read_status(run.store)

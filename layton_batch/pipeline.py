@@ -92,7 +92,11 @@ def is_finished(run: Run) -> bool:
 
 def _left(run: Run, jobs: Sequence[Job]) -> set[str]:
     """The jobs that a person has to see to, and those that wait for them."""
-    return {job.id for job in jobs if {job.id, job.depends_on} & run.trouble.keys()}
+    if not run.trouble:
+        return set()
+    waits_for = {job.id: job.depends_on for job in jobs}
+    waits_for |= {job_id: rejudged.own for job_id, rejudged in run.rejudging.items()}
+    return {job_id for job_id, other in waits_for.items() if {job_id, other} & run.trouble.keys()}
 
 
 def next_due(run: Run) -> float | None:

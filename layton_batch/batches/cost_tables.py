@@ -38,12 +38,16 @@ def write_cost_tables(folder: RunFolder, job: Job, batch: Batch, charges: Sequen
         "input_tokens": batch.stated_input_tokens,
         "output_tokens": batch.stated_output_tokens,
     }
-    _write_or_remove(folder, "stated", batch, [{**same, **stated}] if {*stated.values()} != {None} else [])
+    _write_or_remove(folder, "stated", batch, [{**same, **stated}] if _is_stated(batch) else [])
     answered = [charge for charge in charges if charge.is_answered]
     columns = {name: [getattr(charge, name) for charge in answered] for name in ("custom_id", *_TOKENS, *_PRICED)}
     columns |= {name: [decimal_text(getattr(charge, name)) for charge in answered] for name in _COSTS}
     usage = tables.of_columns("usage", {**columns, **same, "attempt": batch.attempt})
     tables.write(folder.part("usage", batch.id), usage)  # last: where this part is, the others are
+
+
+def _is_stated(batch: Batch) -> bool:
+    return (batch.stated_usd, batch.stated_input_tokens, batch.stated_output_tokens) != (None, None, None)
 
 
 def _write_or_remove(folder: RunFolder, name: str, batch: Batch, rows: Sequence[tables.Row]) -> None:
@@ -64,8 +68,17 @@ def charge_columns(charge: Charge) -> dict[str, object]:
 def complete_cost_tables(run: Run) -> bool:
     """Write the parts that are not there, for a damaged part was set aside; True where there was any. A job whose parts
     cannot be written is left as it is."""
-    there = {path.stem for path in tables.parts(run.folder.tables, "usage")}
-    lacking = [batch for batch in run.store.batches() if has_bill(batch) and batch.id not in there]
+    usage, unknown, stated = ({path.stem for path in tables.parts(run.folder.tables, name)} for name in _TABLES)
+    lacking = [
+        batch
+        for batch in run.store.batches()
+        if has_bill(batch)
+        and (
+            batch.id not in usage
+            or (batch.unknown_costs and batch.id not in unknown)
+            or (_is_stated(batch) and batch.id not in stated)
+        )
+    ]
     jobs = {job.id: job for job in run.store.all_jobs()} if lacking else {}
     written = [run.apart(batch.job_id, partial(_write_again, run, jobs[batch.job_id], batch)) for batch in lacking]
     return any(written)
@@ -86,7 +99,7 @@ def bill_under_name(run: Run, job: Job) -> None:
     for batch in run.store.job_batches(job.id):
         if batch.state is not Lifecycle.COLLECTED:
             continue  # the parts are written when it is collected
-        for name in ("usage", "untold", "stated"):
+        for name in _TABLES:
             path = run.folder.part(name, batch.id)
             found = tables.read_part(path) if path.exists() else pl.DataFrame({"model": []})
             if any(model != job.spec.name for model in found["model"].unique()):
@@ -140,6 +153,7 @@ def _usage(row: Mapping[str, object]) -> Usage:
     return Usage(read, cached, made, thought, written)
 
 
+_TABLES = ("usage", "untold", "stated")
 _COSTS, _PRICED = ("cost_usd", "unbatched_usd"), ("price_source", "price_date")
 _TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
 

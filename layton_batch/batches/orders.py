@@ -7,6 +7,7 @@ from layton_batch.batches.retry import retry_run
 from layton_batch.errors import (
     DamagedTableError,
     ManifestError,
+    MissingKeyError,
     ProviderError,
     StaleStateError,
     StorageError,
@@ -28,7 +29,7 @@ def carry_out_orders(run: Run) -> bool:
             event, detail = "order_carried_out", _carry_out(run, order)
         except StorageError:
             raise  # the database or the disk is in the way
-        except (ManifestError, ProviderError, StoreError, DamagedTableError, StaleStateError) as error:
+        except (ManifestError, MissingKeyError, ProviderError, StoreError, DamagedTableError, StaleStateError) as error:
             event, detail = "order_refused", str(error)
         settle_order(run.store, order, event, f"{order.kind}: {detail}", run.clock.now())
     return bool(orders)

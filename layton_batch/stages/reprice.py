@@ -47,8 +47,9 @@ def reprice(run: Run) -> bool:
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]
     new_bounds = {batch.id: _total(run.store.asked_of(batch.id).values()) for batch in planned}
-    run.repriced |= new
-    for_all = not any(batch.job_id in run.trouble for batch in batches)
+    is_complete = not run.remaking  # else a table was set aside a moment ago: once it is made again, all is done anew
+    run.repriced |= new and is_complete
+    for_all = is_complete and not any(batch.job_id in run.trouble for batch in batches)
     return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 

@@ -180,6 +180,7 @@ batches = Table(
     Column("stated_usd", Money),  # by the provider's books
     Column("stated_input_tokens", BigInteger),
     Column("stated_output_tokens", BigInteger),
+    Column("unknown_costs", Integer, nullable=False, default=0),  # requests whose cost nobody can tell
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
     *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
     UniqueConstraint("run_id", "batch_id", name="one_batch"),

@@ -290,8 +290,26 @@ def test_a_table_of_costs_that_is_gone_is_made_again_as_it_was(tmp_path: Path, n
         bench.finish(asked(None))
         before = bench.table(asked(None), name)
         folder = bench.run_folder(asked(None)).tables
-        for part in [*folder.glob("usage/*.parquet"), *folder.glob("untold/*.parquet")]:
+        for part in folder.glob(f"{name}/*.parquet"):
             part.unlink()
         bench.finish(asked(None))
         assert before.height > 0
         assert bench.table(asked(None), name).equals(before)
+
+
+def test_a_judge_whose_candidates_are_damaged_is_charged_again_once_they_are_made_again(tmp_path: Path) -> None:
+    judge = asked()
+    entry = r'(?s)\[\[prices\]\]\s*provider = "gemini"\s*model = "tern-3-referee".*?(?=\[\[prices\]\]|\Z)'
+    dearer = re.sub(entry, lambda found: _dearer(found[0], 3), judge)
+    assert dearer != judge
+
+    def cost(text: str) -> Decimal:
+        status, table = bench.finish(text), bench.table(text, "usage")
+        assert status.spent_usd == sum(map(Decimal, table["cost_usd"].drop_nulls()), Decimal(0))
+        return sum(map(Decimal, table.filter(provider="gemini")["cost_usd"].drop_nulls()), Decimal(0))
+
+    with lab(tmp_path) as bench:
+        once = cost(judge)
+        for part in bench.run_folder(judge).tables.glob("predictions/*.parquet"):
+            part.write_bytes(b"not a table")
+        assert cost(dearer) == 3 * once > 0

@@ -147,6 +147,7 @@ def _batches() -> None:
         sa.Column("stated_usd", sa.String(40)),
         sa.Column("stated_input_tokens", sa.BigInteger),
         sa.Column("stated_output_tokens", sa.BigInteger),
+        sa.Column("unknown_costs", sa.Integer, nullable=False),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
         *(sa.Column(name, sa.Boolean, nullable=False) for name in _FLAGS),
         sa.UniqueConstraint("run_id", "batch_id", name="one_batch"),
