@@ -66,7 +66,8 @@ def test_what_is_resolved_in_a_cancelled_run_is_not_sent_before_retry_lets_it_go
         path = bench.write(manifest_text(limit=2))
         assert call("run", path).code == 4
         assert call("cancel", "lab").code == 4
-        said = lines_at_last("resolve", "lab", LOST, "--resubmit")
+        addresses, *said = lines_at_last("resolve", "lab", LOST, "--resubmit")
+        assert addresses.endswith("not at their own addresses")
         assert said == [f"{LOST}: not sent, because the run is cancelled. `retry` and then `run` send it."]
         assert bench.lab.billed() == {}
         assert lines("retry", "lab") == [

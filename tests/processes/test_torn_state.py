@@ -42,7 +42,8 @@ def _is_refused(place: Bench, manifest: Path, copy: Path, root: Path, content: b
     if code in (0, 75):
         return False
     assert code == 2, command.said
-    (line,) = command.said.splitlines()
+    address, line = command.said.splitlines()
+    assert address.endswith("not at its own address")
     assert "state.sqlite3" in line
     assert "name the batches that were paid for" in line
     return True
