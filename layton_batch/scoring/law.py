@@ -99,7 +99,7 @@ class _Hierarchical:
         counted = self._counted
         rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS, 0))
         here = draws_on_these(counted.strata, rates, seed=STREAM)
-        return here, draws_on_new(counted.strata, counted.target, self._fit, rates, seed=STREAM)
+        return here, draws_on_new(counted.strata, counted.target, rates, seed=STREAM)
 
     @cached_property
     def posterior(self) -> Posterior:

@@ -105,7 +105,7 @@ def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_sc
     assert mistral["effective_labels"] > mistral["own_labels"]
     code, out, _ = invoke("judges", real())
     assert code == 0
-    assert "ability slope: +0.69" in out
+    assert "ability slope: +0.65" in out  # 0.66 by Metropolis chains on a likelihood written apart, and by 4,096 points
     assert "corrected 47.2, own labels only 49.0 ± 3.7: agree" in out
 
 
