@@ -143,6 +143,11 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL.replace("items.jsonl", " "), "items.source: must be a path, a URL or a hub address"),
         (MINIMAL.replace("items.jsonl", "https://me:pw@host/x"), "items.source: must not hold a user or password"),
         (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
+        (MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.5', "gold.label_error: must be less than 0.5"),
+        (
+            MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.02\n[scoring]\nmethod = "calibrated"',
+            "gold.label_error: method 'calibrated' takes labels as right; set method = \"hierarchical\"",
+        ),
         (
             MINIMAL + '[scoring]\nmethod = "papr"',
             "scoring.method: 'papr' is not one of calibrated, hierarchical, paper; did you mean 'paper'?",

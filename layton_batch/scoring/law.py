@@ -90,7 +90,8 @@ class _Hierarchical:
     def _fit(self) -> Fit:
         counted = self._counted
         table = label_table(counted.target, counted.gold, counted.strata)
-        return fit(table, len(counted.entrants), other_jury=self._rules.other_jury)
+        rules = self._rules
+        return fit(table, len(counted.entrants), other_jury=rules.other_jury, label_error=rules.label_error)
 
     def scores(self) -> tuple[CalibratedScore, ...]:
         return hierarchical_scores(self._counted.strata, self._fit, level=self._rules.level)

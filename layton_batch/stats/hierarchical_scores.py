@@ -34,18 +34,50 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
     """
     distributions.check_level(level)
     count = len(strata.items)
-    left, known = strata.n - strata.own_labels, strata.own_positives.sum(axis=1)
     items = np.maximum(strata.items, 1)
     mean, here, new = np.zeros(count), np.zeros((2, count)), np.zeros((3, count))
     for states in fit.states():
         rows = states.models
-        rate = (_by_ability(states)[..., None] * states.mean).sum(axis=(1, 2))
-        mean[rows] = (known[rows] + (left[rows] * rate).sum(axis=1)) / items[rows]
-        first, last = _set_here(_components(states, left[rows]), left[rows], level)
-        here[:, rows] = (first + known[rows]) / items[rows], (last + known[rows]) / items[rows]
+        open_ones = _open_outcomes(strata, states, fit.evidence.label_error)
+        left, known = open_ones.count, open_ones.known
+        rate = (_by_ability(states)[..., None] * open_ones.mean).sum(axis=(1, 2))
+        mean[rows] = (known + (left * rate).sum(axis=1)) / items[rows]
+        first, last = _set_here(_components(states, open_ones), left, level)
+        here[:, rows] = (first + known) / items[rows], (last + known) / items[rows]
         new[:, rows] = _new_items(strata, states, level)
     here, new[1:] = _no_longer_than_labels_alone(fit, strata, (here, new[1:]), level)
     return score_rows(strata, mean, (here[0], here[1]), new)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """What is open on some models' [k] items: `count` [k, B''] outcomes of a kind, whose rates have `mean` and `square`
+    [k, D, abilities, B''], beside `known` [k] right answers."""
+
+    count: IntArray
+    known: IntArray
+    mean: FloatArray
+    square: FloatArray
+
+
+def _open_outcomes(strata: Strata, states: States, label_error: float) -> Outcomes:
+    """The answers without a label; where labels can be wrong, those with one are open too, by what the label says."""
+    rows = states.models
+    labels, positives = strata.own_labels[rows], strata.own_positives[rows]
+    left = strata.n[rows] - labels
+    if not label_error:
+        return Outcomes(left, positives.sum(axis=1), states.mean, states.square)
+    count = np.concatenate([left, positives, labels - positives], axis=1)
+    by_label = [right_given_label(states.mean, said, label_error) for said in (True, False)]
+    mean = np.concatenate([states.mean, *by_label], axis=-1)
+    square = np.concatenate([states.square, *(one**2 for one in by_label)], axis=-1)
+    return Outcomes(count, np.zeros(len(rows), dtype=np.int64), mean, square)
+
+
+def right_given_label(rate: FloatArray, said: bool, label_error: float) -> FloatArray:
+    """The chance that an answer of this rate is right where a label that is wrong with chance `label_error` says so."""
+    yes, no = (1 - label_error, label_error) if said else (label_error, 1 - label_error)
+    return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,10 +94,10 @@ def _by_ability(states: States) -> FloatArray:
     return np.asarray(states.chance.sum(axis=2))
 
 
-def _components(states: States, left: IntArray) -> Components:
-    models, _, _, width = states.mean.shape
+def _components(states: States, open_ones: Outcomes) -> Components:
+    models, _, _, width = open_ones.mean.shape
     by_ability = _by_ability(states).reshape(models, -1)
-    expected = (states.mean @ left[:, None, :, None]).reshape(models, -1)
+    expected = (open_ones.mean @ open_ones.count[:, None, :, None]).reshape(models, -1)
     chance, first, second = (
         np.zeros((models, PARTS)),
         np.zeros((models, PARTS, width)),
@@ -78,7 +110,7 @@ def _components(states: States, left: IntArray) -> Components:
         part = np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1)
         chance[k] = np.bincount(part, weight, PARTS)
         for b in range(width):
-            mean, square = (one[k, ..., b].ravel()[order] for one in (states.mean, states.square))
+            mean, square = (one[k, ..., b].ravel()[order] for one in (open_ones.mean, open_ones.square))
             first[k, :, b] = np.bincount(part, weight * mean, PARTS)
             second[k, :, b] = np.bincount(part, weight * square, PARTS)
     size = np.maximum(chance, 1e-300)[..., None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
-from layton_batch.stats.hierarchical_scores import seat_shares
+from layton_batch.stats.hierarchical_scores import right_given_label, seat_shares
 from layton_batch.stats.joint import JointDraws, Shrunk, bin_table, weigh_items
 from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
 
@@ -19,6 +19,7 @@ class RateDraws:
 
     rates: FloatArray
     mix: FloatArray
+    label_error: float
 
 
 def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
@@ -33,7 +34,7 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
         for at, model in enumerate(states.models.tolist()):
             found = _of_model(states, at, point, kind[:, fit.table.maker[model]], rng)
             rates[:, model], mix[:, model] = found
-    return RateDraws(rates, mix)
+    return RateDraws(rates, mix, fit.evidence.label_error)
 
 
 def _of_model(
@@ -56,12 +57,18 @@ def draws_on_these(strata: Strata, drawn: RateDraws, *, seed: int) -> JointDraws
     """Draws of the human-judged accuracy on exactly these items."""
     rng = np.random.default_rng([seed, 1])
     models = np.flatnonzero(strata.items > 0)
-    left = (strata.n - strata.own_labels)[models]
-    count = len(drawn.rates)
-    theta = np.broadcast_to(strata.own_positives[models].sum(axis=1) * 1.0, (count, len(models))).copy()
-    for b in np.flatnonzero(left.any(axis=0)):
-        at = np.flatnonzero(left[:, b])
-        theta[:, at] += rng.binomial(left[at, b], np.clip(drawn.rates[:, models[at], b], 0, 1))
+    labels, positives = strata.own_labels[models], strata.own_positives[models]
+    theta = np.zeros((len(drawn.rates), len(models)))
+    kinds = [(strata.n[models] - labels, drawn.rates[:, models])]
+    if drawn.label_error:
+        for count, said in ((positives, True), (labels - positives, False)):
+            kinds.append((count, right_given_label(kinds[0][1], said, drawn.label_error)))
+    else:
+        theta += positives.sum(axis=1)
+    for count, rates in kinds:
+        for b in np.flatnonzero(count.any(axis=0)):
+            at = np.flatnonzero(count[:, b])
+            theta[:, at] += rng.binomial(count[at, b], np.clip(rates[:, at, b], 0, 1))
     return JointDraws(theta / strata.items[models], models)
 
 

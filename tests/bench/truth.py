@@ -56,11 +56,11 @@ class Played:
 def play(world: str, number: int, method: str, *, drawn: bool) -> Played:
     """Score board ``number`` of a world; ``drawn``: its differences and ranks as well."""
     rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
-    board = draw(WORLDS[world], rng)
+    board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
     ballots, labels = named(board)
     begun = time.process_time()
     counted = count_votes(in_order(ballots), labels)
-    law = law_of(counted, Rules(method=method))
+    law = law_of(counted, Rules(method=method, label_error=declared))
     rows = law.scores()
     joint = law.draws() if drawn else None
     spent = time.process_time() - begun

@@ -264,3 +264,22 @@ def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_it
     width = np.array([(row.new_upper or 0) - (row.new_lower or 0) for row in rows])
     assert width == pytest.approx(high - low, rel=0.1)
     assert width.mean() == pytest.approx((high - low).mean(), rel=0.03)
+
+
+def test_where_labels_can_be_wrong_the_intervals_allow_for_it() -> None:
+    held: dict[float, list[bool]] = {0.0: [], 0.05: []}
+    for seed in range(8):
+        board = draw_truth_first(TRUTH_WORLDS["5 % wrong labels"], np.random.default_rng(seed))
+        strata = build_strata(board.target, board.gold, by_seats=True)
+        table = label_table(board.target, board.gold, strata)
+        for error, found in held.items():
+            one = fit(table, len(strata.items), label_error=error)
+            rows = hierarchical_scores(strata, one)[:7]
+            found += [
+                (row.lower or 0) - 1e-9 <= truth <= (row.upper or 1) + 1e-9
+                for row, truth in zip(rows, board.here, strict=False)
+            ]
+        drawn = draws_on_these(strata, rate_draws(one, seed=0, draws=2000), seed=0)
+        assert drawn.theta.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
+    assert np.mean(held[0.0]) < 0.85
+    assert np.mean(held[0.05]) >= 0.93
