@@ -51,8 +51,10 @@ class Law(Protocol):
 
 
 def law_of(counted: Counted, rules: Rules) -> Law:
-    """By the rules' method; the paper's has no posterior, and the calibrated one stands in."""
-    return _Hierarchical(counted, rules) if rules.method == HIERARCHICAL else _Calibrated(counted, rules)
+    """By the rules' method. The paper's has no posterior, and without a label there is nothing to learn from: there the
+    calibrated one stands in, which then assumes nothing about the jury."""
+    learns = rules.method == HIERARCHICAL and len(counted.gold.label) > 0
+    return _Hierarchical(counted, rules) if learns else _Calibrated(counted, rules)
 
 
 def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:

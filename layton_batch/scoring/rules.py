@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from layton_batch.stats.calibrated import PROVIDER_SHIFT
 
 CALIBRATED, HIERARCHICAL, PAPER = "calibrated", "hierarchical", "paper"
-METHODS = (CALIBRATED, HIERARCHICAL, PAPER)
+METHODS = (HIERARCHICAL, CALIBRATED, PAPER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Rules:
     ``calibrated``'s; ``other_jury``: the labels stand beside votes of another jury, which widens ``hierarchical``;
     ``label_error``: the chance that a label is wrong, which only ``hierarchical`` allows for."""
 
-    method: str = CALIBRATED
+    method: str = HIERARCHICAL
     metric: str = "both_correct"
     level: float = 0.95
     seed: int = 0

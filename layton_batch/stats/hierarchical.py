@@ -13,10 +13,10 @@ a better model gets more votes of yes. t_b is such that x_k moves the accuracy b
 with votes of as many seats only, for how many judges sat says nothing. A model's votes count as an overdispersed
 sample, worth `VOTE_SIZE` items at most, since no model's votes follow the formula exactly.
 
-What all models share (a, slope, spreads) is represented by points: evenly spread trials, moved and stretched until they
-fit the posterior (adaptive importance sampling). There is no random number, so equal input gives equal digits. Given a
-point everything is a sum over grids, of abilities by model and of kindness by maker. Only models with labels teach the
-points anything.
+What all models share (a, slope, spreads) is represented by points: trials from a fixed stream, moved and stretched
+until they fit the posterior (adaptive importance sampling), so that equal input gives equal digits. Given a point
+everything is a sum over grids, of abilities by model and of kindness by maker. Only models with labels teach the points
+anything.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ VOTE_SIZE = 150.0
 POINTS = 128
 """Equally weighted points of the posterior that all scores and draws are made of."""
 _FIRST_TRIALS, _TRIALS, _ROUNDS, _TAILS = 128, 256, 12, 8
+_CANDIDATES = 32  # for every trial: most are thrown away where many log odds have to rise and few labels say so
 _CELLS = 400_000  # of an array worked on at once: what a processor has at hand
 _MOST_TILT = 8.0
 _FLOOR = 1e-300
@@ -337,13 +338,11 @@ def _sampled(evidence: Evidence) -> Points:
     spread = np.diag(deviation**2)
     count = _FIRST_TRIALS
     for turn in range(_ROUNDS):
-        steps = _steps(count, prior.size, turn)
-        trials = mean + steps @ np.linalg.cholesky(spread + 1e-6 * np.eye(prior.size)).T
-        density = -(_TAILS + prior.size) / 2 * np.log1p((steps**2).sum(axis=1) / _TAILS)
-        logs = _posterior(evidence, prior, trials) - density
-        weight, is_plain = _flattened(logs, max(0.1 * count, 1.5 * prior.size))
+        trials, density = _trials(prior, mean, spread, count, turn)
+        logs = prior.logs(trials) + _likelihood(evidence, prior.points(trials)) - density
+        weight, is_plain = _flattened(logs, max(0.1 * len(logs), 1.5 * prior.size))
         worth = 1 / (weight**2).sum()
-        if is_plain and count == _TRIALS and worth > 0.25 * count:
+        if is_plain and count == _TRIALS and worth > 0.4 * len(logs):
             break
         mean = weight @ trials
         around = (trials - mean).T @ ((trials - mean) * weight[:, None])
@@ -357,29 +356,36 @@ def _sampled(evidence: Evidence) -> Points:
     return prior.points(trials[order[np.minimum(np.searchsorted(reached, wanted), len(order) - 1)]])
 
 
+def _trials(
+    prior: _Prior, mean: FloatArray, spread: FloatArray, count: int, turn: int
+) -> tuple[FloatArray, FloatArray]:
+    """`count` trials of a t distribution whose log odds rise with the share; their log density without its constant.
+
+    Fewer where so few of many rise; `mean` does, so that closer to it some do.
+    """
+    root = np.linalg.cholesky(spread + 1e-6 * np.eye(prior.size))
+    for nearer, many in ((1.0, 2), *((0.5**n, _CANDIDATES) for n in range(40))):
+        steps = _steps(many * count, prior.size, turn)
+        trials = mean + nearer * steps @ root.T
+        rising = np.flatnonzero(np.isfinite(prior.logs(trials)))[:count]
+        if len(rising) == count or (many > 2 and len(rising) >= 4 * prior.size):
+            break
+    square = (steps[rising] ** 2).sum(axis=1)
+    return trials[rising], -(_TAILS + prior.size) / 2 * np.log1p(square / _TAILS)
+
+
 def _steps(count: int, size: int, turn: int) -> FloatArray:
-    """[count, size] evenly spread points of a standard t distribution, and minus each; every turn has others."""
-    from scipy import special  # takes half a second to import, which commands that score nothing do not pay
-
-    ratio = 2.0
-    for _ in range(60):  # of an additive recurrence that is even in size + 1 dimensions
-        ratio = (1 + ratio) ** (1 / (size + 2))
-    places = _TRIALS * turn + np.arange(count // 2) + 0.5
-    even = np.clip((places[:, None] * ratio ** -np.arange(1.0, size + 2)) % 1, 1e-9, 1 - 1e-9)
-    half = special.ndtri(even[:, :size]) * np.sqrt(_TAILS / (2 * special.gammaincinv(_TAILS / 2, even[:, size:])))
-    return np.concatenate([half, -half])
+    """[count, size] draws of a standard t distribution, each beside its opposite, from a fixed stream of every turn."""
+    rng = np.random.default_rng(turn)
+    half = rng.standard_normal((count // 2, size)) * np.sqrt(_TAILS / rng.chisquare(_TAILS, (count // 2, 1)))
+    return np.stack([half, -half], axis=1).reshape(-1, size)
 
 
-def _posterior(evidence: Evidence, prior: _Prior, vectors: FloatArray) -> FloatArray:
-    """[M] log posterior of points, without its constant."""
-    logs = prior.logs(vectors)
-    there = np.flatnonzero(np.isfinite(logs))
-    points = prior.points(vectors[there])
+def _likelihood(evidence: Evidence, points: Points) -> FloatArray:
+    """[M] log likelihood of points, some at a time."""
     block = max(1, _CELLS // max(1, len(evidence.labelled) * len(ABILITIES) * len(_OWN)))
-    for at in range(0, len(there), block):
-        part = slice(at, at + block)
-        logs[there[part]] += evidence.by_maker(points.of(part))
-    return logs
+    parts = [slice(at, at + block) for at in range(0, len(points.slope), block)]
+    return np.concatenate([evidence.by_maker(points.of(part)) for part in parts])
 
 
 def _flattened(logs: FloatArray, enough: float) -> tuple[FloatArray, bool]:

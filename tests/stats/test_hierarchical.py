@@ -283,3 +283,16 @@ def test_where_labels_can_be_wrong_the_intervals_allow_for_it() -> None:
         assert drawn.theta.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
     assert np.mean(held[0.0]) < 0.85
     assert np.mean(held[0.05]) >= 0.93
+
+
+def test_three_labels_a_model_of_judges_near_useless_leave_nearly_everything_open() -> None:
+    world = replace(TRUTH_WORLDS["near useless .58"], labels=3)  # votes that hardly rise, and labels that do not say so
+    assert isinstance(world, TruthWorld)
+    held = []
+    for seed in range(6):
+        board = draw_truth_first(world, np.random.default_rng(seed))
+        strata = build_strata(board.target, board.gold, by_seats=True)
+        rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
+        held += [(row.lower or 0) <= truth <= (row.upper or 1) for row, truth in zip(rows, board.here, strict=True)]
+        assert np.mean([(row.upper or 1) - (row.lower or 0) for row in rows]) > 0.3
+    assert np.mean(held) > 0.85
