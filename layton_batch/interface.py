@@ -241,7 +241,7 @@ def compare(
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
     found = _read(
-        source, Asked("calibrated", metric, seed, level, None, max_score), _folder(runs, Settings.from_process())
+        source, Asked("hierarchical", metric, seed, level, None, max_score), _folder(runs, Settings.from_process())
     )
     names = (first, second)
     told = (

@@ -14,7 +14,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "replay": ((), {}),
     "refresh": ((), {"MODELS": 2}),
     "stats": ((), {"LARGER": 12, "MANY": ((15, 1.0, 1),), "ITERATIONS": 1}),
-    "coverage": (("--grid", "--boards", "1"), {"FAST": {(1.0, 0.0)}}),
+    "coverage": (("--world", "20 items", "--boards", "2", "--draw-every", "2"), {}),
     "juries": ((), {"BOARDS": 1}),
     "labels": ((), {"BOARDS": 1}),
     "grade": ((), {"ROWS": 40, "FEW": 20, "CASES": (("mcq_idk", "original"),)}),
@@ -27,7 +27,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "faults": (("--seed", "70001"), {}),
 }
 """By name: arguments, and the constants of its module that stand for its size."""
-QUICK = frozenset({"start", "juries", "labels", "prepare", "board", "site"})
+QUICK = frozenset({"start", "coverage", "juries", "labels", "prepare", "board", "site"})
 """The other ones are nightly."""
 
 

@@ -54,7 +54,7 @@ def test_every_key_of_the_form_is_read(tmp_path: Path) -> None:
 def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
     found = load(tmp_path, MINIMAL)
     assert (found.items.split, found.items.hints, found.items.limit, found.gold) == ("llm", 0, None, None)
-    assert (found.scoring.method, found.scoring.metric, found.scoring.level) == ("calibrated", "both_correct", 0.95)
+    assert (found.scoring.method, found.scoring.metric, found.scoring.level) == ("hierarchical", "both_correct", 0.95)
     assert found.budget.max_usd is None
     assert (found.policy.attempts, found.policy.reask_unparsed, found.policy.reask_truncated) == (3, 0, 0)
     assert found.policy.deadline_hours is None
@@ -143,9 +143,14 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL.replace("items.jsonl", " "), "items.source: must be a path, a URL or a hub address"),
         (MINIMAL.replace("items.jsonl", "https://me:pw@host/x"), "items.source: must not hold a user or password"),
         (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
+        (MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.5', "gold.label_error: must be less than 0.5"),
+        (
+            MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.02\n[scoring]\nmethod = "calibrated"',
+            "gold.label_error: method 'calibrated' takes labels as right; set method = \"hierarchical\"",
+        ),
         (
             MINIMAL + '[scoring]\nmethod = "papr"',
-            "scoring.method: 'papr' is not one of calibrated, hierarchical, paper; did you mean 'paper'?",
+            "scoring.method: 'papr' is not one of hierarchical, calibrated, paper; did you mean 'paper'?",
         ),
         (MINIMAL + '[scoring]\nmetric = "both"', "scoring.metric: 'both' is not one of both_correct, answer_correct,"),
         (MINIMAL + "[scoring]\nlevel = 1", "scoring.level: must be at most 0.999999999, not"),

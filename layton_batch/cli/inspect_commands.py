@@ -59,7 +59,7 @@ def events(
 
 def leaderboard(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES)],
-    method: Annotated[str | None, typer.Option("--method", help="calibrated | hierarchical | paper")] = None,
+    method: Annotated[str | None, typer.Option("--method", help="hierarchical | calibrated | paper")] = None,
     metric: Annotated[
         str | None,
         typer.Option("--metric", help="both_correct | answer_correct | justification_correct, or one that files have."),

@@ -20,7 +20,7 @@ Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or 
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
 Seed = Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")]
 Level = Annotated[float | None, typer.Option("--level", help="Of intervals; default 0.95.")]
-Method = Annotated[str, typer.Option("--method", help="calibrated | hierarchical")]
+Method = Annotated[str, typer.Option("--method", help="hierarchical | calibrated")]
 Shift = Annotated[
     float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
 ]
@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 def judges(
     sources: Files,
     metric: Metric = None,
-    method: Method = "calibrated",
+    method: Method = "hierarchical",
     level: Level = None,
     seed: Seed = None,
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
@@ -83,7 +83,7 @@ def label_plan(
         typer.Option("--output", help="Write the predictions to label into this file, one JSON object a line."),
     ] = None,
     metric: Metric = None,
-    method: Method = "calibrated",
+    method: Method = "hierarchical",
     level: Level = None,
     shift: Shift = None,
     seed: Seed = None,
@@ -118,7 +118,7 @@ def compare(
     names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
     metric: Metric = None,
     max_score: MaxScore = None,
-    method: Method = "calibrated",
+    method: Method = "hierarchical",
     level: Level = None,
     shift: Shift = None,
     seed: Seed = None,
@@ -164,7 +164,7 @@ def _asked(
     from layton_batch.grading.board_sources import Asked
 
     if method == "paper":
-        raise ManifestError("--method paper: it has no such statistics; give calibrated or hierarchical")
+        raise ManifestError("--method paper: it has no such statistics; give hierarchical or calibrated")
     return Asked(method, metric, seed, level, shift, max_score)
 
 

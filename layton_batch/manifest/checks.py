@@ -104,6 +104,11 @@ class _Check:
             raise AssertionError(self.file)
         judges = panel if task.uses_jury else ()
         self._check_jury(form, task, judges)
+        if form.gold is not None and form.gold.label_error and form.scoring.method != "hierarchical":
+            reason = (
+                f'method {form.scoring.method!r} takes labels as right; set method = "hierarchical" under [scoring]'
+            )
+            self._add(self.file, ("gold", "label_error"), reason)
         complain(self.problems)
         scoring = form.scoring.model_copy(update={"metric": metric})
         return Checked(form.model_copy(update={"scoring": scoring}), judges, texts)

@@ -297,13 +297,15 @@ class GoldTable(Table):
     """``[gold]``: human-labelled predictions with jury verdicts, people's labels without (``annotations``), or both.
 
     ``rejudge``: how many of the labelled answers go before the run's own jury; None: all where the jury differs from
-    the gold set's. ``trust``: use the labels of another jury as they are.
+    the gold set's. ``trust``: use the labels of another jury as they are. ``label_error``: the share of labels that are
+    wrong.
     """
 
     source: Location | None = None
     annotations: Location | None = None
     rejudge: Literal["all"] | Annotated[int, Field(ge=0, le=2**31)] | None = None
     trust: bool = False
+    label_error: Annotated[float, Field(ge=0, lt=0.5, allow_inf_nan=False)] = 0.0
 
     @model_validator(mode="after")
     def _one(self) -> GoldTable:
@@ -317,7 +319,7 @@ class GoldTable(Table):
 class ScoringTable(Table):
     """``[scoring]``. An empty ``metric`` stands for the task's first; ``load_manifest`` fills it in."""
 
-    method: Literal["calibrated", "hierarchical", "paper"] = "calibrated"
+    method: Literal["hierarchical", "calibrated", "paper"] = "hierarchical"
     metric: str = ""
     level: Annotated[float, Field(gt=0, le=1 - 1e-9, allow_inf_nan=False)] = 0.95  # no interval is computed beyond
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

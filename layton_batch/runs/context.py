@@ -243,7 +243,14 @@ class Run:
 
         scoring = self.manifest.scoring
         metric = scoring.metric or self.task.metrics[0]
-        return Rules(method=scoring.method, metric=metric, level=scoring.level, seed=scoring.seed)
+        gold = self.manifest.gold
+        return Rules(
+            method=scoring.method,
+            metric=metric,
+            level=scoring.level,
+            seed=scoring.seed,
+            label_error=gold.label_error if gold is not None else 0.0,
+        )
 
     @property
     def tag_prefix(self) -> str:

@@ -51,8 +51,10 @@ class Law(Protocol):
 
 
 def law_of(counted: Counted, rules: Rules) -> Law:
-    """By the rules' method; the paper's has no posterior, and the calibrated one stands in."""
-    return _Hierarchical(counted, rules) if rules.method == HIERARCHICAL else _Calibrated(counted, rules)
+    """By the rules' method. The paper's has no posterior, and without a label there is nothing to learn from: there the
+    calibrated one stands in, which then assumes nothing about the jury."""
+    learns = rules.method == HIERARCHICAL and len(counted.gold.label) > 0
+    return _Hierarchical(counted, rules) if learns else _Calibrated(counted, rules)
 
 
 def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
@@ -90,7 +92,8 @@ class _Hierarchical:
     def _fit(self) -> Fit:
         counted = self._counted
         table = label_table(counted.target, counted.gold, counted.strata)
-        return fit(table, len(counted.entrants), other_jury=self._rules.other_jury)
+        rules = self._rules
+        return fit(table, len(counted.entrants), other_jury=rules.other_jury, label_error=rules.label_error)
 
     def scores(self) -> tuple[CalibratedScore, ...]:
         return hierarchical_scores(self._counted.strata, self._fit, level=self._rules.level)
@@ -99,7 +102,7 @@ class _Hierarchical:
         counted = self._counted
         rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS, 0))
         here = draws_on_these(counted.strata, rates, seed=STREAM)
-        return here, draws_on_new(counted.strata, counted.target, self._fit, rates, seed=STREAM)
+        return here, draws_on_new(counted.strata, counted.target, rates, seed=STREAM)
 
     @cached_property
     def posterior(self) -> Posterior:

@@ -1,327 +1,477 @@
-"""One posterior for everything a jury board says: what a vote means for whom.
+"""One posterior from votes and labels together: what a vote means for whom, and how good each model is.
 
-For an answer of model k whose jury gave vote b, log odds that a person says yes = a_b + slope (x_k - mean x) + g_fb +
-m_kb. a_b: by vote, with a weak prior and rising with the share of yes; x_k: log odds of the accuracy that fits
-the votes, for judges whose errors hang on the truth are fooled by weak models, slope ~ N(.5, .5^2); g_fb ~ N(0,
-spread^2): the maker's own, the spread learnt; m_kb ~ N(0, .3^2): the model's own. Votes of other numbers of seats at
-one share deviate by N(0, 1.5^2) from each other.
+Model k has an ability x_k: the log odds of its accuracy less those of the reference, the scored models that have
+labels. For an answer of model k with vote b
 
-Given slope and spread this is a tree: vote, maker, model, labels. All log odds lie on one grid, messages go up and down
-it, and every marginal is exact but for the grid; slope and spread are summed over. There are no draws in the fit. Given
-the slope, a model's rates in different votes are taken as independent and each as the Beta distribution with its mean
-and variance, so that the number of right answers has the exact law that the calibrated method has, summed over slopes.
+    log odds that a person says yes = a_b + slope x_k + u_kb,    u_kb ~ N(0, own^2)
+    chance of vote b ~ v_b exp(kindness_f yes_b + (1 - slope) x_k t_b) [1 - p_b + p_b exp(slope x_k)]
+
+with a_b rising with the share of yes, p_b the rate of a_b, v_b the votes of the reference, and kindness_f ~ N(0, spread
+of kindness^2): by how much judges are kinder to maker f, in log odds of a judge's yes. At slope 1 judges err alike on
+everybody's answers, so that the same vote means more for a better model. At slope 0 a vote means the same for all, and
+a better model gets more votes of yes. t_b is such that x_k moves the accuracy by as much in both. Votes are compared
+with votes of as many seats only, for how many judges sat says nothing. A model's votes count as an overdispersed
+sample, worth `VOTE_SIZE` items at most, since no model's votes follow the formula exactly.
+
+What all models share (a, slope, spreads) is represented by points: trials from a fixed stream, moved and stretched
+until they fit the posterior (adaptive importance sampling), so that equal input gives equal digits. Given a point
+everything is a sum over grids, of abilities by model and of kindness by maker. Only models with labels teach the points
+anything.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
 import numpy as np
 
 from layton_batch.stats.label_table import LabelTable
 from layton_batch.stats.strata import FloatArray, IntArray
 
-STEP, REACH = 0.2, 10.0
-GRID: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
+STEP, REACH = 0.3, 6.0
+ABILITIES: FloatArray = np.arange(-REACH, REACH + STEP / 2, STEP)
+ABILITY_SPREAD = 1.5
 SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
-SLOPES: FloatArray = np.arange(-0.75, 1.76, 0.25)
-SPREADS: FloatArray = np.array([0.0, 0.15, 0.3, 0.6, 1.2, 2.4])
-SPREAD_CHANCES: FloatArray = np.array([0.15, 0.27, 0.33, 0.2, 0.04, 0.01])  # about half normal with deviation .4
-PRIOR_SPREAD, LEAST_RATE = 1.25, 0.03
-OWN_SPREAD, SEAT_SPREAD, OTHER_JURY_SPREAD = 0.3, 1.5, 1.0
-_NEGLIGIBLE = 1e-4  # weight of a cell of slope and spread that is left out
+VOTE_SPREAD, LEAST_RATE, SEAT_SPREAD = 1.25, 0.03, 1.5
+OWN_SPREAD, KINDNESS_SPREAD = 0.35, 0.4  # scales of half-normal priors
+OTHER_JURY_SPREAD = 1.0
+VOTE_SIZE = 150.0
+POINTS = 128
+"""Equally weighted points of the posterior that all scores and draws are made of."""
+_FIRST_TRIALS, _TRIALS, _ROUNDS, _TAILS = 128, 256, 12, 8
+_CANDIDATES = 32  # for every trial: most are thrown away where many log odds have to rise and few labels say so
+_CELLS = 400_000  # of an array worked on at once: what a processor has at hand
+_MOST_TILT = 8.0
 _FLOOR = 1e-300
-_BLOCK = 256  # models at a time, so that thousands stay within memory
-_LEAST_RELIABILITY = 0.3
 
 
-def _softplus(x: FloatArray) -> FloatArray:
-    return np.asarray(np.logaddexp(0.0, x), dtype=np.float64)
+def _normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+    return nodes, weights / weights.sum()
 
 
-def kernel(spread: float) -> FloatArray:
-    """[G, G] chance of column given row, for a normal deviation on the grid."""
-    if spread <= 0:
-        return np.eye(len(GRID))
-    k = np.exp(-0.5 * ((GRID[None, :] - GRID[:, None]) / spread) ** 2)
-    return np.asarray(k / k.sum(axis=1, keepdims=True))
+_OWN, _OWN_CHANCES = _normal_nodes(5)
+_OWN_MANY, _OWN_MANY_CHANCES = _normal_nodes(15)
+_KIND, _KIND_CHANCES = _normal_nodes(7)
+_ABILITY_LOGS: FloatArray = -0.5 * (ABILITIES / ABILITY_SPREAD) ** 2
+_ABILITY_LOGS = _ABILITY_LOGS - np.log(np.exp(_ABILITY_LOGS).sum())
 
 
-OWN, SEAT, _OTHER_JURY = kernel(OWN_SPREAD), kernel(SEAT_SPREAD), kernel(OTHER_JURY_SPREAD)
-MAKERS: FloatArray = np.stack([kernel(float(s)) for s in SPREADS])
-_OWN_UP, _SEAT_UP = (np.ascontiguousarray(one.T) for one in (OWN, SEAT))
-_MAKERS_UP = np.ascontiguousarray(MAKERS.transpose(0, 2, 1))
+def _sigmoid(x: FloatArray) -> FloatArray:
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def _through(logs: FloatArray, kernel: FloatArray) -> FloatArray:
-    """log of exp(logs) @ kernel; the last axis is the grid, or the last two with a stack of kernels."""
-    top = logs.max(axis=-1, keepdims=True)
-    found: FloatArray = np.exp(logs - top) @ kernel
-    found += _FLOOR
-    np.log(found, out=found)
-    found += top
-    return found
+def _log_sum(logs: FloatArray, axis: int) -> FloatArray:
+    top = logs.max(axis=axis, keepdims=True)
+    return np.asarray(np.log(np.exp(logs - top).sum(axis=axis)) + np.squeeze(top, axis))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Upward:
-    """What the labels say, for one slope: `own` [R, G] of rows (author, vote) as a function of the maker's log odds,
-    `made` [M, G] of cells (maker, vote), and `likelihood` [R, G] of the rows' own log odds."""
+class Points:
+    """M values of what models share: `odds` [M, B'] log odds a_b, `slope`, `own` and `kindness` (spreads) [M] each."""
 
-    likelihood: FloatArray
+    odds: FloatArray
+    slope: FloatArray
     own: FloatArray
-    made: FloatArray
+    kindness: FloatArray
+
+    def of(self, part: slice) -> Points:
+        return Points(self.odds[part], self.slope[part], self.own[part], self.kindness[part])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """The rows that have labels: `author`, `vote`, and `cell`: which (maker, vote) each belongs to; `of_row` [A, B']
-    and `of_cell` [F, B'] find them again, -1 where there are none."""
-
-    author: IntArray
-    vote: IntArray
-    cell: IntArray
-    cell_vote: IntArray
-    of_row: IntArray
-    of_cell: IntArray
-
-    @classmethod
-    def of(cls, table: LabelTable) -> Rows:
-        author, vote = np.nonzero(table.labels > 0)
-        makers, votes = int(table.maker.max(initial=0)) + 1, len(table.yes)
-        cells, cell = np.unique(table.maker[author] * votes + vote, return_inverse=True)
-        of_row = np.full(table.labels.shape, -1, dtype=np.int64)
-        of_row[author, vote] = np.arange(len(author))
-        of_cell = np.full(makers * votes, -1, dtype=np.int64)
-        of_cell[cells] = np.arange(len(cells))
-        return cls(author, vote, cell, cells % votes, of_row, of_cell.reshape(makers, votes))
-
-
-def upward(table: LabelTable, rows: Rows, shift: FloatArray) -> Upward:
-    """Labels to makers; `shift` [A]: slope times ability, what is added to the grid for each author."""
-    at = GRID + shift[rows.author, None]
-    labels = table.labels[rows.author, rows.vote][:, None]
-    positives = table.positives[rows.author, rows.vote][:, None]
-    likelihood = positives * at - labels * _softplus(at)
-    own = _through(likelihood, _OWN_UP)
-    made = np.zeros((len(rows.cell_vote), len(GRID)))
-    np.add.at(made, rows.cell, own)
-    return Upward(likelihood, own, made)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Votes:
-    """The log odds of the votes for one slope and every spread: `logs` [S, B', G] posteriors, `said` [S, M, G] what
-    each (maker, vote) says of its vote, `heard` [S, B', G] what all of them say, `forward` [S, shares, G] for drawing,
-    and `evidence` [S]."""
-
-    logs: FloatArray
-    said: FloatArray
-    forward: FloatArray
-    heard: FloatArray
-    evidence: FloatArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shares:
-    """Votes by share of yes: `of_vote` [B'], `alone` [B'] whether no other vote has its share, `judged` [shares]."""
-
-    of_vote: IntArray
-    alone: IntArray
-    judged: IntArray
-    value: FloatArray
-
-    @classmethod
-    def of(cls, table: LabelTable) -> Shares:
-        share = np.where(table.total > 0, table.yes / np.maximum(table.total, 1), 2.0)
-        values, of_vote, count = np.unique(np.round(share, 12), return_inverse=True, return_counts=True)
-        alone, judged = (count[of_vote] == 1).astype(np.int64), (values < 2).astype(np.int64)
-        return cls(of_vote, alone, judged, values.astype(np.float64))
-
-    def prior(self) -> FloatArray:
-        """[shares, G]: a rate of .03 to .97 for a share of 0 to 1, give or take what 95 % of juries surely lie within;
-        of answers that nobody judged Jeffreys' prior."""
-        rate = LEAST_RATE + (1 - 2 * LEAST_RATE) * np.minimum(self.value, 1)
-        centre = np.log(rate / (1 - rate))
-        weak = -0.5 * ((GRID - centre[:, None]) / PRIOR_SPREAD) ** 2
-        return np.where(self.judged[:, None] > 0, weak, -0.5 * (_softplus(GRID) + _softplus(-GRID)))
-
-
-def votes(rows: Rows, shares: Shares, up: Upward) -> Votes:
-    """Makers to votes, votes to shares, up and down the rising shares, and back to votes."""
-    count = len(shares.of_vote)
-    said = _through(up.made[None], _MAKERS_UP)
-    heard = np.zeros((len(SPREADS), count, len(GRID)))
-    for cell, vote in enumerate(rows.cell_vote):
-        heard[:, vote] += said[:, cell]
-    node = np.zeros((len(SPREADS), len(shares.judged), len(GRID))) + shares.prior()
-    shared = np.flatnonzero(shares.alone == 0)
-    to_share = heard.copy()
-    to_share[:, shared] = _through(heard[:, shared], _SEAT_UP)
-    for vote, share in enumerate(shares.of_vote):
-        node[:, share] += to_share[:, vote]
-    forward, evidence, posterior = _rising(node, shares)
-    logs = posterior[:, shares.of_vote]
-    logs[:, shared] = _through(logs[:, shared] - to_share[:, shared], SEAT) + heard[:, shared]
-    return Votes(logs, said, forward, heard, evidence)
-
-
-def _rising(node: FloatArray, shares: Shares) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Forward messages, log evidence and posteriors of the shares' log odds, which rise with the share; that of answers
-    nobody judged has no place in the order."""
-    forward, backward = node.copy(), node.copy()
-    posterior = node.copy()
-    ordered = np.flatnonzero(shares.judged)
-    for below, share in pairwise(ordered):
-        forward[:, share] += np.logaddexp.accumulate(forward[:, below], axis=1)
-    for above, share in pairwise(ordered[::-1]):
-        backward[:, share] += np.logaddexp.accumulate(backward[:, above, ::-1], axis=1)[:, ::-1]
-    for share in ordered:
-        posterior[:, share] = forward[:, share] + backward[:, share] - node[:, share]
-    ends = [*ordered[-1:], *np.flatnonzero(shares.judged == 0)]
-    evidence = np.zeros(len(node))
-    for share in ends:
-        evidence = evidence + np.logaddexp.reduce(forward[:, share], axis=1)
-    return forward, evidence, posterior
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """`slopes` [L] that matter, `chances` [L, S] of slope and spread together; `parts` [L, N, K]: how likely each slope
-    is with the model's ability by each of the `DOUBTS` off what its votes fit; `alpha`, `beta` [L, N, K, B]: the Beta
-    distribution of each rate given both. `ability` [A]: less that of the labels' mean author; `learnt`
-    [A]: that from which the slope is learnt."""
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The counts of a board and their likelihood; `label_error`: the chance that a label is the opposite of what is
+    right."""
 
     table: LabelTable
     models: int
-    ability: FloatArray
-    learnt: FloatArray
-    slopes: FloatArray
-    chances: FloatArray
-    parts: FloatArray
-    alpha: FloatArray
-    beta: FloatArray
+    label_error: float = 0.0
+
+    @cached_property
+    def labelled(self) -> IntArray:
+        """[L] the authors that have labels."""
+        return np.flatnonzero(self.table.labels.sum(axis=1) > 0)
+
+    @cached_property
+    def worth(self) -> FloatArray:
+        """[A, B'] votes of every scored model, by what they are worth together."""
+        items = self.table.items
+        return np.asarray(items * ((1 + VOTE_SIZE) / (items.sum(axis=1) + VOTE_SIZE))[:, None])
+
+    @cached_property
+    def groups(self) -> list[IntArray]:
+        """The votes by number of seats."""
+        return [np.flatnonzero(self.table.total == total) for total in np.unique(self.table.total)]
+
+    @cached_property
+    def reference(self) -> FloatArray:
+        """[B'] votes of the models by which ability 0 is set, each weighed by its labels."""
+        items = self.table.items[: self.models]
+        weight = self.table.labels[: self.models].sum(axis=1)
+        weight = weight if weight.any() else np.ones(len(items))
+        size = np.maximum(items.sum(axis=1), 1)
+        return np.asarray((weight[:, None] * items / size[:, None]).sum(axis=0) / max(weight.sum(), 1.0) * size.mean())
+
+    # ---- votes
+
+    def vote_logs(self, points: Points) -> FloatArray:
+        """[M, kindness, abilities, B'] log chance of every vote among those of as many seats."""
+        logs = np.zeros((len(points.slope), len(_KIND), len(ABILITIES), len(self.table.yes)))
+        judged = [group for group in self.groups if self.table.total[group[0]] > 0]
+        there = [group for group in judged if self.reference[group].sum() > 0.5] or judged
+        rates = _sigmoid(points.odds)
+        accuracy = _mean_rate(rates, self.reference + 1e-6, np.concatenate(there)) if there else None
+        for group in judged:
+            if len(group) > 1 and accuracy is not None:
+                rate = rates[:, group]
+                share = self._baseline(group, rate, accuracy)
+                logs[..., group] = _vote_logs(points, rate, share, self.table.yes[group])
+        return logs
+
+    def _baseline(self, group: IntArray, rate: FloatArray, accuracy: FloatArray) -> FloatArray:
+        """[M, votes] shares of the votes at ability 0. Where the reference has none of as many seats, they are those of
+        the models that have, less what these votes say of their ability."""
+        smooth = 0.5 / len(group)
+        if self.reference[group].sum() > 0.5:
+            share = self.reference[group] + smooth
+            return np.broadcast_to(share / share.sum(), rate.shape)
+        seen = self.table.items[:, group].sum(axis=0) + smooth
+        seen = seen / seen.sum()
+        odds = np.ones(len(rate))
+        for _ in range(20):
+            right = rate * odds[:, None] / (1 - rate + rate * odds[:, None])
+            mean = np.clip(right @ seen, 1e-4, 1 - 1e-4)
+            odds = np.clip(mean / (1 - mean) * (1 - accuracy) / accuracy, 0.01, 100)
+        share = seen / (1 - rate + rate * odds[:, None])
+        return np.asarray(share / share.sum(axis=1, keepdims=True))
+
+    def vote_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
+        """[M, kindness, abilities, authors]"""
+        shape = logs.shape[:3]
+        found = logs.reshape(-1, logs.shape[3]) @ self.worth[authors].T
+        return found.reshape(*shape, len(authors))
+
+    # ---- labels
+
+    def label_evidence(self, points: Points, authors: IntArray) -> FloatArray:
+        """[M, authors, abilities] log likelihood of the authors' labels."""
+        found = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
+        for vote in np.flatnonzero(self.table.labels[authors].any(axis=0)):
+            whose = np.flatnonzero(self.table.labels[authors, vote])
+            density, top, _ = self._label_density(points, int(vote), authors[whose])
+            found[:, whose] += np.log(density @ _OWN_CHANCES + _FLOOR) + top
+        return found
+
+    def _label_density(
+        self, points: Points, vote: int, authors: IntArray, nodes: FloatArray = _OWN
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[M, authors, abilities, own] likelihood of the labels at one vote over its greatest; the log of the greatest
+        [M, authors, 1]; the rates [M, abilities, own]."""
+        at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
+        at = at[..., None] + points.own[:, None, None] * nodes
+        rate = _sigmoid(at)
+        if self.label_error:
+            said = self.label_error + (1 - 2 * self.label_error) * rate
+            lost = -np.log1p(-said)
+            at = np.log(said) + lost
+        else:
+            lost = np.log1p(np.exp(-np.abs(at))) + np.maximum(at, 0)
+        count, positives = (part[authors, vote][:, None, None] for part in (self.table.labels, self.table.positives))
+        logs = positives * at[:, None]
+        logs -= count * lost[:, None]
+        top = logs.max(axis=(2, 3), keepdims=True)
+        logs -= top
+        return np.exp(logs, out=logs), top[..., 0], rate
+
+    def rates(self, points: Points, models: IntArray, *, other_jury: bool = False) -> tuple[FloatArray, FloatArray]:
+        """[M, models, abilities, B] mean and mean square of every rate at the strata's votes, given all labels."""
+        nodes, chances = (_OWN_MANY, _OWN_MANY_CHANCES) if other_jury else (_OWN, _OWN_CHANCES)
+        if other_jury:
+            points = Points(points.odds, points.slope, np.hypot(points.own, OTHER_JURY_SPREAD), points.kindness)
+        place = self.table.place
+        mean = np.empty((len(points.slope), len(models), len(ABILITIES), len(place)))
+        square = np.empty_like(mean)
+        for b, vote in enumerate(place.tolist()):
+            at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
+            rate = _sigmoid(at[..., None] + points.own[:, None, None] * nodes)
+            mean[..., b], square[..., b] = (rate @ chances)[:, None], (rate**2 @ chances)[:, None]
+            whose = np.flatnonzero(self.table.labels[models, vote])
+            if len(whose):
+                density, _, rate = self._label_density(points, vote, models[whose], nodes)
+                mass = density @ chances + _FLOOR
+                for found, power in ((mean[..., b], rate), (square[..., b], rate**2)):
+                    found[:, whose] = (density * (power * chances)[:, None]).sum(axis=-1) / mass
+        return mean, square
+
+    # ---- together
+
+    def by_maker(self, points: Points) -> FloatArray:
+        """[M] log likelihood of the labels, and of the votes of models that have some."""
+        authors = self.labelled
+        if not len(authors):
+            return np.zeros(len(points.slope))
+        logs = self.author_evidence(points, self.vote_logs(points), authors)
+        return np.asarray(_log_sum(self.maker_evidence(logs, authors), 1).sum(axis=1))
+
+    def author_evidence(self, points: Points, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
+        """[M, kindness, authors] log likelihood of an author's votes and labels, its ability summed over."""
+        return _log_sum(self.ability_logs(points, vote_logs, authors), 2)
+
+    def ability_logs(self, points: Points, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
+        """[M, kindness, abilities, authors] the same by ability, with the prior of the ability."""
+        logs = self.vote_evidence(vote_logs, authors)
+        logs += _ABILITY_LOGS[:, None]
+        with_labels = np.flatnonzero(self.table.labels[authors].any(axis=1))
+        if len(with_labels):
+            found = self.label_evidence(points, authors[with_labels])
+            logs[..., with_labels] += found.transpose(0, 2, 1)[:, None]
+        return logs
+
+    def maker_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
+        """[M, kindness, makers] of [M, kindness, authors], with the prior of the kindness; makers without one of the
+        authors have the prior only."""
+        found = np.zeros((*logs.shape[:2], int(self.table.maker.max(initial=0)) + 1))
+        for at, maker in enumerate(self.table.maker[authors].tolist()):
+            found[..., maker] += logs[..., at]
+        return found + np.log(_KIND_CHANCES)[:, None]
+
+
+def _mean_rate(rates: FloatArray, weight: FloatArray, votes: IntArray) -> FloatArray:
+    mean = rates[:, votes] @ weight[votes] / weight[votes].sum()
+    return np.asarray(np.clip(mean, 1e-4, 1 - 1e-4))
+
+
+def _vote_logs(points: Points, rate: FloatArray, share: FloatArray, yes: IntArray) -> FloatArray:
+    """[M, kindness, abilities, votes] of votes of as many seats; `rate`, `share` [M, votes]."""
+    mean = np.clip((share * rate).sum(axis=1, keepdims=True), 1e-4, 1 - 1e-4)
+    variance = (share * (rate - mean) ** 2).sum(axis=1, keepdims=True)
+    tilt = (rate - mean) * np.minimum(mean * (1 - mean) / np.maximum(variance, 1e-9), _MOST_TILT)
+    kinder = yes - (share * yes).sum(axis=1, keepdims=True)
+    sloped = np.minimum(points.slope, 1)[:, None] * ABILITIES  # beyond 1 better models would get fewer votes of yes
+    flat = ABILITIES - sloped
+    ability = np.log((1 - rate)[:, None] + rate[:, None] * np.exp(sloped)[..., None]) + flat[..., None] * tilt[:, None]
+    kindness = (points.kindness[:, None] * _KIND)[..., None] * kinder[:, None]
+    logs = (np.log(share)[:, None] + ability)[:, None] + kindness[:, :, None]
+    return np.asarray(logs - _log_sum(logs, -1)[..., None])
+
+
+# ---- what all models share -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Prior:
+    """The prior of the points, as one vector each: log odds by share of yes, deviations of votes of other numbers of
+    seats at one share, log odds of answers nobody judged, slope, and both spreads, whose signs say nothing."""
+
+    table: LabelTable
+
+    @cached_property
+    def _shares(self) -> tuple[FloatArray, IntArray]:
+        share = np.where(self.table.total > 0, self.table.yes / np.maximum(self.table.total, 1), 2.0)
+        values, of_vote = np.unique(np.round(share, 12), return_inverse=True)
+        return np.asarray(values[values < 2], dtype=np.float64), of_vote.astype(np.int64)
+
+    @cached_property
+    def centre(self) -> FloatArray:
+        """[shares] a rate of .03 to .97 for a share of 0 to 1."""
+        rate = LEAST_RATE + (1 - 2 * LEAST_RATE) * self._shares[0]
+        return np.asarray(np.log(rate / (1 - rate)))
+
+    @cached_property
+    def _seated(self) -> IntArray:
+        """Votes whose share other votes have too."""
+        of_vote = self._shares[1]
+        return np.flatnonzero((np.bincount(of_vote)[of_vote] > 1) & (self.table.total > 0))
+
+    @property
+    def size(self) -> int:
+        return len(self.centre) + len(self._seated) + int((self.table.total == 0).sum()) + 3
+
+    def points(self, vectors: FloatArray) -> Points:
+        shares, seated = len(self.centre), self._seated
+        judged = self.table.total > 0
+        odds = np.zeros((len(vectors), len(judged)))
+        odds[:, judged] = vectors[:, :shares][:, self._shares[1][judged]]
+        odds[:, seated] += SEAT_SPREAD * vectors[:, shares : shares + len(seated)]
+        odds[:, ~judged] = vectors[:, shares + len(seated) : -3]
+        own, kindness = OWN_SPREAD * np.abs(vectors[:, -2]), KINDNESS_SPREAD * np.abs(vectors[:, -1])
+        return Points(np.clip(odds, -25, 25), vectors[:, -3], own, kindness)
+
+    def logs(self, vectors: FloatArray) -> FloatArray:
+        """[M] log density, minus infinity where the log odds do not rise with the share."""
+        shares, seated = len(self.centre), len(self._seated)
+        by_share, by_seats = vectors[:, :shares], vectors[:, shares : shares + seated]
+        unjudged = vectors[:, shares + seated : -3]
+        slope, spreads = vectors[:, -3], vectors[:, -2:]
+        logs = -0.5 * (((by_share - self.centre) / VOTE_SPREAD) ** 2).sum(axis=1) - 0.5 * (by_seats**2).sum(axis=1)
+        logs -= 0.5 * (np.logaddexp(0, unjudged) + np.logaddexp(0, -unjudged)).sum(axis=1)  # Jeffreys
+        logs -= 0.5 * ((slope - SLOPE_MEAN) / SLOPE_SD) ** 2 + 0.5 * (spreads**2).sum(axis=1)
+        return np.where((np.diff(by_share, axis=1) < 0).any(axis=1), -np.inf, logs)
+
+    def guess(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviations of the first trials, by all labels alike."""
+        labels, positives = self.table.labels.sum(axis=0), self.table.positives.sum(axis=0)
+        shares = len(self.centre)
+        mean, deviation = np.zeros(self.size), np.ones(self.size)
+        for at in range(shares):
+            votes = np.flatnonzero(self._shares[1] == at)
+            count = labels[votes].sum()
+            rate = (positives[votes].sum() + 2 * _sigmoid(self.centre[at])) / (count + 2)
+            mean[at] = np.log(rate / (1 - rate))
+            deviation[at] = (1 / (0.5 * count * rate * (1 - rate) + 1 / VOTE_SPREAD**2) + 0.01) ** 0.5
+        mean[:shares] = np.maximum.accumulate(mean[:shares]) + 0.05 * np.arange(shares)
+        mean[-3], deviation[-3] = SLOPE_MEAN, SLOPE_SD
+        return mean, deviation
+
+
+def _sampled(evidence: Evidence) -> Points:
+    """Return `POINTS` points of equal weight, by rising slope.
+
+    Each round makes trials of a t distribution, weighs them by the posterior over its density, and fits the next one to
+    them. Weights are flattened while too few trials would carry all of it.
+    """
+    prior = _Prior(evidence.table)
+    mean, deviation = prior.guess()
+    spread = np.diag(deviation**2)
+    count = _FIRST_TRIALS
+    for turn in range(_ROUNDS):
+        trials, density = _trials(prior, mean, spread, count, turn)
+        logs = prior.logs(trials) + _likelihood(evidence, prior.points(trials)) - density
+        weight, is_plain = _flattened(logs, max(0.1 * len(logs), 1.5 * prior.size))
+        worth = 1 / (weight**2).sum()
+        if is_plain and count == _TRIALS and worth > 0.4 * len(logs):
+            break
+        mean = weight @ trials
+        around = (trials - mean).T @ ((trials - mean) * weight[:, None])
+        spread = 1.2 * around + 0.02 * np.diag(np.diag(around))
+        if is_plain:
+            count = _TRIALS
+    weight = np.minimum(weight, weight.mean() * len(weight) ** 0.5)
+    order = np.argsort(trials[:, -3], kind="stable")
+    reached = np.cumsum(weight[order])
+    wanted = (np.arange(POINTS) + 0.5) / POINTS * reached[-1]
+    return prior.points(trials[order[np.minimum(np.searchsorted(reached, wanted), len(order) - 1)]])
+
+
+def _trials(
+    prior: _Prior, mean: FloatArray, spread: FloatArray, count: int, turn: int
+) -> tuple[FloatArray, FloatArray]:
+    """`count` trials of a t distribution whose log odds rise with the share; their log density without its constant.
+
+    Fewer where so few of many rise; `mean` does, so that closer to it some do.
+    """
+    root = np.linalg.cholesky(spread + 1e-6 * np.eye(prior.size))
+    for nearer, many in ((1.0, 2), *((0.5**n, _CANDIDATES) for n in range(40))):
+        steps = _steps(many * count, prior.size, turn)
+        trials = mean + nearer * steps @ root.T
+        rising = np.flatnonzero(np.isfinite(prior.logs(trials)))[:count]
+        if len(rising) == count or (many > 2 and len(rising) >= 4 * prior.size):
+            break
+    square = (steps[rising] ** 2).sum(axis=1)
+    return trials[rising], -(_TAILS + prior.size) / 2 * np.log1p(square / _TAILS)
+
+
+def _steps(count: int, size: int, turn: int) -> FloatArray:
+    """[count, size] draws of a standard t distribution, each beside its opposite, from a fixed stream of every turn."""
+    rng = np.random.default_rng(turn)
+    half = rng.standard_normal((count // 2, size)) * np.sqrt(_TAILS / rng.chisquare(_TAILS, (count // 2, 1)))
+    return np.stack([half, -half], axis=1).reshape(-1, size)
+
+
+def _likelihood(evidence: Evidence, points: Points) -> FloatArray:
+    """[M] log likelihood of points, some at a time."""
+    block = max(1, _CELLS // max(1, len(evidence.labelled) * len(ABILITIES) * len(_OWN)))
+    parts = [slice(at, at + block) for at in range(0, len(points.slope), block)]
+    return np.concatenate([evidence.by_maker(points.of(part)) for part in parts])
+
+
+def _flattened(logs: FloatArray, enough: float) -> tuple[FloatArray, bool]:
+    """[M] weights exp(power x logs) that add up to 1, and whether the power is 1: it is the greatest, up to 1, at which
+    they are worth `enough` equal ones."""
+    logs = logs - logs.max()
+
+    def weights(power: float) -> FloatArray:
+        found = np.exp(power * logs)
+        return np.asarray(found / found.sum())
+
+    low, high = 0.0, 1.0
+    if 1 / (weights(1.0) ** 2).sum() >= enough:
+        return weights(1.0), True
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (middle, high) if 1 / (weights(middle) ** 2).sum() >= enough else (low, middle)
+    return weights(low), False
+
+
+# ---- every model, given what all share -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class States:
+    """Some models [k] at every state: point, kindness, ability.
+
+    `chance` [k, D, kindness, abilities] adds up to 1 a model. `mean`, `square` [k, D, abilities, B]: of its rates.
+    `mix` [D, kindness, abilities, B]: the share of every vote among those of as many seats.
+    """
+
+    models: IntArray
+    chance: FloatArray
+    mean: FloatArray
+    square: FloatArray
+    mix: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The posterior: `points` of equal weight, and `kindness` [D, kindness, makers], the chances of how kind judges are
+    to every maker."""
+
+    evidence: Evidence
+    points: Points
+    vote_logs: FloatArray
+    kindness: FloatArray
     other_jury: bool
 
     @property
-    def weights(self) -> FloatArray:
-        """[L]"""
-        return np.asarray(self.chances.sum(axis=1))
+    def table(self) -> LabelTable:
+        return self.evidence.table
 
-    def mean(self, values: FloatArray) -> FloatArray:
-        """[K, ...] of values [L, N, K, ...] over slopes and abilities."""
-        parts = self.parts.reshape(*self.parts.shape, *[1] * (values.ndim - 3))
-        return np.asarray((parts * values).sum(axis=(0, 1)))
+    @property
+    def models(self) -> int:
+        return self.evidence.models
 
-
-def fit(table: LabelTable, models: int, *, other_jury: bool = False) -> Fit:
-    """The posterior of all rates of the first `models` authors; `other_jury`: the labels stand beside votes of another
-    jury than theirs, so that every vote may mean something else by N(0, 1)."""
-    rows, shares = Rows.of(table), Shares.of(table)
-    weight = table.labels.sum(axis=1)
-    scored = table.ability[:models]
-    centre = float(np.average(table.ability, weights=weight)) if weight.any() else float(scored.sum() / max(models, 1))
-    ability = table.ability - centre
-    learnt = ability * _reliability(table, ability)
-    ups = [upward(table, rows, slope * learnt) for slope in SLOPES]
-    founds = [votes(rows, shares, up) for up in ups]
-    evidence = np.stack([found.evidence for found in founds])
-    prior = -0.5 * ((SLOPES - SLOPE_MEAN) / SLOPE_SD) ** 2
-    logs = evidence + prior[:, None] + np.log(SPREAD_CHANCES)
-    chance = np.exp(logs - logs.max())
-    chance = np.where(chance / chance.sum() < _NEGLIGIBLE, 0.0, chance)
-    kept = np.flatnonzero(chance.sum(axis=1) > 0)
-    chance = chance[kept] / chance[kept].sum()
-    found = []
-    for at, likely in zip(kept, chance, strict=True):
-        spreads = np.flatnonzero(likely)
-        makers = _makers(table, rows, founds[at], spreads, other_jury)
-        blocks = []
-        for start in range(0, models, _BLOCK):
-            part = np.arange(start, min(start + _BLOCK, models))
-            message = _before(table, rows, part, ups[at], makers)
-            blocks.append(_moments(table, part, SLOPES[at], ability[part], message, likely[spreads]))
-        found.append([np.concatenate(one, axis=1) for one in zip(*blocks, strict=True)])
-    parts, mean, square = (np.stack(part) for part in zip(*found, strict=True))
-    size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
-    return Fit(table, models, ability, learnt, SLOPES[kept], chance, parts, mean * size, (1 - mean) * size, other_jury)
+    def states(self) -> Iterator[States]:
+        """All scored models, some at a time."""
+        evidence, points = self.evidence, self.points
+        mix = np.exp(self.vote_logs[..., self.table.place])
+        for part in _blocks(np.arange(self.models)):
+            logs = evidence.ability_logs(points, self.vote_logs, part)
+            logs -= logs.max(axis=2, keepdims=True)
+            chance = np.exp(logs, out=logs)
+            chance *= (self.kindness[..., self.table.maker[part]] / len(points.slope) / chance.sum(axis=2))[:, :, None]
+            mean, square = evidence.rates(points, part, other_jury=self.other_jury)
+            yield States(part, chance.transpose(3, 0, 1, 2), mean.swapaxes(0, 1), square.swapaxes(0, 1), mix)
 
 
-def _reliability(table: LabelTable, ability: FloatArray) -> float:
-    """The share of the spread of the labels' authors' abilities that is no error of theirs. Errors in what is regressed
-    on make a slope too flat, and the more so the poorer the judges; so the slope is learnt from abilities that are
-    drawn towards their mean by as much."""
-    weight = table.labels.sum(axis=1)
-    if not weight.any():
-        return 1.0
-    spread, error = (float(np.average(part**2, weights=weight)) for part in (ability, table.doubt))
-    return float(np.clip(1 - error / max(spread, 1e-9), _LEAST_RELIABILITY, 1.0))
+def _blocks(authors: IntArray) -> list[IntArray]:
+    size = max(1, 16 * _CELLS // (POINTS * len(_KIND) * len(ABILITIES)))
+    return [authors[at : at + size] for at in range(0, len(authors), size)]
 
 
-DOUBTS: FloatArray = np.array([-2.2, -1.1, 0.0, 1.1, 2.2])
-DOUBT_CHANCES: FloatArray = np.array([0.0392, 0.2405, 0.4406, 0.2405, 0.0392])
-"""Standard errors by which a model's ability may be off what its votes fit: a normal law. Two points, one above and one
-below, would have the same variance, but where the judges are poor they leave out what a third of models are."""
+def fit(table: LabelTable, models: int, *, other_jury: bool = False, label_error: float = 0.0) -> Fit:
+    """Return the posterior of the first `models` authors of the table.
 
-
-def _moments(
-    table: LabelTable,
-    part: IntArray,
-    slope: float,
-    ability: FloatArray,
-    message: FloatArray,
-    chance: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For one slope and the models in `part`: its chance [N, K] with each of the `DOUBTS`, and the first and second
-    moment [N, K, B] of every rate; by spread `message` [S, K, B, G], what all others say of it, and `chance` [S], the
-    slope's with it."""
-    before = _log_mass(message)
-    weight = np.zeros((len(DOUBTS), len(part)))
-    total = np.zeros((len(DOUBTS), len(part), len(table.place), 2))
-    tops: FloatArray | None = None
-    for side, off in enumerate(DOUBTS):
-        shift = slope * (ability + off * table.doubt[part])
-        logs = message + own_likelihood(table, part, shift)
-        peak = logs.max(axis=-1, keepdims=True)
-        density = np.exp(np.subtract(logs, peak, out=logs), out=logs)
-        mass = density.sum(axis=-1)
-        evidence = (np.log(mass) + peak[..., 0] - before).sum(axis=-1)
-        tops = evidence[0] if tops is None else tops
-        chances = chance[:, None] * DOUBT_CHANCES[side] * np.exp(np.clip(evidence - tops, -50, 50))
-        rate = 1 / (1 + np.exp(-(GRID + shift[:, None])))
-        weight[side] = chances.sum(axis=0)
-        means = density @ np.stack([rate, rate**2], axis=-1) / mass[..., None]
-        total[side] = (chances[..., None, None] * means).sum(axis=0)
-    moments = total / weight[..., None, None]
-    return chance.sum() * weight / weight.sum(axis=0), moments[..., 0], moments[..., 1]
-
-
-def _log_mass(logs: FloatArray) -> FloatArray:
-    """log of the sum of exp(logs) over the grid."""
-    top = logs.max(axis=-1)
-    return np.asarray(np.log(np.exp(logs - top[..., None]).sum(axis=-1)) + top)
-
-
-def own_likelihood(table: LabelTable, models: IntArray, shift: FloatArray) -> FloatArray:
-    """[K, B, G] of the models' own labels, at log odds less the shift [K]."""
-    at = GRID + shift[:, None]
-    labels, positives = (part[models][:, table.place] for part in (table.labels, table.positives))
-    return np.asarray(positives[..., None] * at[:, None] - labels[..., None] * _softplus(at)[:, None])
-
-
-def _makers(table: LabelTable, rows: Rows, found: Votes, spreads: IntArray, other_jury: bool) -> FloatArray:
-    """[S, F, B, G] logs of what the votes and other makers say of every maker's rate, for one slope and by spread."""
-    said = np.concatenate([found.said, np.zeros((len(found.said), 1, len(GRID)))], axis=1)[spreads]
-    votes = found.logs[spreads][:, None, table.place]
-    maker = _through(votes - said[:, rows.of_cell[:, table.place]], MAKERS[spreads][:, None])
-    return _through(maker, _OTHER_JURY) if other_jury else maker
-
-
-def _before(table: LabelTable, rows: Rows, part: IntArray, up: Upward, makers: FloatArray) -> FloatArray:
-    """[S, K, B, G] logs of what all others say of every rate of the models in `part`, its log odds less its shift."""
-    nothing = np.zeros((1, len(GRID)))
-    made, own = (np.concatenate([one, nothing]) for one in (up.made, up.own))
-    whose = table.maker[part]
-    cell, row = rows.of_cell[whose][:, table.place], rows.of_row[part][:, table.place]
-    return _through(makers[:, whose] + (made[cell] - own[row]), OWN)
+    `other_jury`: the labels stand beside votes of another jury than theirs, so that every vote of a model may mean
+    something else by N(0, 1). `label_error`: the chance that a label is wrong.
+    """
+    evidence = Evidence(table, models, label_error)
+    points = _sampled(evidence)
+    vote_logs = evidence.vote_logs(points)
+    everybody = np.union1d(np.arange(models), evidence.labelled)
+    found = [evidence.author_evidence(points, vote_logs, part) for part in _blocks(everybody)]
+    by_maker = evidence.maker_evidence(np.concatenate(found, axis=2), everybody)
+    kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
+    return Fit(evidence, points, vote_logs, kindness, other_jury)

@@ -1,13 +1,15 @@
-"""Scores, intervals and joint draws from the hierarchical posterior: these items, new items and ranks from one law."""
+"""Scores and intervals from the hierarchical posterior, on these items and on new ones."""
 
 from __future__ import annotations
 
-import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from layton_batch.stats import distributions
 from layton_batch.stats.calibrated import (
+    HALF_ITEM,
+    PRIOR,
     CalibratedScore,
     Posterior,
     beta_ends,
@@ -16,81 +18,239 @@ from layton_batch.stats.calibrated import (
     score_rows,
 )
 from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.hierarchical import Fit
+from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
 from layton_batch.stats.strata import FloatArray, IntArray, Strata
+
+PARTS = 24
+"""Of a model's states, by rising score: in each the rates of its votes are taken as independent Beta distributions."""
+_BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
 
 
 def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tuple[CalibratedScore, ...]:
-    """Score every model, in the strata's order. Raises ValueError for a level not in (0, 1 - 1e-9]."""
-    distributions.check_level(level)
-    scored = np.flatnonzero(strata.items > 0)
-    left = strata.n - strata.own_labels
-    known = strata.own_positives.sum(axis=1)
-    low, high = (np.zeros(len(strata.items), dtype=np.int64) for _ in range(2))
-    sides = fit.parts.shape[1]
-    for part in distributions.chunks(sides * left[scored].sum(axis=1)):
-        rows, pmf = scored[part], np.zeros((1, 1))
-        every, unlabelled = np.arange(sides * len(rows)), np.tile(left[rows], (sides, 1))
-        for parts, alpha, beta in zip(fit.parts, fit.alpha, fit.beta, strict=True):
-            law = positives_pmf(Posterior(_flat(alpha[:, rows]), _flat(beta[:, rows]), unlabelled), every)
-            pmf = pmf + (parts[:, rows, None] * law.reshape(sides, len(rows), -1)).sum(axis=0)
-        low[rows], high[rows] = distributions.shortest_set(pmf, level)
-    items = np.maximum(strata.items, 1)
-    new = np.zeros((3, len(items)))
-    new[:, scored] = _new_items(strata, fit, scored, level)
-    here = (low + known) / items, (high + known) / items
-    return score_rows(strata, mean_score(strata, fit), here, new)
+    """Score every model, in the strata's order. Raises ValueError for a level not in (0, 1 - 1e-9].
 
-
-def mean_score(strata: Strata, fit: Fit) -> FloatArray:
-    """[K] expected human-judged accuracy on these items; 0 for a model without items."""
-    rate = fit.mean(fit.alpha / (fit.alpha + fit.beta))
-    expected = ((strata.n - strata.own_labels) * rate).sum(axis=1)
-    return np.asarray((strata.own_positives.sum(axis=1) + expected) / np.maximum(strata.items, 1))
-
-
-def _new_items(strata: Strata, fit: Fit, scored: IntArray, level: float) -> FloatArray:
-    """[3, models]: score and ends; the moments are those of the mixture over slopes.
-
-    What other items were to show of a model's ability would move its rates too: in each vote's stead stands its rate
-    and what one more such vote sways all rates by.
+    No interval is longer than the one that the model's own labels give without a jury, where they were taken whatever
+    the vote.
     """
-    first, second, score = (np.zeros(len(scored)) for _ in range(3))
-    sides = fit.parts.shape[1]
-    n, zeros = np.tile(strata.n[scored], (sides, 1)), np.tile(strata.known_zeros[scored], sides)
-    sway = np.tile(fit.table.sway[scored][:, fit.table.place], (sides, 1)) / n.sum(axis=1).clip(1)[:, None]
-    for i, slope in enumerate(fit.slopes):
-        weight, alpha, beta = fit.parts[i][:, scored], _flat(fit.alpha[i][:, scored]), _flat(fit.beta[i][:, scored])
-        rate = alpha / (alpha + beta)
-        moved = rate + slope * sway * (n * rate * (1 - rate)).sum(axis=1, keepdims=True)
-        mean, variance = new_items_moments(n, zeros, alpha, beta, moved=moved)
-        plain, _ = new_items_moments(n, zeros, alpha, beta, unseen=0.0)
-        first += (weight * mean.reshape(weight.shape)).sum(axis=0)
-        second += (weight * (variance + mean**2).reshape(weight.shape)).sum(axis=0)
-        score += (weight * plain.reshape(weight.shape)).sum(axis=0)
-    return np.stack([score, *beta_ends(first, np.maximum(second - first**2, 1e-12), level)])
+    distributions.check_level(level)
+    count = len(strata.items)
+    items = np.maximum(strata.items, 1)
+    mean, here, new = np.zeros(count), np.zeros((2, count)), np.zeros((3, count))
+    for states in fit.states():
+        rows = states.models
+        open_ones = _open_outcomes(strata, states, fit.evidence.label_error)
+        left, known = open_ones.count, open_ones.known
+        rate = (_by_ability(states)[..., None] * open_ones.mean).sum(axis=(1, 2))
+        mean[rows] = (known + (left * rate).sum(axis=1)) / items[rows]
+        first, last = _set_here(_components(states, open_ones), left, level)
+        here[:, rows] = (first + known) / items[rows], (last + known) / items[rows]
+        new[:, rows] = _new_items(strata, states, level)
+    here, new[1:] = _no_longer_than_labels_alone(fit, strata, (here, new[1:]), level)
+    return score_rows(strata, mean, (here[0], here[1]), new)
 
 
-def _flat(values: FloatArray) -> FloatArray:
-    """[N * K, B] of [N, K, B]."""
-    return values.reshape(-1, values.shape[-1])
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcomes:
+    """What is open on some models' [k] items: `count` [k, B''] outcomes of a kind, whose rates have `mean` and `square`
+    [k, D, abilities, B''], beside `known` [k] right answers."""
+
+    count: IntArray
+    known: IntArray
+    mean: FloatArray
+    square: FloatArray
+
+
+def _open_outcomes(strata: Strata, states: States, label_error: float) -> Outcomes:
+    """The answers without a label; where labels can be wrong, those with one are open too, by what the label says."""
+    rows = states.models
+    labels, positives = strata.own_labels[rows], strata.own_positives[rows]
+    left = strata.n[rows] - labels
+    if not label_error:
+        return Outcomes(left, positives.sum(axis=1), states.mean, states.square)
+    count = np.concatenate([left, positives, labels - positives], axis=1)
+    by_label = [right_given_label(states.mean, said, label_error) for said in (True, False)]
+    mean = np.concatenate([states.mean, *by_label], axis=-1)
+    square = np.concatenate([states.square, *(one**2 for one in by_label)], axis=-1)
+    return Outcomes(count, np.zeros(len(rows), dtype=np.int64), mean, square)
+
+
+def right_given_label(rate: FloatArray, said: bool, label_error: float) -> FloatArray:
+    """The chance that an answer of this rate is right where a label that is wrong with chance `label_error` says so."""
+    yes, no = (1 - label_error, label_error) if said else (label_error, 1 - label_error)
+    return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Components:
+    """Some models' states in `PARTS` parts: `chance` [N, k], and the rates Beta(`alpha`, `beta`) [N, k, B] in each."""
+
+    chance: FloatArray
+    alpha: FloatArray
+    beta: FloatArray
+
+
+def _by_ability(states: States) -> FloatArray:
+    """[k, D, abilities]"""
+    return np.asarray(states.chance.sum(axis=2))
+
+
+def _components(states: States, open_ones: Outcomes) -> Components:
+    models, _, _, width = open_ones.mean.shape
+    by_ability = _by_ability(states).reshape(models, -1)
+    expected = (open_ones.mean @ open_ones.count[:, None, :, None]).reshape(models, -1)
+    chance, first, second = (
+        np.zeros((models, PARTS)),
+        np.zeros((models, PARTS, width)),
+        np.zeros((models, PARTS, width)),
+    )
+    for k in range(models):
+        order = np.argsort(expected[k], kind="stable")
+        weight = by_ability[k][order]
+        reached = np.cumsum(weight)
+        part = np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1)
+        chance[k] = np.bincount(part, weight, PARTS)
+        for b in range(width):
+            mean, square = (one[k, ..., b].ravel()[order] for one in (open_ones.mean, open_ones.square))
+            first[k, :, b] = np.bincount(part, weight * mean, PARTS)
+            second[k, :, b] = np.bincount(part, weight * square, PARTS)
+    size = np.maximum(chance, 1e-300)[..., None]
+    alpha, beta = _beta(np.where(size > 1e-200, first / size, 0.5), second / size)
+    return Components(*(one.swapaxes(0, 1) for one in (chance, alpha, beta)))
+
+
+def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]:
+    mean = np.clip(mean, 1e-9, 1 - 1e-9)
+    size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-15) - 1, 1e-3)
+    return mean * size, (1 - mean) * size
+
+
+def _set_here(components: Components, left: IntArray, level: float) -> tuple[IntArray, IntArray]:
+    """First and last count, [k] each, of right answers among those without a label."""
+    models, width = left.shape
+    first, last = (np.zeros(models, dtype=np.int64) for _ in range(2))
+    for rows in distributions.chunks(PARTS * left.sum(axis=1)):
+        alpha, beta = (one[:, rows].reshape(-1, width) for one in (components.alpha, components.beta))
+        every = Posterior(alpha, beta, np.tile(left[rows], (PARTS, 1)))
+        laws = positives_pmf(every, np.arange(PARTS * len(rows))).reshape(PARTS, len(rows), -1)
+        pmf = (components.chance[:, rows, None] * laws).sum(axis=0)
+        first[rows], last[rows] = distributions.shortest_set(pmf / pmf.sum(axis=1, keepdims=True), level)
+    return first, last
+
+
+def _new_items(strata: Strata, states: States, level: float) -> FloatArray:
+    """[3, k]: score and ends. Given a state the shares of the votes are Dirichlet: the votes at hand and as many as
+    `VOTE_SIZE` that are as the model's ability and kindness have it."""
+    rows = states.models
+    n, zeros = strata.n[rows].astype(np.float64), strata.known_zeros[rows]
+    judged = n.sum(axis=1)
+    size = (judged + VOTE_SIZE)[:, None, None]
+    right = _right_on_new(n, seat_shares(strata, rows), states)
+    mean = (size[..., None] * right + HALF_ITEM) / (size[..., None] + 2 * HALF_ITEM)
+    score, first, second = ((states.chance * one).sum(axis=(1, 2, 3)) for one in (right, mean, mean**2))
+    second += (_by_ability(states) * _spread_on_new(n, seat_shares(strata, rows), states)).sum(axis=(1, 2))
+    answered, answered_square = _answered(judged, zeros)
+    first, second = first * answered, second * answered_square
+    score *= judged / np.maximum(judged + zeros, 1)
+    inside = np.clip(first, 1e-6, 1 - 1e-6)
+    variance = np.clip(second - first**2, 1e-12, inside * (1 - inside) * 0.999)
+    return np.stack([score, *beta_ends(inside, variance, level)])
+
+
+def _answered(judged: FloatArray, zeros: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and mean square of the share of items that the jury judges, [k] each: Beta(judged + 1/2, zeros), or 1."""
+    size = judged + HALF_ITEM + zeros
+    mean = (judged + HALF_ITEM) / size
+    return mean, mean * (judged + HALF_ITEM + 1) / (size + 1)
+
+
+def _right_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArray:
+    """[k, D, kindness, abilities] the expected share of right answers among those of new items that a jury judges."""
+    size = n.sum(axis=1) + VOTE_SIZE
+    right = np.zeros(states.chance.shape)
+    for b in range(n.shape[1]):
+        at_hand, formula = n[:, b] / size, VOTE_SIZE * seats[:, b] / size
+        part = formula[:, None, None, None] * states.mix[..., b]
+        part += at_hand[:, None, None, None]
+        part *= states.mean[:, :, None, :, b]
+        right += part
+    return right
+
+
+def _spread_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArray:
+    """[k, D, abilities] the variance that is left where the state is known: of the votes' shares and of their rates."""
+    by_ability = np.maximum(_by_ability(states), 1e-300)
+    mix = np.einsum("kdlx,dlxb->kdxb", states.chance, states.mix) / by_ability[..., None]
+    count = n[:, None, None] + VOTE_SIZE * seats[:, None, None] * mix
+    total = (n.sum(axis=1) + VOTE_SIZE + 2 * HALF_ITEM)[:, None, None]
+    mean = ((count * states.mean).sum(axis=-1) + HALF_ITEM) / total
+    unsure = np.maximum(states.square - states.mean**2, 0)
+    between = (count * (states.mean - mean[..., None]) ** 2).sum(axis=-1) + HALF_ITEM * (mean**2 + (1 - mean) ** 2)
+    return np.asarray((between + (count * (count + 1) * unsure).sum(axis=-1)) / (total * (total + 1)))
+
+
+def seat_shares(strata: Strata, models: IntArray) -> FloatArray:
+    """[k, B] the share of a model's judged answers that as many judges voted on as on the bin's."""
+    n = strata.n[models]
+    same = strata.bin_total[:, None] == strata.bin_total
+    return np.asarray((n @ same) / np.maximum(n.sum(axis=1), 1)[:, None])
+
+
+# ---- no longer than labels alone -----------------------------------------------------------------------------------
+
+
+def _no_longer_than_labels_alone(
+    fit: Fit, strata: Strata, ends: tuple[FloatArray, FloatArray], level: float
+) -> tuple[FloatArray, FloatArray]:
+    """The ends [2, K] on these items and on new ones; where the model's own labels alone give closer ones, those."""
+    labels, positives = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
+    usable = (labels > 0) & _whatever_the_vote(strata) & (fit.evidence.label_error == 0)
+    alpha, beta = positives + PRIOR, labels - positives + PRIOR
+    left = strata.n.sum(axis=1) - labels
+    first, last = (np.zeros(len(left), dtype=np.int64) for _ in range(2))
+    for rows in distributions.chunks(left):
+        pmf = distributions.beta_binomial_pmf(left[rows], alpha[rows], beta[rows])
+        first[rows], last[rows] = distributions.shortest_set(pmf, level)
+    items = np.maximum(strata.items, 1)
+    judged = np.maximum(strata.n.sum(axis=1, keepdims=True), 1)
+    moments = new_items_moments(judged, strata.known_zeros, alpha[:, None], beta[:, None], unseen=0.0)
+    alone = np.stack([first + positives, last + positives]) / items, np.stack(beta_ends(*moments, level))
+    return tuple(  # type: ignore[return-value]
+        np.where(usable & (plain[1] - plain[0] < found[1] - found[0]), plain, found)
+        for plain, found in zip(alone, ends, strict=True)
+    )
+
+
+def _whatever_the_vote(strata: Strata) -> FloatArray:
+    """[K] whether a model's labels are spread over its votes as chance would have it."""
+    from scipy import special
+
+    n, labels = strata.n.sum(axis=1, keepdims=True), strata.own_labels.sum(axis=1, keepdims=True)
+    share = labels / np.maximum(n, 1)
+    expected = strata.n * share
+    spread = np.maximum(expected * (1 - share), 1e-9)
+    distance = np.where(strata.n > 0, (strata.own_labels - expected) ** 2 / spread, 0.0).sum(axis=1)
+    freedom = np.maximum((strata.n > 0).sum(axis=1) - 1, 1)
+    return np.asarray((special.chdtrc(freedom, distance) >= _BY_CHANCE) | (n == labels)[:, 0])
+
+
+# ---- for plans and pages -------------------------------------------------------------------------------------------
 
 
 def collapsed(strata: Strata, fit: Fit) -> Posterior:
-    """One Beta distribution a rate, with its mean and variance over all slopes: for plans, which need no more."""
-    rate = fit.alpha / (fit.alpha + fit.beta)
-    square = rate * (fit.alpha + 1) / (fit.alpha + fit.beta + 1)
-    mean, second = fit.mean(rate), fit.mean(square)
-    size = np.maximum(mean * (1 - mean) / np.maximum(second - mean**2, 1e-15) - 1, 1e-3)
-    return Posterior(mean * size, (1 - mean) * size, strata.n - strata.own_labels)
+    """One Beta distribution a rate, with its mean and variance over all states: for plans, which need no more."""
+    mean, square = (np.zeros(strata.n.shape) for _ in range(2))
+    for states in fit.states():
+        weight = _by_ability(states)[..., None]
+        mean[states.models] = (weight * states.mean).sum(axis=(1, 2))
+        square[states.models] = (weight * states.square).sum(axis=(1, 2))
+    return Posterior(*_beta(mean, square), strata.n - strata.own_labels)
 
 
 def slope_interval(fit: Fit, level: float = 0.95) -> tuple[float, float, float]:
     """Mean and ends of the ability slope: log odds of a person's yes at one vote per log odds of accuracy.
 
-    By the normal approximation, from the chances of the slopes that were tried.
+    The ends are by the normal approximation.
     """
-    mean = float(fit.weights @ fit.slopes)
-    sd = math.sqrt(max(float(fit.weights @ fit.slopes**2) - mean**2, 0.0))
+    mean, sd = float(fit.points.slope.mean()), float(fit.points.slope.std())
     z = two_sided_quantile(level)
     return mean, mean - z * sd, mean + z * sd

@@ -74,20 +74,40 @@ def joint_draws_new_items(strata: Strata, target: TargetPredictions, *, seed: in
     return JointDraws(weigh_items(bins, items, shared, rng), models)
 
 
-def weigh_items(
-    bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, sway: FloatArray | None = None
-) -> FloatArray:
-    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items.
+@dataclass(frozen=True, slots=True, eq=False)
+class Shrunk:
+    """What the shares of the votes are drawn towards: `expected` [T, K', B], as if `size` more items had them. `n`
+    [K', B]: items at hand."""
 
-    `sway` [T, K', B]: by how much the log odds of all a model's rates rise with the share of each vote.
-    """
+    n: IntArray
+    expected: FloatArray
+    size: float
+
+    def means(self, rows: slice, share: Mapping[int, FloatArray], rates: FloatArray) -> FloatArray:
+        """[T, K'] means of `rates` [T, K', B] over answers that a jury judged; `share` by bin, not yet a share."""
+        judged = np.maximum(self.n.sum(axis=1), 1)
+        mass = np.maximum(sum(one for b, one in share.items() if b >= 0), 1e-300)
+        narrower = np.sqrt(judged / (judged + self.size))
+        means = np.zeros(rates.shape[:2])
+        total = np.zeros(rates.shape[:2])
+        for b in range(rates.shape[2]):
+            at_hand = self.n[:, b] / judged
+            centre = (self.n[:, b] + self.size * self.expected[rows, :, b]) / (judged + self.size)
+            part = np.maximum(centre + narrower * (share.get(b, 0.0) / mass - at_hand), 0.0)
+            total += part
+            means += part * rates[:, :, b]
+        return means / np.maximum(total, 1e-300)
+
+
+def weigh_items(
+    bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: Shrunk | None = None
+) -> FloatArray:
+    """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
     block = min(draws, max(1, _CELLS // max(1, items, models * width)))
     few = max(1, _AT_HAND // max(1, models * width))
     there = {b: one.T.astype(np.float64) for b in range(-1, width) if (one := bins == b).any()}
-    asked = np.maximum(sum(one.sum(axis=0) for one in there.values()), 1)
-    usual = {b: one.sum(axis=0) / asked for b, one in there.items()}
     rooms = [np.empty(block * one) for one in (items, 2 * models, *(models for _ in there))]  # used again in each block
     for at in range(0, draws, block):
         size = min(block, draws - at)
@@ -101,27 +121,22 @@ def weigh_items(
         }
         for first in range(0, size, few):
             some, rows = slice(first, first + few), slice(at + first, at + min(first + few, size))
-            part = {b: one[some] for b, one in share.items()}
-            lean = None if sway is None else sway[rows]
-            theta[rows] = _means(part, rates[rows], half[:, some], usual, lean)
+            theta[rows] = _means({b: one[some] for b, one in share.items()}, rates[rows], half[:, some], shrunk, rows)
     return theta
 
 
 def _means(
-    share: Mapping[int, FloatArray],
-    rates: FloatArray,
-    half: FloatArray,
-    usual: Mapping[int, FloatArray],
-    sway: FloatArray | None,
+    share: Mapping[int, FloatArray], rates: FloatArray, half: FloatArray, shrunk: Shrunk | None, rows: slice
 ) -> FloatArray:
-    """Of some draws; `share` and `usual` by bin, `half` [2, T, K'] of the unseen half items."""
+    """[T, K'] of some draws; `share` by bin, `half` [2, T, K'] of the unseen half items."""
     right, wrong = half
     mass = sum(share.values())
-    rate = {b: rates[:, :, b] for b in share if b >= 0}
-    if sway is not None:
-        less = np.exp(-sum((share[b] / mass - usual[b]) * sway[:, :, b] for b in rate))
-        rate = {b: 1 / (1 + less * (1 - one) / one) for b, one in rate.items()}
-    means: FloatArray = (right + sum(share[b] * one for b, one in rate.items())) / (mass + right + wrong)
+    if shrunk is None:
+        found = sum(one * rates[:, :, b] for b, one in share.items() if b >= 0)
+    else:
+        answered = sum(one for b, one in share.items() if b >= 0)
+        found = shrunk.means(rows, share, rates) * answered
+    means: FloatArray = (right + found) / (mass + right + wrong)
     return means
 
 

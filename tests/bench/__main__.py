@@ -1,9 +1,7 @@
 """``scripts/bench [NAME...]``: run the named measurements, or all of them; ``help`` lists them.
 
-``scripts/bench coverage [--full] [--grid] [--boards N]``: see there.
-
-``scripts/bench faults --help`` lists what faults takes besides; ``prepare``, ``collect``, ``tick``, ``site`` and
-``board`` have sizes.
+``scripts/bench faults --help`` lists what faults takes besides, ``coverage --help`` which worlds and boards there are;
+``prepare``, ``collect``, ``tick``, ``site`` and ``board`` have sizes.
 ``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
 it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
@@ -33,8 +31,7 @@ BENCHES = {
     "board": "board",
     "faults": "faults",
 }
-SIZED = ("prepare", "collect", "tick", "site", "board")
-FLAGS = ("--full", "--grid")
+SIZED = ("coverage", "prepare", "collect", "tick", "site", "board")
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -47,41 +44,26 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["faults"]:
         return int(bench("faults").main(arguments[1:]))
     if arguments[:1] and arguments[0] in SIZED:
+        if arguments[0] == "coverage":
+            # matrices of a made-up board are small: threads take longer to start than to be done
+            os.environ.update(dict.fromkeys(SINGLE, "1"))
         bench(arguments[0]).main(arguments[1:])
         return 0
     if arguments in (["--check"], ["--keep"]):
         kept = importlib.import_module("tests.bench.kept")
         return int(kept.check() if arguments == ["--check"] else kept.keep() or 0)
-    arguments, boards = _boards(arguments)
-    names = [one for one in arguments if not one.startswith("-")]
-    flags = [one for one in arguments if one.startswith("-")]
+    names = list(arguments)
     if names == ["help"]:
         for name in BENCHES:
             print(f"{name:8} {(bench(name).__doc__ or '').splitlines()[0]}")
         return 0
-    unknown = [name for name in names if name not in BENCHES] + [flag for flag in flags if flag not in FLAGS]
+    unknown = [name for name in names if name not in BENCHES]
     if unknown:
         print(f"no measurement {unknown[0]!r}; there are: {', '.join(BENCHES)}", file=sys.stderr)
         return 2
     for name in names or BENCHES:
-        if name == "coverage":
-            # matrices of a made-up board are small: threads take longer to start than to be done
-            os.environ.update(dict.fromkeys(SINGLE, "1"))
-            bench(name).main(flags, boards)
-        else:
-            bench(name).main()
+        bench(name).main()
     return 0
-
-
-def _boards(arguments: list[str]) -> tuple[list[str], int | None]:
-    """The arguments without `--boards N`, and N."""
-    if "--boards" not in arguments:
-        return arguments, None
-    at = arguments.index("--boards")
-    given = arguments[at + 1 : at + 2]
-    if not given or not given[0].isdigit() or int(given[0]) < 1:
-        sys.exit("--boards N: a whole number above 0")
-    return arguments[:at] + arguments[at + 2 :], int(given[0])
 
 
 if __name__ == "__main__":

@@ -1,18 +1,26 @@
-"""How often 95 % intervals hold the truth: the gate, ``--full`` for all of it; ``--grid``: 96 cells instead."""
+"""How often 95 % intervals hold the truth: the gate's worlds, truth first; ``--vote-first`` and ``--grid``: older ones.
+
+``coverage [--core | --world NAME...] [--boards N] [--start N] [--draw-every N] [--method NAME...] [--seconds N] [--keep
+FILE]`` plays boards and prints their table, ``coverage --table FILE...`` that of what runs have kept. ``--vote-first
+[--full]`` plays worlds that draw the vote first, ``--grid [--full]`` the 96 cells of such a world.
+"""
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from tests.bench import gate
+from tests.bench import gate, truth
 from tests.stats.coverage import RATES, Coverage, grid, measure, measure_ranks
 from tests.stats.simulated_boards import Design
+from tests.stats.truth_worlds import CORE, WORLDS
 
 TARGET = 0.945
 SEED = 20_261_121
-FULL_BOARDS, FAST_BOARDS = 1000, 150
+FULL_BOARDS, FAST_BOARDS, TRUTH_BOARDS = 1000, 150, 20
 RANK_CELLS = {
     "fair judge": Design(RATES["fair"]),
     "adverse judge, shift 0.4, correlation 0.75": Design(RATES["adverse"], shift=0.4, correlation=0.75),
@@ -30,12 +38,40 @@ class Cell:
     rows: tuple[Coverage, ...]
 
 
-def main(flags: Sequence[str] = (), boards: int | None = None) -> None:
-    full = "--full" in flags
-    if "--grid" in flags:
-        _grid(full, boards or (FULL_BOARDS if full else FAST_BOARDS))
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="coverage")
+    parser.add_argument("--vote-first", action="store_true")
+    parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--core", action="store_true")
+    parser.add_argument("--world", action="append", choices=tuple(WORLDS))
+    parser.add_argument("--method", action="append", choices=truth.METHODS)
+    parser.add_argument("--boards", type=int)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--draw-every", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--table", type=Path, nargs="+")
+    asked = parser.parse_args(arguments)
+    if asked.grid:
+        _grid(asked.full, asked.boards or (FULL_BOARDS if asked.full else FAST_BOARDS))
+    elif asked.vote_first:
+        gate.main(full=asked.full, boards=asked.boards)
     else:
-        gate.main(full=full, boards=boards)
+        _truth_first(asked)
+
+
+def _truth_first(asked: argparse.Namespace) -> None:
+    if asked.table:
+        played = truth.read(asked.table)
+    else:
+        worlds = asked.world or (CORE if asked.core else tuple(WORLDS))
+        boards = range(asked.start, asked.start + (asked.boards or TRUTH_BOARDS))
+        methods = asked.method or truth.METHODS
+        limits = {"every": asked.draw_every, "seconds": asked.seconds}
+        played = truth.run(worlds, methods, boards, keep=asked.keep, **limits)
+    print(f"nominal 95 %, seed {truth.SEED}; half widths in points; Monte Carlo errors in brackets\n")
+    print("\n".join(truth.table(played)))
 
 
 def _grid(full: bool, boards: int) -> None:

@@ -39,7 +39,7 @@ def test_a_label_is_kept_at_once_and_the_next_leaderboard_uses_it(copied: Copied
         for number in range(12):
             app.label("right" if number % 3 else "wrong", "right")
             assert sum(1 for _ in read_deeds(RunFolder(root)).labels()) == number + 1
-        assert {row["method"] for row in board(root)} == {"calibrated"}
+        assert {row["method"] for row in board(root)} == {"hierarchical"}
         assert sum(int(str(row["own_labels"])) for row in board(root)) == 12
 
 

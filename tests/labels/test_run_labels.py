@@ -75,7 +75,7 @@ def test_annotations_added_after_the_run_began_are_used_at_once_and_said(copied:
     said = answers(root)
     write_rows(tmp_path / "labels.jsonl", [label(one, False) for one in said])
     rows = board_json(root)
-    assert {row["method"] for row in rows} == {"calibrated"}
+    assert {row["method"] for row in rows} == {"hierarchical"}
     assert {row["score"] for row in rows} == {0.0}
     assert f"+{len(said)} labels since 2026-11-18, when the run began" in call("leaderboard", root.name).err
     write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said[1:]])

@@ -69,7 +69,7 @@ def _one(board: Board, method: str, draws: int) -> tuple[FloatArray, ...]:
         joint = None
         if draws:
             rates = rate_draws(found, seed=0, draws=draws)
-            joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, found, rates, seed=0))
+            joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, rates, seed=0))
     ends = np.array([_ends(row) for row in rows])
     held = (ends[:, 0] <= board.here + 1e-9) & (board.here <= ends[:, 1] + 1e-9)
     held_new = (ends[:, 2] <= board.new) & (board.new <= ends[:, 3])

@@ -1,31 +1,39 @@
-"""The hierarchical posterior: equal to dense quadrature, the same every time, and one law for all that is said."""
+"""The hierarchical posterior: equal to plain importance sampling, the same every time, and one law for all that is
+said."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from layton_batch.stats import hierarchical
-from layton_batch.stats.hierarchical import OWN_SPREAD, SLOPES, SPREADS, Fit, Shares, fit
-from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, mean_score, slope_interval
+from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
+from layton_batch.stats.hierarchical import Fit, fit
+from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.label_table import LabelTable, label_table
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import FloatArray, GoldPredictions, Strata, TargetPredictions, build_strata
 
 from .gate import measure
+from .truth_worlds import WORLDS as TRUTH_WORLDS
+from .truth_worlds import TruthWorld
+from .truth_worlds import draw as draw_truth_first
 from .worlds import WORLDS, World, draw
 
 LABELS = np.array([[6.0, 9.0], [4.0, 12.0], [0.0, 0.0]])
 POSITIVES = np.array([[1.0, 7.0], [0.0, 11.0], [0.0, 0.0]])
-ABILITY = np.array([-0.8, 0.5, 1.4])
+ITEMS = np.array([[20.0, 30.0], [12.0, 40.0], [35.0, 15.0]])
+SAMPLES = 20_000
 
 
 def small_table() -> LabelTable:
     """Two models with labels and a newcomer, of three makers; all no and all yes of three seats."""
     return LabelTable(
-        yes=np.array([0, 3]), total=np.array([3, 3]), labels=LABELS, positives=POSITIVES, ability=ABILITY,
-        sway=np.zeros((3, 2)), doubt=np.zeros(3), maker=np.array([0, 1, 2]), place=np.array([0, 1]),
+        yes=np.array([0, 3]), total=np.array([3, 3]), items=ITEMS, labels=LABELS, positives=POSITIVES,
+        maker=np.array([0, 1, 2]), place=np.array([0, 1]),
     )  # fmt: skip
 
 
@@ -33,53 +41,89 @@ def sigmoid(x: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def by_quadrature() -> tuple[FloatArray, FloatArray]:
-    """Mean and variance [3, 2] of the rates: maker and model deviation as one normal law by Gauss and Hermite, the log
-    odds of the votes on a fine grid of their own, slope and spread by the same chances."""
-    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
-    weights = weights / weights.sum()
-    grid = np.arange(-9.0, 9.0, 0.03)
-    centre = float(np.average(ABILITY, weights=LABELS.sum(axis=1)))
+def by_samples() -> tuple[FloatArray, FloatArray]:
+    """Mean and variance [3, 2] of the rates. What all models share is drawn from its prior and weighed by the
+    likelihood; own deviations and kindness are summed over more nodes, abilities over a finer and longer grid."""
+    rng = np.random.default_rng(5)
     low = hierarchical.LEAST_RATE
-    priors = [-0.5 * ((grid - c) / hierarchical.PRIOR_SPREAD) ** 2 for c in np.log([low / (1 - low), (1 - low) / low])]
+    odds = rng.normal(np.log([low / (1 - low), (1 - low) / low]), hierarchical.VOTE_SPREAD, (SAMPLES, 2))
+    odds = odds[odds[:, 0] < odds[:, 1]]
+    slope = rng.normal(hierarchical.SLOPE_MEAN, hierarchical.SLOPE_SD, len(odds))
+    own, kind = (
+        scale * np.abs(rng.standard_normal(len(odds)))
+        for scale in (hierarchical.OWN_SPREAD, hierarchical.KINDNESS_SPREAD)
+    )
     total, first, second = 0.0, np.zeros((3, 2)), np.zeros((3, 2))
-    for slope in SLOPES:
-        for at, spread in enumerate(SPREADS):
-            sd = float(np.hypot(spread, OWN_SPREAD))
-            rate = sigmoid(
-                grid[None, :, None] + slope * (ABILITY - centre)[:, None, None] + sd * nodes
-            )  # [3, grid, nodes]
-            laws = []
-            for b in range(2):
-                likelihood = rate ** POSITIVES[:, b, None, None] * (1 - rate) ** (LABELS - POSITIVES)[:, b, None, None]
-                plain = likelihood @ weights
-                with_rate = np.stack([(likelihood * rate**power) @ weights for power in (1, 2)])
-                laws.append((plain, with_rate, np.exp(priors[b])))
-            chance = np.exp(-0.5 * ((slope - 0.5) / 0.5) ** 2) * hierarchical.SPREAD_CHANCES[at]
-            masses = [plain.prod(axis=0) * prior for plain, _, prior in laws]
-            below, above = np.cumsum(masses[0]), np.cumsum(masses[1][::-1])[::-1]
-            total += chance * float((masses[0] * above).sum())
-            for b, other in ((0, above), (1, below)):
-                plain, with_rate, _ = laws[b]
-                for k in range(3):
-                    factor = masses[b] / plain[k] * other
-                    first[k, b] += chance * float((factor * with_rate[0, k]).sum())
-                    second[k, b] += chance * float((factor * with_rate[1, k]).sum())
+    for at in range(0, len(odds), 500):
+        part = slice(at, at + 500)
+        likelihood, moments = zip(
+            *(model_sums(k, odds[part], slope[part], own[part], kind[part]) for k in range(3)), strict=True
+        )
+        weight = likelihood[0] * likelihood[1]  # the newcomer teaches the others nothing
+        total += float(weight.sum())
+        for k in range(3):
+            first[k] += weight @ moments[k][..., 0]
+            second[k] += weight @ moments[k][..., 1]
     mean = first / total
     return mean, second / total - mean**2
 
 
+def model_sums(
+    k: int, odds: FloatArray, slope: FloatArray, own: FloatArray, kind: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Likelihood [M] of one model's votes and labels, and the mean and mean square [M, votes, 2] of its rates."""
+    nodes, chances = np.polynomial.hermite_e.hermegauss(11)
+    chances = chances / chances.sum()
+    ability = np.arange(-8.0, 8.05, 0.2)
+    prior = np.exp(-0.5 * (ability / hierarchical.ABILITY_SPREAD) ** 2)
+    weight = LABELS.sum(axis=1)[:, None] * ITEMS / ITEMS.sum(axis=1, keepdims=True)
+    share = weight.sum(axis=0) / weight.sum() * ITEMS.sum(axis=1).mean() + 0.25
+    share = share / share.sum()
+    rate = sigmoid(odds)
+    mean = rate @ share
+    variance = ((rate - mean[:, None]) ** 2) @ share
+    tilt = (rate - mean[:, None]) * (mean * (1 - mean) / variance).clip(max=8)[:, None]
+    kinder = np.array([0.0, 3.0]) - 3 * share[1]
+    steep = np.minimum(slope, 1)[:, None] * ability
+    chance = [
+        share[b]
+        * np.exp(kind[:, None, None] * nodes[:, None] * kinder[b])
+        * np.exp((ability - steep) * tilt[:, [b]])[:, None]
+        * ((1 - rate[:, [b]]) + rate[:, [b]] * np.exp(steep))[:, None]
+        for b in range(2)
+    ]  # [M, kindness, abilities] each
+    worth = (1 + hierarchical.VOTE_SIZE) / (ITEMS[k].sum() + hierarchical.VOTE_SIZE)
+    votes = sum(worth * ITEMS[k, b] * np.log(chance[b] / (chance[0] + chance[1])) for b in range(2))
+    state = np.einsum("mlx,l->mx", np.exp(votes), chances) * prior / prior.sum()
+    moments = np.empty((len(odds), len(ability), 2, 2))
+    for b in range(2):
+        rates = sigmoid((odds[:, [b]] + slope[:, None] * ability)[..., None] + own[:, None, None] * nodes)
+        labels = rates ** POSITIVES[k, b] * (1 - rates) ** (LABELS[k, b] - POSITIVES[k, b])
+        state = state * (labels @ chances)
+        moments[:, :, b] = np.stack([(labels * rates**n) @ chances / (labels @ chances) for n in (1, 2)], axis=-1)
+    likelihood = state.sum(axis=1)
+    return likelihood, np.einsum("mx,mxbn->mbn", state / likelihood[:, None], moments)
+
+
 def moments(found: Fit) -> tuple[FloatArray, FloatArray]:
-    rate = found.alpha / (found.alpha + found.beta)
-    square = rate * (found.alpha + 1) / (found.alpha + found.beta + 1)
-    mean, second = found.mean(rate), found.mean(square)
-    return mean, second - mean**2
+    mean, square = np.zeros((2, found.models, len(found.table.place)))
+    for states in found.states():
+        weight = states.chance.sum(axis=2)[..., None]
+        mean[states.models] = (weight * states.mean).sum(axis=(1, 2))
+        square[states.models] = (weight * states.square).sum(axis=(1, 2))
+    return mean, square - mean**2
 
 
-def test_means_and_variances_are_those_of_dense_quadrature() -> None:
-    (mean, variance), (want, spread) = moments(fit(small_table(), 3)), by_quadrature()
-    assert mean == pytest.approx(want, abs=2e-3)
-    assert np.sqrt(variance) == pytest.approx(np.sqrt(spread), rel=0.03)
+def test_means_and_variances_are_those_of_plain_importance_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+    want, spread = by_samples()
+    few, few_variance = moments(fit(small_table(), 3))
+    monkeypatch.setattr(hierarchical, "_TRIALS", 4096)
+    monkeypatch.setattr(hierarchical, "POINTS", 2048)
+    many, many_variance = moments(fit(small_table(), 3))
+    assert many == pytest.approx(want, abs=3e-3)
+    assert np.sqrt(many_variance) == pytest.approx(np.sqrt(spread), rel=0.05)
+    assert (np.abs(few - want) < 0.15 * np.sqrt(spread)).all()  # with as many points as a board gets
+    assert np.sqrt(few_variance) == pytest.approx(np.sqrt(spread), rel=0.15)
 
 
 def one_board(seed: int, world: World | None = None) -> tuple[Strata, TargetPredictions, Fit]:
@@ -91,7 +135,9 @@ def one_board(seed: int, world: World | None = None) -> tuple[Strata, TargetPred
 def test_the_same_board_gives_the_same_digits() -> None:
     (strata, _, first), (_, _, second) = one_board(3), one_board(3)
     assert hierarchical_scores(strata, first) == hierarchical_scores(strata, second)
-    assert (rate_draws(first, seed=1, draws=300) == rate_draws(second, seed=1, draws=300)).all()
+    one, other = (rate_draws(found, seed=1, draws=300) for found in (first, second))
+    assert (one.rates == other.rates).all()
+    assert (one.mix == other.mix).all()
 
 
 def test_draws_intervals_and_plans_are_of_one_law() -> None:
@@ -101,9 +147,9 @@ def test_draws_intervals_and_plans_are_of_one_law() -> None:
     post = collapsed(strata, found)
     mean, _ = moments(found)
     assert post.alpha / (post.alpha + post.beta) == pytest.approx(mean)
-    assert rates.mean(axis=0) == pytest.approx(mean, abs=0.015)
-    here, new = draws_on_these(strata, rates, seed=0), draws_on_new(strata, target, found, rates, seed=0)
-    assert here.theta.mean(axis=0) == pytest.approx(mean_score(strata, found), abs=4e-3)
+    assert rates.rates.mean(axis=0) == pytest.approx(mean, abs=0.015)
+    here, new = draws_on_these(strata, rates, seed=0), draws_on_new(strata, target, rates, seed=0)
+    assert here.theta.mean(axis=0) == pytest.approx([row.score for row in rows], abs=4e-3)
     for i, row in enumerate(rows):
         for draws, low, high in ((here, row.lower, row.upper), (new, row.new_lower, row.new_upper)):
             assert share_inside(draws, i, low, high) == pytest.approx(0.955, abs=0.03)
@@ -125,8 +171,8 @@ def test_the_slope_is_found_where_votes_mean_more_for_better_models() -> None:
 
 def test_rates_rise_with_the_vote_also_where_labels_are_few() -> None:
     _, _, found = one_board(5, World(labels=2))
-    rate = found.alpha / (found.alpha + found.beta)
-    assert (np.diff(found.mean(rate), axis=1) > 0).all()
+    mean, _ = moments(found)
+    assert (np.diff(mean, axis=1) > 0).all()
 
 
 def test_labels_of_another_jury_widen_every_interval() -> None:
@@ -153,20 +199,18 @@ def test_votes_of_other_seats_share_what_they_say_and_no_more() -> None:
     board = draw(World(missing=0.3, labels=130), np.random.default_rng(8))
     strata = build_strata(board.target, board.gold, by_seats=True)
     table = label_table(board.target, board.gold, strata)
-    shares = Shares.of(table)
-    assert not shares.alone[(table.yes == 0) & (table.total > 0)].any()
-    found = fit(table, len(strata.items))
-    assert np.isfinite(found.alpha).all()
-    assert (found.alpha > 0).all()
-    assert (found.beta > 0).all()
+    alone = (table.yes == 1) & (table.total == 1)  # one judge, yes: its labels are taken away
+    fewer = replace(table, labels=np.where(alone, 0, table.labels), positives=np.where(alone, 0, table.positives))
+    (all_mean, all_variance), (mean, variance) = (moments(fit(one, len(strata.items))) for one in (table, fewer))
+    one_yes = int(np.flatnonzero(alone[table.place])[0])
+    assert np.isfinite(all_mean).all()
+    assert (mean[:, one_yes] > 0.5).all()  # by the labels of two and three judges who all say yes
+    assert variance[:, one_yes].mean() > 1.5 * all_variance[:, one_yes].mean()
 
 
 def test_thousands_of_labels_leave_no_number_that_is_none() -> None:
     table = small_table()
-    many = LabelTable(
-        table.yes, table.total, table.labels * 900, (table.labels - table.positives) * 900, table.ability, table.sway,
-        table.doubt, table.maker, table.place,
-    )  # fmt: skip
+    many = replace(table, labels=table.labels * 900, positives=(table.labels - table.positives) * 900)
     mean, variance = moments(fit(many, 3))  # against the order of the votes, and by more than a double can hold
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
@@ -178,7 +222,6 @@ def test_where_a_vote_means_more_for_a_better_model_only_this_method_keeps_its_p
     assert mine.held.mean() > 0.93
     assert mine.held_new.mean() > 0.92
     assert calibrated.held.mean() < 0.80
-    assert mine.width[:, : mine.labelled].mean() < 1.1 * calibrated.width[:, : mine.labelled].mean()
 
 
 def test_models_without_labels_are_held_also_where_the_votes_say_little_of_their_ability() -> None:
@@ -195,3 +238,61 @@ def test_errors_in_the_abilities_do_not_flatten_the_slope() -> None:
         strata = build_strata(board.target, board.gold, by_seats=True)
         slopes.append(slope_interval(fit(label_table(board.target, board.gold, strata), len(strata.items)))[0])
     assert 0.9 < np.mean(slopes) < 1.4
+
+
+@pytest.mark.parametrize("world", ["honest", "noisy .65", "near useless .58", "10 labels"])
+def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(world: str) -> None:
+    for seed in range(3):
+        board = draw_truth_first(TRUTH_WORLDS[world], np.random.default_rng(seed))
+        strata = build_strata(board.target, board.gold, by_seats=True)
+        labels, yes = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
+        low, high = beta_interval(0.95, yes + 0.5, labels - yes + 0.5)
+        first, last = shortest_set(beta_binomial_pmf(strata.items - labels, yes + 0.5, labels - yes + 0.5), 0.95)
+        rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
+        for k in np.flatnonzero(labels):
+            assert (rows[k].new_upper or 1) - (rows[k].new_lower or 0) <= high[k] - low[k] + 1e-9
+            assert (rows[k].upper or 1) - (rows[k].lower or 0) <= (last[k] - first[k]) / strata.items[k] + 1e-9
+
+
+def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_items() -> None:
+    world = TruthWorld(sees_right=(0.999, 0.999), sees_wrong=(0.999, 0.999), by_answer=0, by_item=0, lean=0, kindness=0)
+    board = draw_truth_first(world, np.random.default_rng(1))
+    strata = build_strata(board.target, board.gold, by_seats=True)
+    rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
+    right = board.here * world.items
+    low, high = beta_interval(0.95, right + 0.5, world.items - right + 0.5)
+    width = np.array([(row.new_upper or 0) - (row.new_lower or 0) for row in rows])
+    assert width == pytest.approx(high - low, rel=0.1)
+    assert width.mean() == pytest.approx((high - low).mean(), rel=0.03)
+
+
+def test_where_labels_can_be_wrong_the_intervals_allow_for_it() -> None:
+    held: dict[float, list[bool]] = {0.0: [], 0.05: []}
+    for seed in range(8):
+        board = draw_truth_first(TRUTH_WORLDS["5 % wrong labels"], np.random.default_rng(seed))
+        strata = build_strata(board.target, board.gold, by_seats=True)
+        table = label_table(board.target, board.gold, strata)
+        for error, found in held.items():
+            one = fit(table, len(strata.items), label_error=error)
+            rows = hierarchical_scores(strata, one)[:7]
+            found += [
+                (row.lower or 0) - 1e-9 <= truth <= (row.upper or 1) + 1e-9
+                for row, truth in zip(rows, board.here, strict=False)
+            ]
+        drawn = draws_on_these(strata, rate_draws(one, seed=0, draws=2000), seed=0)
+        assert drawn.theta.mean(axis=0)[:7] == pytest.approx([row.score for row in rows], abs=6e-3)
+    assert np.mean(held[0.0]) < 0.85
+    assert np.mean(held[0.05]) >= 0.93
+
+
+def test_three_labels_a_model_of_judges_near_useless_leave_nearly_everything_open() -> None:
+    world = replace(TRUTH_WORLDS["near useless .58"], labels=3)  # votes that hardly rise, and labels that do not say so
+    assert isinstance(world, TruthWorld)
+    held = []
+    for seed in range(6):
+        board = draw_truth_first(world, np.random.default_rng(seed))
+        strata = build_strata(board.target, board.gold, by_seats=True)
+        rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))
+        held += [(row.lower or 0) <= truth <= (row.upper or 1) for row, truth in zip(rows, board.here, strict=True)]
+        assert np.mean([(row.upper or 1) - (row.lower or 0) for row in rows]) > 0.3
+    assert np.mean(held) > 0.85

@@ -1,0 +1,219 @@
+"""The gate: worlds that draw the truth first, played through the program's own functions and counted board by board.
+
+A board's numbers hang on the seed, its world and its number only, so a table is made of as many short runs as it takes:
+``--keep FILE`` adds the boards of a run to a file, ``--table FILE...`` prints what files hold.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from layton_batch.scoring.counting import count_votes, in_order
+from layton_batch.scoring.law import law_of
+from layton_batch.scoring.rules import CALIBRATED, HIERARCHICAL, Rules
+from layton_batch.stats.calibrated import CalibratedScore
+from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
+from layton_batch.stats.joint import JointDraws
+from layton_batch.stats.ranks import draw_ranks, rank_ranges, score_ranks
+from layton_batch.stats.strata import FloatArray, Strata
+from tests.stats.truth_worlds import WORLDS, draw, named
+
+SEED = 20_261_125
+COVERED, WORST, JOINT = 0.945, 0.88, 0.94
+METHODS = (CALIBRATED, HIERARCHICAL)
+_Z = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One board by one method. Per model, in order: whether the interval on these items and the one for new items hold
+    the truth, their half widths in points, and the half widths that the model's own labels alone give (None without
+    labels). ``own``: the models that have labels; ``pairs``: shares of differences held; ``ranks``: whether all ranks
+    are (both on these items and on new ones, None where nothing was drawn); ``seconds``: of the processor."""
+
+    world: str
+    method: str
+    board: int
+    own: list[bool]
+    held: list[bool]
+    width: list[float]
+    held_new: list[bool]
+    width_new: list[float]
+    alone: list[float | None]
+    alone_new: list[float | None]
+    pairs: tuple[float, float] | None
+    ranks: tuple[bool, bool] | None
+    seconds: float
+
+
+def play(world: str, number: int, method: str, *, drawn: bool) -> Played:
+    """Score board ``number`` of a world; ``drawn``: its differences and ranks as well."""
+    rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
+    board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
+    ballots, labels = named(board)
+    begun = time.process_time()
+    counted = count_votes(in_order(ballots), labels)
+    law = law_of(counted, Rules(method=method, label_error=declared))
+    rows = law.scores()
+    joint = law.draws() if drawn else None
+    spent = time.process_time() - begun
+    here, new = (board.here, board.new)
+    alone, alone_new = _labels_alone(counted.strata)
+    return Played(
+        world=world,
+        method=method,
+        board=number,
+        own=[row.own_labels > 0 for row in rows],
+        held=[_holds(row.lower, row.upper, truth) for row, truth in zip(rows, here, strict=True)],
+        width=[_half(row.lower, row.upper) for row in rows],
+        held_new=[_holds(row.new_lower, row.new_upper, truth) for row, truth in zip(rows, new, strict=True)],
+        width_new=[_half(row.new_lower, row.new_upper) for row in rows],
+        alone=alone,
+        alone_new=alone_new,
+        pairs=None if joint is None else (_pairs(joint[0], here), _pairs(joint[1], new)),
+        ranks=None if joint is None else (_ranks(joint[0], rows, here), _ranks(joint[1], rows, new)),
+        seconds=round(spent, 3),
+    )
+
+
+def _holds(low: float | None, high: float | None, truth: float) -> bool:
+    return bool((low or 0.0) - 1e-9 <= truth <= (1.0 if high is None else high) + 1e-9)
+
+
+def _half(low: float | None, high: float | None) -> float:
+    return round(50 * ((1.0 if high is None else high) - (low or 0.0)), 3)
+
+
+def _labels_alone(strata: Strata) -> tuple[list[float | None], list[float | None]]:
+    """Half widths, in points, of the intervals that Jeffreys' prior and the model's own labels give without a jury, on
+    these items (the labelled ones known) and for new ones."""
+    labels, yes = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
+    alpha, beta = yes + 0.5, labels - yes + 0.5
+    first, last = shortest_set(beta_binomial_pmf(strata.items - labels, alpha, beta), 0.95)
+    low, high = beta_interval(0.95, alpha, beta)
+    here, new = 50 * (last - first) / np.maximum(strata.items, 1), 50 * (high - low)
+    return tuple(
+        [round(float(w), 3) if count else None for w, count in zip(one, labels, strict=True)] for one in (here, new)
+    )  # type: ignore[return-value]
+
+
+def _pairs(draws: JointDraws, truth: FloatArray) -> float:
+    first, second = np.triu_indices(len(truth), 1)
+    low, high = np.quantile(draws.theta[:, first] - draws.theta[:, second], [0.025, 0.975], axis=0)
+    gap = truth[first] - truth[second]
+    return float(((low <= gap + 1e-9) & (gap <= high + 1e-9)).mean())
+
+
+def _ranks(draws: JointDraws, rows: Sequence[CalibratedScore], truth: FloatArray) -> bool:
+    sets, rank = rank_ranges(draws, rank=score_ranks([row.score for row in rows])), draw_ranks(truth[None])[0]
+    return bool(((sets.best <= rank) & (rank <= sets.worst)).all())
+
+
+# ---- the table -----------------------------------------------------------------------------------------------------
+
+
+COLUMNS = ("world", "method", "boards", "own", "newcomers", "worst", "new: own", "new: newcomers", "± own",
+           "± newcomers", "± new: own", "± new: newcomers", "/ labels",
+           "/ labels, new", "pairs", "pairs, new", "ranks", "ranks, new", "s")  # fmt: skip
+
+
+def table(played: Iterable[Played]) -> list[str]:
+    """Lines of a Markdown table, one a world and method, and what falls short below it.
+
+    Coverage has its Monte Carlo error (boards are independent, the models of a board are not); a cell falls short where
+    even two errors more would not reach what is required. ``/ labels``: the mean of an own model's half width over that
+    of its labels alone.
+    """
+    cells: dict[tuple[str, str], dict[int, Played]] = {}
+    for one in played:
+        cells.setdefault((one.world, one.method), {})[one.board] = one
+    order = {name: at for at, name in enumerate(WORLDS)}
+    lines = [f"| {' | '.join(COLUMNS)} |", f"|---|---|{'---:|' * (len(COLUMNS) - 2)}"]
+    short = []
+    for (world, method), boards in sorted(cells.items(), key=lambda cell: (order.get(cell[0][0], 999), cell[0][1])):
+        values, missed = _cell(list(boards.values()))
+        lines.append(f"| {world} | {method} | {len(boards)} | {' | '.join(values)} |")
+        if missed:
+            short.append(f"- {world}, {method}: {', '.join(missed)}")
+    return [*lines, "", "what falls short, with two Monte Carlo errors allowed:", *short]
+
+
+def _cell(boards: Sequence[Played]) -> tuple[list[str], list[str]]:
+    own = np.array([one.own for one in boards])
+    held, held_new = (np.array([getattr(one, name) for one in boards]) * 1.0 for name in ("held", "held_new"))
+    width, width_new = (np.array([getattr(one, name) for one in boards]) for name in ("width", "width_new"))
+    values, missed = [], []
+    for name, hits, group in (("own", held, own), ("newcomers", held, ~own), ("worst", held, None),
+                              ("new: own", held_new, own), ("new: newcomers", held_new, ~own)):  # fmt: skip
+        if group is None:
+            by_model = hits.mean(axis=0)
+            share, least = float(by_model.min()), WORST
+            error = (share * (1 - share) / len(boards)) ** 0.5
+            values.append(f"{share:.2f}")
+        elif not group.any():
+            values.append("–")
+            continue
+        else:
+            share, error = _share(hits, group)
+            least = COVERED
+            values.append(f"{share:.3f} ({error:.3f})")
+        if share + _Z * max(error, 0.5 / len(boards)) < least:
+            missed.append(f"{name} {share:.3f}")
+    for widths in (width, width_new):
+        values += [f"{widths[group].mean():.2f}" if group.any() else "–" for group in (own, ~own)]
+    for widths, name in ((width, "alone"), (width_new, "alone_new")):
+        alone = np.array([[np.nan if w is None else w for w in getattr(one, name)] for one in boards])
+        ratio = widths[own & (alone > 0)] / alone[own & (alone > 0)]
+        values.append(f"{ratio.mean():.2f}" if ratio.size else "–")
+    for name in ("pairs", "ranks"):
+        found = np.array([getattr(one, name) for one in boards if getattr(one, name) is not None]) * 1.0
+        values += [f"{v:.3f}" for v in found.mean(axis=0)] if found.size else ["–", "–"]
+        if found.size:
+            errors = found.std(axis=0) / len(found) ** 0.5
+            pairs = zip((name, f"{name}, new"), found.mean(axis=0), errors, strict=True)
+            missed += [f"{what} {v:.3f}" for what, v, e in pairs if v + _Z * max(e, 0.5 / len(found)) < JOINT]
+    values.append(f"{np.mean([one.seconds for one in boards]):.2f}")
+    return values, missed
+
+
+def _share(hits: FloatArray, group: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[float, float]:
+    """The share of hits in a group and its Monte Carlo error, by board."""
+    count = int(group.sum())
+    share = float(hits[group].sum()) / count
+    by_board = np.where(group, hits - share, 0.0).sum(axis=1)
+    return share, float((by_board**2).sum() ** 0.5) / count
+
+
+def read(paths: Iterable[Path]) -> list[Played]:
+    """The boards that files hold."""
+    lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines() if line]
+    return [Played(**json.loads(line)) for line in lines]
+
+
+def run(
+    worlds: Sequence[str], methods: Sequence[str], boards: range, *, every: int, keep: Path | None, seconds: float
+) -> list[Played]:
+    """Play the boards of some worlds, one world's after another's; boards whose number is a multiple of ``every`` are
+    drawn as well (0: none). Boards that the file to ``keep`` holds are not played again. Stop after ``seconds``."""
+    begun, found = time.monotonic(), read([keep]) if keep is not None and keep.exists() else []
+    there = {(one.world, one.method, one.board) for one in found}
+    for number in boards:
+        for world in worlds:
+            for method in methods:
+                if (world, method, number) in there:
+                    continue
+                if time.monotonic() - begun > seconds:
+                    return found
+                one = play(world, number, method, drawn=bool(every) and number % every == 0)
+                found.append(one)
+                if keep is not None:
+                    with keep.open("a", encoding="utf-8") as file:
+                        file.write(json.dumps(asdict(one)) + "\n")
+    return found
