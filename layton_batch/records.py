@@ -249,7 +249,6 @@ class Batch:
     stated_usd: Decimal | None = None  # what the provider says that the batch cost, and its tokens
     stated_input_tokens: int | None = None
     stated_output_tokens: int | None = None
-    unknown_costs: int = 0  # requests whose cost nobody can tell, of a collected batch
     facts: Facts = Facts()
     content: Content | None = None  # of a batch that is about to be entered and is to be sent
 

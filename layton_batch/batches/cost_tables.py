@@ -68,17 +68,18 @@ def charge_columns(charge: Charge) -> dict[str, object]:
 def complete_cost_tables(run: Run) -> bool:
     """Write the parts that are not there, for a damaged part was set aside; True where there was any. A job whose parts
     cannot be written is left as it is."""
-    usage, unknown, stated = ({path.stem for path in tables.parts(run.folder.tables, name)} for name in _TABLES)
-    lacking = [
-        batch
-        for batch in run.store.batches()
-        if has_bill(batch)
-        and (
-            batch.id not in usage
-            or (batch.unknown_costs and batch.id not in unknown)
-            or (_is_stated(batch) and batch.id not in stated)
-        )
-    ]
+    batches = [batch for batch in run.store.batches() if has_bill(batch)]
+    wanted = {
+        "usage": {batch.id for batch in batches},
+        "untold": run.store.batches_of_unknown_cost(),
+        "stated": {batch.id for batch in batches if _is_stated(batch)},
+    }
+    gone = {
+        batch_id
+        for name, batch_ids in wanted.items()
+        for batch_id in batch_ids - {path.stem for path in tables.parts(run.folder.tables, name)}
+    }
+    lacking = [batch for batch in batches if batch.id in gone]
     jobs = {job.id: job for job in run.store.all_jobs()} if lacking else {}
     written = [run.apart(batch.job_id, partial(_write_again, run, jobs[batch.job_id], batch)) for batch in lacking]
     return any(written)

@@ -598,7 +598,6 @@ def collected(
     after = replace(
         batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message, stated_usd=stated.usd,
         stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
-        unknown_costs=sum(charge.unknown_cost is not None for charge in charges),
     )  # fmt: skip
     return Move(
         after,

@@ -676,6 +676,14 @@ def charges_of(connection: Connection, key: int) -> list[Charge]:
     return [Charge(*row) for row in connection.execute(query.order_by(table.c.line))]
 
 
+def batches_of_unknown_cost(connection: Connection, run_id: str) -> frozenset[str]:
+    """Return the batches of a run with requests whose cost nobody can tell. An index has these requests alone."""
+    attempts, batches = schema.attempts, schema.batches
+    unknown = select(attempts.c.batch).where(attempts.c.unknown_cost.is_not(None))
+    query = select(batches.c.batch_id).where(batches.c.run_id == run_id, batches.c.key.in_(unknown))
+    return frozenset(connection.execute(query).scalars())
+
+
 def retired_among(connection: Connection, run_id: str, job_id: str, key: int) -> int:
     """Count the requests of a batch that the manifest does not ask for any more."""
     requests, attempts = schema.requests, schema.attempts

@@ -135,7 +135,7 @@ _FIXED = (
 _PLAIN = (
     "input_ref", "account", "organisation", "provider_id", "provider_status", "results_ref", "errors_ref", "reason",
     "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person", "failures",
-    "failed_status", "stated_usd", "stated_input_tokens", "stated_output_tokens", "unknown_costs",
+    "failed_status", "stated_usd", "stated_input_tokens", "stated_output_tokens",
 )  # fmt: skip
 _ENUMS = ("state", "outcome", "error_class")
 _FACTS = (*COUNTERS, *FLAGS)

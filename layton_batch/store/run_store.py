@@ -515,6 +515,11 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.charges_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
 
+    def batches_of_unknown_cost(self) -> frozenset[str]:
+        """Return the collected batches with requests whose cost nobody can tell."""
+        with self.reading() as connection:
+            return request_rows.batches_of_unknown_cost(connection, self.run_id)
+
     def ends_of(self, batch_id: str) -> dict[str, End]:
         """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
         with self.reading() as connection:
@@ -587,16 +592,12 @@ class RunStore(Events):
         with self.writing() as writing:
             key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
             request_rows.set_charges(writing.connection, key, charges)
-            unknown_costs = sum(charge.unknown_cost is not None for charge in charges)
-            this = update(schema.batches).where(self._one(batch_id))
-            writing.connection.execute(this.values(unknown_costs=unknown_costs))
             known = read_money(writing.connection, self.run_id, batch_id)
             more = {ACTUAL: spent - known.spent, UNKNOWN_COST: unknown - known.unknown_cost}
             if any(more.values()):
                 entries = [Entry(batch_id, kind, usd) for kind, usd in more.items() if usd]
                 self._enter_money(writing.connection, entries, at)
                 writing.event(at, batch_id, "charged_again", f"${known.spent:f} became ${spent:f}: prices changed")
-        self._collected = {}  # one of them has changed after all
 
     def money(self) -> Money:
         """The run's ledger, added up."""

@@ -132,6 +132,12 @@ attempts = Table(
     Column("price_date", String(10)),
     Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
     Index(
+        "unknown_costs",
+        "batch",
+        sqlite_where=text("unknown_cost IS NOT NULL"),
+        postgresql_where=text("unknown_cost IS NOT NULL"),
+    ),
+    Index(
         "one_open_attempt", "fingerprint", unique=True, sqlite_where=text("is_open"), postgresql_where=text("is_open")
     ),
 )
@@ -180,7 +186,6 @@ batches = Table(
     Column("stated_usd", Money),  # by the provider's books
     Column("stated_input_tokens", BigInteger),
     Column("stated_output_tokens", BigInteger),
-    Column("unknown_costs", Integer, nullable=False, default=0),  # requests whose cost nobody can tell
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
     *(Column(name, Boolean, nullable=False, default=False) for name in FLAGS),
     UniqueConstraint("run_id", "batch_id", name="one_batch"),

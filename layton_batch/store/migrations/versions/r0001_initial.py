@@ -103,6 +103,8 @@ def _requests() -> None:
         sa.Column("price_date", sa.String(10)),
         sa.Column("unknown_cost", sa.String(32)),
     )
+    unknown = sa.text("unknown_cost IS NOT NULL")
+    op.create_index("unknown_costs", "attempts", ["batch"], sqlite_where=unknown, postgresql_where=unknown)
     is_open = sa.text("is_open")
     op.create_index(
         "one_open_attempt", "attempts", ["fingerprint"], unique=True, sqlite_where=is_open, postgresql_where=is_open
@@ -147,7 +149,6 @@ def _batches() -> None:
         sa.Column("stated_usd", sa.String(40)),
         sa.Column("stated_input_tokens", sa.BigInteger),
         sa.Column("stated_output_tokens", sa.BigInteger),
-        sa.Column("unknown_costs", sa.Integer, nullable=False),
         *(sa.Column(name, sa.Integer, nullable=False) for name in _COUNTERS),
         *(sa.Column(name, sa.Boolean, nullable=False) for name in _FLAGS),
         sa.UniqueConstraint("run_id", "batch_id", name="one_batch"),
