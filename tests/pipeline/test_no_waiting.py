@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.loop import drive
 from layton_batch.runs.context import Run
-from layton_batch.runs.status import RunState
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import Lab, lab, manifest_text
 
@@ -59,3 +59,19 @@ def test_one_call_does_what_needs_no_waiting_and_the_next_does_the_rest(bench: L
         assert {batch.state for batch in run.store.batches()} == {Lifecycle.COLLECTED, Lifecycle.IN_FLIGHT}
         assert waited(run) == 0.0
         assert step(bench, run) is RunState.DONE  # with votes, board and pages
+
+
+def test_every_status_that_is_shown_counts_the_requests_as_they_are(bench: Lab) -> None:
+    idle = 0
+    with bench.open(TEXT) as run:
+
+        def check(status: Status) -> None:
+            nonlocal idle
+            if run.threads.are_busy:
+                return
+            now = read_status(run.store)
+            assert (status.state, status.jobs) == (now.state, now.jobs)
+            idle += any(batch.state is Lifecycle.IN_FLIGHT for batch in now.batches)
+
+        drive(run, once=False, stop_at=None, progress=check)
+    assert idle > 1

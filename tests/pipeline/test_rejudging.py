@@ -198,3 +198,18 @@ def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelle
         assert is_over
         assert set(bench.billed().values()) == {1}
         assert len(rejudged(bench, asked())) == len(labelled(bench, asked()))
+
+
+def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_damaged(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        assert bench.finish(asked()).state is RunState.DONE
+        with bench.open(asked()) as run:
+            waiting = next(job_id for job_id, rejudging in run.rejudging.items() if rejudging.own is not None)
+            own = str(run.rejudging[waiting].own)
+            for job_id in (own, waiting):
+                run.store.ask_anew(job_id)
+            assert not is_finished(run)
+            run.trouble[own] = "its answers are damaged"
+            advance(run)
+            assert [job.id for job in run.store.jobs() if not job.planned] == [own, waiting]
+            assert is_finished(run)

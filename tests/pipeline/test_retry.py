@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
+from layton_batch.batches import orders
 from layton_batch.batches import retry as retrying
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.retry import retry_run
-from layton_batch.errors import AnotherDriverError, LaytonBatchError, StaleStateError, StorageError
+from layton_batch.errors import AnotherDriverError, LaytonBatchError, MissingKeyError, StaleStateError, StorageError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Item, Prompt
@@ -158,6 +159,27 @@ def test_a_person_s_retry_beside_a_driver_is_carried_out_at_its_next_tick(tmp_pa
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}
+
+
+def test_an_order_that_lacks_a_key_is_refused_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(limit=3)
+
+    def without_a_key(_run: Run, _batch_id: str) -> None:
+        raise MissingKeyError("openai: OPENAI_API_KEY is not set")
+
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        advance(run)
+        with open_store(run.folder, bench.settings) as person:
+            give_order(person, OrderKind.RESUBMIT, bench.clock.now(), batch_id=run.store.batches()[0].id)
+        with monkeypatch.context() as patched:
+            patched.setattr(orders, "send_again", without_a_key)
+            advance(run)
+        assert not pending_orders(run.store)
+        (refused_order,) = [event.detail for event in run.store.events() if event.kind == "order_refused"]
+        assert refused_order.endswith("OPENAI_API_KEY is not set")
+        assert drive(run, once=False, stop_at=None).state is RunState.DONE
 
 
 def cancel_beside(bench: Lab, run: Run) -> None:
