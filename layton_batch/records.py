@@ -188,8 +188,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who pays at a provider, as digests of this run: ``key`` stands for key and address, ``organisation`` for the one
-    that replies name. None: not known, or not yet."""
+    """The account that pays at a provider, as digests of this run: ``key`` stands for key and address, ``organisation``
+    for the one that replies name. None: not known, or not yet."""
 
     key: str | None = None
     organisation: str | None = None

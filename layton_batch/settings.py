@@ -63,7 +63,7 @@ class _Names:
     versions: tuple[str, ...] = ()
     """Of the API: for providers whose address does not say it."""
     accounts: tuple[str, ...] = ()
-    """Which organisation or project of the key's owner pays."""
+    """Variables of the organisation and the project that pay."""
     key_lasts: bool = True
     """Not for a token that ends within the hour: the next one is the same account's."""
 
@@ -159,12 +159,12 @@ class Settings:
     def secrets(self) -> tuple[str, ...]:
         """Every value that must never be shown: of variables named like keys, and the database's password."""
         pairs = (*self._values.items(), *self._file.items())
-        found = [value.strip() for name, value in pairs if _SECRET.search(name)]
+        secrets = [value.strip() for name, value in pairs if _SECRET.search(name)]
         try:
             password = urlsplit(self.state_url or "").password or ""
         except ValueError:
             password = ""
-        return tuple(value for value in {*found, password, unquote(password)} if value)
+        return tuple(value for value in {*secrets, password, unquote(password)} if value)
 
     def key_names(self, provider: str) -> tuple[str, ...]:
         """The variables a key for this provider may be in."""
@@ -180,7 +180,7 @@ class Settings:
         return None if variable is None else variable.value
 
     def is_elsewhere(self, provider: str) -> bool:
-        """Whether an address is set for this provider, if only its own."""
+        """Return whether an address is set for this provider, if only its own."""
         return self.address(provider) is not None
 
     def key_variable(self, provider: str) -> Variable | None:
@@ -195,7 +195,7 @@ class Settings:
 
     @property
     def env_file(self) -> Path:
-        """Where a ``.env`` is looked for."""
+        """The place of the ``.env``, which need not exist."""
         return self.cwd / ".env"
 
     @property

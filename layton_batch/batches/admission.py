@@ -33,13 +33,13 @@ def admitted(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: 
 def _with_files(run: Run, planned: Sequence[Batch]) -> list[Batch]:
     """Return the batches whose files are here."""
     root = run.folder.workspace.root
-    found = []
+    present = []
     for batch in planned:
         if (root / batch.path).is_file():
-            found.append(batch)
+            present.append(batch)
         else:
             run.store.apply(batch, machine.without_file(batch, root), run.clock.now())
-    return found
+    return present
 
 
 def _affordable(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
@@ -91,8 +91,8 @@ def warn_of_results(run: Run, batches: Iterable[Batch]) -> None:
     """Write an event, once a batch, where results not yet here will not be kept much longer at the provider, and where
     the batch was paid for with another account than it is asked about with."""
     for batch in batches:
-        now = at(run, batch)
-        if (told := machine.under_another_account(batch, now)) is not None:
-            batch = run.store.apply(batch, told, now.now)
-        if (warning := machine.expiring(batch, now.retention, now.now)) is not None:
-            run.store.apply(batch, warning, now.now)
+        moment = at(run, batch)
+        if (warning := machine.under_another_account(batch, moment)) is not None:
+            batch = run.store.apply(batch, warning, moment.now)
+        if (warning := machine.expiring(batch, moment.retention, moment.now)) is not None:
+            run.store.apply(batch, warning, moment.now)

@@ -19,7 +19,7 @@ COST_UNKNOWN = "cost_untold"
 """The event of a batch whose cost is not known in full."""
 
 Bounds = Mapping[str, Decimal | None]
-"""What each request can cost at most in USD, by custom_id; None: not known."""
+"""Upper bounds of a batch's requests in USD, by custom_id; None: not known."""
 
 
 class Bill:
@@ -47,7 +47,7 @@ class Bill:
                 )
 
     def charge_again(self, charges: Iterable[Charge]) -> None:
-        """Add charges of earlier, at the price of this bill. A request without an answer stays as it was."""
+        """Add earlier charges, at the price of this bill. The charge of a request without an answer stays as it is."""
         for charge in charges:
             if not charge.is_answered:
                 self.charges.append(charge)
@@ -90,8 +90,11 @@ class Bill:
         return sum((bound for bound in bounds if bound is not None), Decimal(0))
 
     def ours(self) -> Sums:
-        """Return the batch's sums by this bill."""
-        return billed(self.charges)
+        """Return the batch's sums by this bill, as far as they are known."""
+        read = sum(charge.input_tokens or 0 for charge in self.charges)
+        written = sum(charge.output_tokens or 0 for charge in self.charges)
+        reasons = {charge.unknown_cost for charge in self.charges if charge.unknown_cost}
+        return known_sums(Sums(self.spent, read, written), reasons)
 
     def stated(self, snapshot: Snapshot | None) -> Sums:
         """Return the batch's sums as its provider states them: of the whole, or of the answers in the bill."""
@@ -106,19 +109,10 @@ class Bill:
         reasons = Counter(charge.unknown_cost for charge in self.charges if charge.unknown_cost)
         if not reasons:
             return
-        found = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+        numbers = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         usd = self.unknown_cost
         most = f"at most ${usd:f}, which the budget counts" if usd else "no bound is known"
-        yield COST_UNKNOWN, f"{found}: what they cost cannot be told and is not in this run's bill; {most}"
-
-
-def billed(charges: Iterable[Charge]) -> Sums:
-    """Return the sums of charges, as far as they are known."""
-    charges = list(charges)
-    usd = sum((charge.cost_usd or Decimal(0) for charge in charges), Decimal(0))
-    read = sum(charge.input_tokens or 0 for charge in charges)
-    written = sum(charge.output_tokens or 0 for charge in charges)
-    return known_sums(Sums(usd, read, written), {charge.unknown_cost for charge in charges if charge.unknown_cost})
+        yield COST_UNKNOWN, f"{numbers}: what they cost cannot be told and is not in this run's bill; {most}"
 
 
 def known_sums(sums: Sums, reasons: Collection[str]) -> Sums:

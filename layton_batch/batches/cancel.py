@@ -66,10 +66,10 @@ def stop_rest(run: Run, thread: ProviderThread) -> bool:
 def _withdraw_planned(run: Run, thread: ProviderThread | None = None) -> bool:
     """Withdraw the thread's planned batches, or all of them."""
     planned = run.store.batches({Lifecycle.PLANNED})
-    its = [batch for batch in planned if thread is None or run.threads.of(batch) == thread]
-    for batch in its:
+    to_withdraw = [batch for batch in planned if thread is None or run.threads.of(batch) == thread]
+    for batch in to_withdraw:
         withdraw(run, batch, "the run was cancelled before this was sent")
-    return bool(its)
+    return bool(to_withdraw)
 
 
 def withdraw(run: Run, batch: Batch, reason: str) -> None:

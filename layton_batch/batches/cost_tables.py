@@ -11,6 +11,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch.batches.bill import Bounds, known_sums
+from layton_batch.batches.doubt import create_parts
 from layton_batch.costs.report import UnknownCost, UsageRow
 from layton_batch.costs.stated import Statement, Sums
 from layton_batch.files import atomic, tables
@@ -66,9 +67,8 @@ def charge_columns(charge: Charge) -> dict[str, object]:
 
 
 def complete_cost_tables(run: Run) -> bool:
-    """Write the parts that are not there, for a damaged part was set aside; True where there was any. A job whose parts
-    cannot be written is left as it is."""
-    batches = [batch for batch in run.store.batches() if has_bill(batch)]
+    """Write the parts that are gone, for a damaged part is set aside; True where there was any."""
+    batches = [batch for batch in run.store.batches() if has_cost_tables(batch)]
     wanted = {
         "usage": {batch.id for batch in batches},
         "untold": run.store.batches_of_unknown_cost(),
@@ -85,8 +85,8 @@ def complete_cost_tables(run: Run) -> bool:
     return any(written)
 
 
-def has_bill(batch: Batch) -> bool:
-    """Return whether the batch has parts of the cost tables: it was collected, and its answers came from no file."""
+def has_cost_tables(batch: Batch) -> bool:
+    """Return whether the batch has parts of the cost tables: it was collected, and its requests were not imported."""
     return batch.state is Lifecycle.COLLECTED and bool(batch.path)
 
 
@@ -95,25 +95,23 @@ def _write_again(run: Run, job: Job, batch: Batch) -> bool:
     return True
 
 
-def bill_under_name(run: Run, job: Job) -> None:
-    """Have the parts of a job's batches name its model as it is called now."""
+def name_model_in_cost_tables(run: Run, job: Job) -> None:
+    """Have the parts of a job's batches name its model as the manifest names it now."""
     for batch in run.store.job_batches(job.id):
-        if batch.state is not Lifecycle.COLLECTED:
-            continue  # the parts are written when it is collected
-        for name in _TABLES:
-            path = run.folder.part(name, batch.id)
-            found = tables.read_part(path) if path.exists() else pl.DataFrame({"model": []})
-            if any(model != job.spec.name for model in found["model"].unique()):
-                tables.write(path, found.with_columns(model=pl.lit(job.spec.name)))
+        parts = [run.folder.part(name, batch.id) for name in _TABLES]
+        for path in (*(part for part in parts if part.exists()), *create_parts(run.folder, batch)):
+            table = tables.read_part(path)
+            if any(model != job.spec.name for model in table["model"].unique()):
+                tables.write(path, table.with_columns(model=pl.lit(job.spec.name)))
 
 
 def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
-    """A usage table as the cost report takes it: a row for all requests that it adds up alike. A table of a large run
-    has a hundred thousand rows, and is added up again whenever a batch was collected."""
+    """Add up a usage table for the cost report: a row for all requests of one provider, model, role and price. A large
+    run has a hundred thousand rows, which are added up again whenever a batch was collected."""
     alike = ("provider", "model", "role", "price_source", "price_date")
-    known = [pl.col(name).is_null().alias(f"no {name}") for name in _COSTS]
+    is_unknown = [pl.col(name).is_null().alias(f"no {name}") for name in _COSTS]
     tokens = (pl.col(name).sum() for name in _TOKENS)
-    groups = table.group_by(*alike, *known, maintain_order=True).agg(*tokens, *_COSTS, requests=pl.len())
+    groups = table.group_by(*alike, *is_unknown, maintain_order=True).agg(*tokens, *_COSTS, requests=pl.len())
     return [
         UsageRow(
             provider=str(row["provider"]),
@@ -131,27 +129,27 @@ def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
 
 
 def _total(costs: Sequence[str | None]) -> Decimal | None:
-    """None where they are unknown, which is so of all of them or of none."""
+    """Add amounts up; None where they are unknown, all of them."""
     return None if costs[0] is None else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
 
 
 def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) -> Iterator[Statement]:
-    """Each batch of which its provider said what it cost, beside what the other two tables say of it."""
+    """Yield the batches whose provider states a cost or tokens, beside the same of our tables."""
     about = pl.col("batch_id").is_in(stated["batch_id"].implode())
-    answers, unknown = (one.filter(about).partition_by("batch_id", as_dict=True) for one in (usage, untold))
+    answers, unknown = (table.filter(about).partition_by("batch_id", as_dict=True) for table in (usage, untold))
     for row in stated.iter_rows(named=True):
         key = (row["batch_id"],)
-        said = Sums(_decimal(row["usd"]), row["input_tokens"], row["output_tokens"])
+        stated_sums = Sums(_decimal(row["usd"]), row["input_tokens"], row["output_tokens"])
         answer = answers.get(key, usage.clear())
         usd = sum((_decimal(cost) or Decimal(0) for cost in answer["cost_usd"]), Decimal(0))
         sums = Sums(usd, int(answer["input_tokens"].sum()), int(answer["output_tokens"].sum()))
         ours = known_sums(sums, set(unknown.get(key, untold.clear())["why"]))
-        yield Statement(row["batch_id"], row["provider"], row["model"], said, ours)
+        yield Statement(row["batch_id"], row["provider"], row["model"], stated_sums, ours)
 
 
 def _usage(row: Mapping[str, object]) -> Usage:
-    read, cached, made, thought, written = (int(str(row[name])) for name in _TOKENS)
-    return Usage(read, cached, made, thought, written)
+    read, cached, written, reasoning, cache_written = (int(str(row[name])) for name in _TOKENS)
+    return Usage(read, cached, written, reasoning, cache_written)
 
 
 _TABLES = ("usage", "untold", "stated")
@@ -164,7 +162,7 @@ def _decimal(value: object) -> Decimal | None:
 
 
 def unknown_costs_of(table: pl.DataFrame) -> list[UnknownCost]:
-    """A table ``untold`` as the cost report takes it: a row for all requests that it adds up alike."""
+    """Add up a table ``untold`` for the cost report: a row for all requests of one provider, model, role and kind."""
     alike = ("provider", "model", "role", "answered", pl.col("bound_usd").is_null().alias("no bound"))
     groups = table.group_by(*alike, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
     return [

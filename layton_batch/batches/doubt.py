@@ -9,9 +9,11 @@ from __future__ import annotations
 import glob
 from decimal import Decimal
 from functools import partial
+from pathlib import Path
 
 from layton_batch.batches.machine import settle
 from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Entry
 from layton_batch.runs.context import Run
 from layton_batch.text import decimal_text
@@ -37,9 +39,14 @@ def set_down(run: Run, batch: Batch) -> bool:
     return bool(lacking)
 
 
+def create_parts(folder: RunFolder, batch: Batch) -> list[Path]:
+    """Return the parts of the table ``untold`` for the given-up creates of a batch."""
+    return sorted(folder.part("untold", batch.id).parent.glob(f"{glob.escape(batch.id)}.create*.parquet"))
+
+
 def bounds_of_creates(run: Run, batch: Batch) -> Decimal:
-    """Return the most that creates of the batch which were given up may have cost in USD, as far as it is known."""
-    parts = run.folder.part("untold", batch.id).parent.glob(f"{glob.escape(batch.id)}.create*.parquet")
+    """Return the most that the given-up creates of a batch may have cost in USD, as far as it is known."""
+    parts = create_parts(run.folder, batch)
     amounts = (usd for part in parts for usd in tables.read_part(part)["bound_usd"].drop_nulls())
     return sum((Decimal(usd) for usd in amounts), Decimal(0))
 

@@ -480,8 +480,8 @@ def under_another_account(batch: Batch, at: At) -> Wait | None:
     is_there = batch.state in AT_PROVIDER | {Lifecycle.ENDED} and batch.provider_id is not None
     if not is_there or batch.facts.other_account_told or not is_of_another_account(batch, at):
         return None
-    said = f"{_other_account(batch)}: what is said of it now may be wrong until they are set again"
-    return Wait(_with(batch, other_account_told=True), (("other_account", said),))
+    warning = f"{_other_account(batch)}: replies about it may be wrong until the earlier ones are set again"
+    return Wait(_with(batch, other_account_told=True), (("other_account", warning),))
 
 
 # ---- its results ---------------------------------------------------------------------------------------------------

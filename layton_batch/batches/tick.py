@@ -30,8 +30,8 @@ class NoAnswer(Exception):
 
 @dataclass(slots=True)
 class Responsiveness:
-    """Which providers answer, by stage. The first call to a provider runs alone; its other calls wait for the
-    result."""
+    """Record of the providers that answer, by stage. The first call to a provider runs alone; its other calls wait for
+    the result."""
 
     _answers: dict[str, bool] = field(default_factory=dict)
     _locks: defaultdict[str, Lock] = field(default_factory=lambda: defaultdict(Lock))
@@ -97,7 +97,7 @@ class ProviderLists:
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """``is_cancelled``: whether a person had cancelled the run when the tick began."""
+    """Knowledge of one tick. ``is_cancelled``: whether a person had cancelled the run when the tick began."""
 
     is_cancelled: bool
     responsiveness: Responsiveness = field(default_factory=Responsiveness)

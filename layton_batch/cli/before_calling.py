@@ -1,4 +1,4 @@
-"""What a command says before a key leaves this machine."""
+"""Lines that a command prints before a key leaves this machine."""
 
 from __future__ import annotations
 

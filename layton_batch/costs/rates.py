@@ -147,10 +147,3 @@ def _scaled(rates: Rates) -> tuple[int, int, int, int, int]:
     decimals = max(*(-int(rate.as_tuple().exponent) for rate in four), PER_MILLION)
     one, two, three, last = (int(rate.scaleb(decimals)) for rate in four)
     return one, two, three, last, decimals - PER_MILLION
-
-
-def units_text(units: Units) -> str:
-    """As ``decimal_text`` writes the sum."""
-    whole, decimals = units
-    digits = f"{whole:0{decimals + 1}d}"
-    return f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits

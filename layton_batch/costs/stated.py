@@ -21,10 +21,6 @@ class Sums:
     input_tokens: int | None = None
     output_tokens: int | None = None
 
-    @property
-    def says_nothing(self) -> bool:
-        return self == NOTHING_STATED
-
 
 NOTHING_STATED = Sums()
 

@@ -42,5 +42,5 @@ def _opened(path: Path) -> int:
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        said = "it is a symbolic link, through which nothing is written; remove it"
-        raise OSError(errno.ELOOP, said, str(path)) from error
+        reason = "it is a symbolic link, through which nothing is written; remove it"
+        raise OSError(errno.ELOOP, reason, str(path)) from error

@@ -35,7 +35,7 @@ _LOCKS = 256
 _MADE_AGAIN = "site"
 """A folder of a run whose files are put there for people, and made again where another process needs them."""
 _NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_ENDPOINT_URL")
-"""What is handed over by name, for a ``.env`` may give the keys; all else obstore reads from the environment."""
+"""Settings that are handed over by name, for a ``.env`` may give the keys. Obstore reads the others itself."""
 
 
 class _Known(NamedTuple):

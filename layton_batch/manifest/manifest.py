@@ -60,11 +60,6 @@ class Manifest(Form):
         )
         return tuple(replace(table.spec(), sample=number, hints=level) for table, level, number in numbered)
 
-    @property
-    def answers_per_item(self) -> int:
-        """How often an item is put to models, with one number of hints."""
-        return sum(table.samples or 1 for table in self.models)
-
     def hints_of(self, spec: ModelSpec) -> int:
         """How many hints a job of this spec gives; what came from elsewhere is of the first level."""
         return self.items.levels[0] if spec.hints is None else spec.hints

@@ -43,7 +43,7 @@ OWN_ADDRESSES = {
     "openrouter": "https://openrouter.ai/api/v1",
     "xai": "https://api.x.ai/v1",
 }
-"""Where the providers are. Vertex has an address for each project and region."""
+"""The providers' own addresses. Vertex has one for each project and region."""
 
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 

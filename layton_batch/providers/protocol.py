@@ -124,7 +124,7 @@ class Access:
     api_version: str | None = None
     """The version of the API to speak, and no other; None: the dialect chooses."""
     account: ReplyAccount = field(default_factory=ReplyAccount)
-    """What replies say of who pays; the connections of a run to one provider share it."""
+    """The organisation that replies name; the connections of a run to one provider share it."""
 
     @property
     def timeout_seconds(self) -> float:

@@ -47,7 +47,7 @@ class Providers:
     account: Callable[[str, str], Account] = lambda _name, _salt: Account()
     """The account that a provider is called with (``runs/accounts.py``), for a run's salt."""
     ended_custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
-    """Some custom_ids of each ended batch that this process has looked into, by provider and the provider's id."""
+    """The custom_ids that this process has read of ended batches, by provider and the provider's id."""
     _open: dict[ProviderThread, Provider] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

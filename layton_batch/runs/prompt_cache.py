@@ -26,7 +26,7 @@ class SizedPrompt:
 
 
 WantedPrompt = tuple[str, ModelSpec, SizedPrompt]
-"""What a manifest wants to ask: about which item, of which model with which settings, by which prompt."""
+"""A prompt that a manifest wants to send: the item, the model with its settings, the prompt and its size."""
 
 
 @dataclass(slots=True)

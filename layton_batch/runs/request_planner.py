@@ -29,9 +29,9 @@ PORTION = 500
 
 @dataclass(frozen=True, slots=True)
 class AnswerStatus:
-    """How the answer stands that a request wants. ``fingerprint``: what it asks by, another one than it was looked up
-    by where there is an answer that cannot be had here; ``answer``: the one it wants, after ``reask`` others to the
-    same. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has it, or asks for it."""
+    """State of the answer that a request wants. ``fingerprint``: of the request; it differs from the key of the look-up
+    where the known answer lies on another machine. ``answer``: the fingerprint of the wanted answer, after ``reask``
+    earlier ones. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has the answer, or asks for it."""
 
     fingerprint: bytes
     answer: bytes
@@ -43,7 +43,7 @@ class AnswerStatus:
 
 
 class AnswerLookUp(Protocol):
-    """What is known of answers, whoever asked for them."""
+    """Look-up of answers, whichever run asked for them."""
 
     def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
         """Return what an answer of this model is bought by; ``digest``: the fingerprint of the request."""
@@ -75,7 +75,7 @@ class NoAnswers:
 
 
 class RequestKind(StrEnum):
-    """What a job has to do about a request that its manifest wants."""
+    """Kind of a wanted request: it says what the job has to do."""
 
     KEPT = "kept"  # nothing: the job has the request
     ANSWERED = "answered"  # enter it: its answer was bought
@@ -119,29 +119,29 @@ class _Written(NamedTuple):
 
 @dataclass(slots=True)
 class RequestPlanner:
-    """Plans one job. ``prefix``: of its custom_ids; ``known``: every request that the job ever had.
+    """Plans one job. ``prefix``: of its custom_ids; ``earlier``: every request that the job ever had.
 
     ``to_ask``: the answers that this plan asks for; jobs that are planned together share the set, for none of them asks
-    for what another one asks for. ``kept``: the custom_ids of known requests that are wanted.
+    for what another one asks for. ``still_wanted``: the custom_ids of earlier requests that are wanted.
     """
 
     provider: Provider
     prefix: str
-    known: Sequence[KnownRequest]
+    earlier: Sequence[KnownRequest]
     answers: AnswerLookUp
     to_ask: set[bytes] = field(default_factory=set)
-    kept: set[str] = field(default_factory=set)
+    still_wanted: set[str] = field(default_factory=set)
 
     def plan(self, wanted: Iterable[WantedPrompt]) -> Iterator[PlannedRequest]:
-        """Yield what there is to do about each request, in their order. New requests are numbered on from the known."""
-        number, left = len(self.known) + 1, iter(wanted)
-        known = {(request.item_id, request.fingerprint): request.custom_id for request in self.known}
-        while portion := list(islice(left, PORTION)):
+        """Yield what there is to do about each request, in order. New requests are numbered after the earlier ones."""
+        number, prompts = len(self.earlier) + 1, iter(wanted)
+        custom_ids = {(request.item_id, request.fingerprint): request.custom_id for request in self.earlier}
+        while portion := list(islice(prompts, PORTION)):
             written = [self._written(self._custom_id(number + at), *prompt) for at, prompt in enumerate(portion)]
-            new = [one for one in written if (one.item_id, one.fingerprint) not in known] if known else written
+            new = [request for request in written if (request.item_id, request.fingerprint) not in custom_ids]
             statuses = self.answers.look_up({request.fingerprint for request in new})
             for request in written:
-                custom_id, status = self._known_as(known, request) if known else None, None
+                custom_id, status = self._earlier_custom_id(custom_ids, request) if custom_ids else None, None
                 if custom_id is None:
                     custom_id, status, number = self._custom_id(number), statuses[request.fingerprint], number + 1
                 yield self._planned(custom_id, request, status)
@@ -149,7 +149,9 @@ class RequestPlanner:
     def retired(self) -> list[str]:
         """Return the custom_ids of requests that were wanted before this plan, and are not any more."""
         return [
-            request.custom_id for request in self.known if not request.retired and request.custom_id not in self.kept
+            request.custom_id
+            for request in self.earlier
+            if not request.retired and request.custom_id not in self.still_wanted
         ]
 
     def _custom_id(self, number: int) -> str:
@@ -160,18 +162,18 @@ class RequestPlanner:
         digest = fingerprint_bytes(spec.provider, spec.model, line, custom_id, spec.sample)
         return _Written(custom_id, item_id, spec, sized, line, digest, self.answers.fingerprint(spec, digest))
 
-    def _known_as(self, known: Mapping[tuple[str, bytes | None], str], request: _Written) -> str | None:
-        """The request by which the job asked the same before, also where its manifest or addresses were others then; a
-        request of an import stands for its item."""
-        if (custom_id := known.get((request.item_id, request.fingerprint))) is not None:
+    def _earlier_custom_id(self, custom_ids: Mapping[tuple[str, bytes | None], str], request: _Written) -> str | None:
+        """Return the request by which the job asked the same before, also where its manifest or addresses were others
+        then; an imported request stands for its item."""
+        if (custom_id := custom_ids.get((request.item_id, request.fingerprint))) is not None:
             return custom_id
         keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))
-        return next((known[key] for key in keys if key in known), None)
+        return next((custom_ids[key] for key in keys if key in custom_ids), None)
 
     def _planned(self, custom_id: str, request: _Written, status: AnswerStatus | None) -> PlannedRequest:
         kind, line, sized = self._kind(status), b"", request.sized
         if status is None:
-            self.kept.add(custom_id)
+            self.still_wanted.add(custom_id)
         elif kind is RequestKind.TO_ASK:
             self.to_ask.add(status.answer)
             line = request.line

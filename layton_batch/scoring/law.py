@@ -51,8 +51,8 @@ class Law(Protocol):
 
 
 def law_of(counted: Counted, rules: Rules) -> Law:
-    """By the rules' method. The paper's has no posterior, and without a label there is nothing to learn from: there the
-    calibrated one stands in, which then assumes nothing about the jury."""
+    """Return the posterior of the rules' method. The paper's method has none, and without a label there is nothing to
+    learn from: there the calibrated one stands in, which then assumes nothing about the jury."""
     learns = rules.method == HIERARCHICAL and len(counted.gold.label) > 0
     return _Hierarchical(counted, rules) if learns else _Calibrated(counted, rules)
 

@@ -17,7 +17,7 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
-from layton_batch.batches.cost_tables import bill_under_name
+from layton_batch.batches.cost_tables import name_model_in_cost_tables
 from layton_batch.batches.machine import pause_before_next
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.costs.estimate import CostBounds, output_bound
@@ -37,28 +37,30 @@ from layton_batch.tasks.protocol import juried
 
 def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
-    known, paid = run.store.known_requests(job.id), run.paid_answers
+    earlier, paid = run.store.known_requests(job.id), run.paid_answers
     provider, names = run.providers.dialect(job.spec.provider), _BatchNames(run, job)
     prefix = custom_id_prefix(mark, job.id)
-    if problem := custom_id_problem(f"{prefix}{len(known) + 1:06d}"):
+    if problem := custom_id_problem(f"{prefix}{len(earlier) + 1:06d}"):
         raise ManifestError(f"job {job.id}: {problem}")
-    planner = RequestPlanner(provider, prefix, known, paid)
+    planner = RequestPlanner(provider, prefix, earlier, paid)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
         new = _NewRequests(files, CostBounds(run.prices))
         for request in planner.plan(_prompts(run, job)):
             new.enter(request)
-    _reach(run, job, paid, known)
+    _reach(run, job, paid, earlier)
     batches = [names.batch(shard, new.contents[shard.id], _AttemptOrigin()) for shard in files.shards]
     if new.too_large.custom_ids:
         batches.append(names.never_sent(new.too_large))
-    if known:
+    if earlier:
         # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
         run.store.retire(job.id, planner.retired())
         _withdraw_unwanted(run, job)
-        bill_under_name(run, job)
-    run.store.plan_job(job, batches, run.clock.now(), new.rows(), planner.kept)
+        name_model_in_cost_tables(run, job)
+    run.store.plan_job(job, batches, run.clock.now(), new.rows(), planner.still_wanted)
     waited_for = {
-        request.run_id for request in known if request.custom_id in planner.kept and request.state is AnswerState.SENT
+        request.run_id
+        for request in earlier
+        if request.custom_id in planner.still_wanted and request.state is AnswerState.SENT
     }
     _say_who_asks(run, job, new.waits_for | waited_for)
     return True
@@ -327,7 +329,7 @@ def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Itera
         return cache.participants(items, job.spec, task, run.task)
     jury = juried(run.task)
     cache.about(jury, job.depends_on or job.id)
-    judged = (one for one in candidates(run, job) if wanted is None or one.item.id in wanted)
+    judged = (candidate for candidate in candidates(run, job) if wanted is None or candidate.item.id in wanted)
     return cache.judges(judged, job.spec, jury)
 
 

@@ -1,4 +1,4 @@
-"""What the workspace's database knows of a manifest's jobs and requests: for `plan`."""
+"""The jobs and requests of a manifest in the workspace's database: for `plan`."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def asked_already(
             specs = [job.spec for job in wanted]
             local = {spec.provider for spec in specs if settings.is_on_this_machine(spec.provider)}
             paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
-            asked = _look(paid, mark, wanted, items)
+            requests = _look(paid, mark, wanted, items)
         except LaytonBatchError as error:
-            asked = AskedAlready(mark, trouble=_unreadable(error))
-        yield asked
+            requests = AskedAlready(mark, trouble=_unreadable(error))
+        yield requests
 
 
 def _trouble_of(folder: RunFolder) -> str | None:
@@ -67,7 +67,7 @@ def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[I
         mark if row is None else run_mark(row.identity, row.created_at),
         paid,
         {job.id: job for job in stored},
-        {job.id: kept.id for job, kept in zip(wanted, jobs, strict=True)},
+        {job.id: entered.id for job, entered in zip(wanted, jobs, strict=True)},
         same_items=row is not None and row.items == digest(items),
     )
 

@@ -35,8 +35,11 @@ from layton_batch.states import ErrorClass, Lifecycle
 def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
     """Download and file the results of the thread's ended batches that are due."""
     now = run.clock.now()
-    its = [one for one in run.store.batches({Lifecycle.ENDED}, thread.provider) if run.threads.of(one) == thread]
-    ended = [batch for batch in its if is_due(batch.due_at, now) and batch.job_id not in run.trouble]
+    ended = [
+        batch
+        for batch in run.store.batches({Lifecycle.ENDED}, thread.provider)
+        if run.threads.of(batch) == thread and is_due(batch.due_at, now) and batch.job_id not in run.trouble
+    ]
     if not ended:
         return False
     jobs = {job.id: job for job in run.store.all_jobs()}
@@ -88,8 +91,8 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Wait:
     if batch.provider_id is None:
         return _Download()  # never reached the provider
     provider = run.providers.of(run.threads.of(batch))
-    known = tick.ended.take(batch)
-    snapshot, uncounted = (known, None) if known else _latest(provider, batch)
+    polled = tick.ended.take(batch)
+    snapshot, uncounted = (polled, None) if polled else _latest(provider, batch)
     refs = {"output": snapshot.results_ref, "errors": snapshot.errors_ref}
     try:
         parts = raw_results.store(run.folder.batch(batch.id).root, provider.results(snapshot), refs)

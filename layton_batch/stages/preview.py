@@ -142,7 +142,7 @@ def preview(
     with asked_already(manifest, runs, settings, wanted, items) as asked:
         planner = _Planner(manifest, task, items, prices, runs, asked)
         planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
-        planned += [planner.rejudged(one) for one in rejudging]
+        planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (asked.trouble, *caveats) if asked.trouble else caveats
@@ -308,8 +308,8 @@ class _Planner:
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
-        known = frozenset(self._asked.items(job)) - self._new_items.get(str(job.depends_on), frozenset())
-        new = [one for item, one in zip(self._items, measured, strict=True) if item.id not in known]
+        judged_items = frozenset(self._asked.items(job)) - self._new_items.get(str(job.depends_on), frozenset())
+        new = [request for item, request in zip(self._items, measured, strict=True) if item.id not in judged_items]
         sent = [request for request in new if request.size <= most]
         written = output_bound(judged) * BYTES_PER_TOKEN
         sizes = [min(request.longest_line(written), most) for request in sent]

@@ -78,8 +78,8 @@ def _keep_history(run: Run) -> None:
 
 def _bill_digest(run: Run) -> str | None:
     """What the cost table is made from; None while nothing was collected."""
-    found = [path for name in ("usage", "untold") for path in tables.parts(run.folder.tables, name)]
-    parts = [f"{path.name} {path.stat().st_size}" for path in found]  # a damaged one is read, and made again
+    paths = [path for name in ("usage", "untold") for path in tables.parts(run.folder.tables, name)]
+    parts = [f"{path.name} {path.stat().st_size}" for path in paths]  # a part of another size is read again
     parts += [str(tables.made_from(path)) for path in tables.parts(run.folder.tables, "reused")]
     money = run.store.money()
     names = [f"{job.id} {job.spec.name}" for job in run.store.all_jobs()]

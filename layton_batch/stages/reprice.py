@@ -13,7 +13,7 @@ from decimal import Decimal
 from functools import partial
 
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.cost_tables import has_bill, write_cost_tables
+from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
 from layton_batch.batches.doubt import bounds_of_creates
 from layton_batch.costs.estimate import CostBounds
 from layton_batch.costs.rates import MANIFEST
@@ -56,7 +56,7 @@ def reprice(run: Run) -> bool:
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
     _reprice_requests(run, job, batches)
     for batch in batches:
-        if has_bill(batch):
+        if has_cost_tables(batch):
             _charge_again(run, job, batch)
     return True
 

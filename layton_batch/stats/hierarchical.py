@@ -121,9 +121,9 @@ class Evidence:
         """[M, kindness, abilities, B'] log chance of every vote among those of as many seats."""
         logs = np.zeros((len(points.slope), len(_KIND), len(ABILITIES), len(self.table.yes)))
         judged = [group for group in self.groups if self.table.total[group[0]] > 0]
-        there = [group for group in judged if self.reference[group].sum() > 0.5] or judged
+        with_reference = [group for group in judged if self.reference[group].sum() > 0.5] or judged
         rates = _sigmoid(points.odds)
-        accuracy = _mean_rate(rates, self.reference + 1e-6, np.concatenate(there)) if there else None
+        accuracy = _mean_rate(rates, self.reference + 1e-6, np.concatenate(with_reference)) if with_reference else None
         for group in judged:
             if len(group) > 1 and accuracy is not None:
                 rate = rates[:, group]
@@ -151,19 +151,19 @@ class Evidence:
     def vote_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, abilities, authors]"""
         shape = logs.shape[:3]
-        found = logs.reshape(-1, logs.shape[3]) @ self.worth[authors].T
-        return found.reshape(*shape, len(authors))
+        evidence = logs.reshape(-1, logs.shape[3]) @ self.worth[authors].T
+        return evidence.reshape(*shape, len(authors))
 
     # ---- labels
 
     def label_evidence(self, points: Points, authors: IntArray) -> FloatArray:
         """[M, authors, abilities] log likelihood of the authors' labels."""
-        found = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
+        logs = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
         for vote in np.flatnonzero(self.table.labels[authors].any(axis=0)):
             whose = np.flatnonzero(self.table.labels[authors, vote])
             density, top, _ = self._label_density(points, int(vote), authors[whose])
-            found[:, whose] += np.log(density @ _OWN_CHANCES + _FLOOR) + top
-        return found
+            logs[:, whose] += np.log(density @ _OWN_CHANCES + _FLOOR) + top
+        return logs
 
     def _label_density(
         self, points: Points, vote: int, authors: IntArray, nodes: FloatArray = _OWN
@@ -174,9 +174,9 @@ class Evidence:
         at = at[..., None] + points.own[:, None, None] * nodes
         rate = _sigmoid(at)
         if self.label_error:
-            said = self.label_error + (1 - 2 * self.label_error) * rate
-            lost = -np.log1p(-said)
-            at = np.log(said) + lost
+            labelled_yes = self.label_error + (1 - 2 * self.label_error) * rate
+            lost = -np.log1p(-labelled_yes)
+            at = np.log(labelled_yes) + lost
         else:
             lost = np.log1p(np.exp(-np.abs(at))) + np.maximum(at, 0)
         count, positives = (part[authors, vote][:, None, None] for part in (self.table.labels, self.table.positives))
@@ -202,8 +202,8 @@ class Evidence:
             if len(whose):
                 density, _, rate = self._label_density(points, vote, models[whose], nodes)
                 mass = density @ chances + _FLOOR
-                for found, power in ((mean[..., b], rate), (square[..., b], rate**2)):
-                    found[:, whose] = (density * (power * chances)[:, None]).sum(axis=-1) / mass
+                for moment, power in ((mean[..., b], rate), (square[..., b], rate**2)):
+                    moment[:, whose] = (density * (power * chances)[:, None]).sum(axis=-1) / mass
         return mean, square
 
     # ---- together
@@ -226,17 +226,17 @@ class Evidence:
         logs += _ABILITY_LOGS[:, None]
         with_labels = np.flatnonzero(self.table.labels[authors].any(axis=1))
         if len(with_labels):
-            found = self.label_evidence(points, authors[with_labels])
-            logs[..., with_labels] += found.transpose(0, 2, 1)[:, None]
+            by_labels = self.label_evidence(points, authors[with_labels])
+            logs[..., with_labels] += by_labels.transpose(0, 2, 1)[:, None]
         return logs
 
     def maker_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, makers] of [M, kindness, authors], with the prior of the kindness; makers without one of the
         authors have the prior only."""
-        found = np.zeros((*logs.shape[:2], int(self.table.maker.max(initial=0)) + 1))
+        by_maker = np.zeros((*logs.shape[:2], int(self.table.maker.max(initial=0)) + 1))
         for at, maker in enumerate(self.table.maker[authors].tolist()):
-            found[..., maker] += logs[..., at]
-        return found + np.log(_KIND_CHANCES)[:, None]
+            by_maker[..., maker] += logs[..., at]
+        return by_maker + np.log(_KIND_CHANCES)[:, None]
 
 
 def _mean_rate(rates: FloatArray, weight: FloatArray, votes: IntArray) -> FloatArray:
@@ -394,8 +394,8 @@ def _flattened(logs: FloatArray, enough: float) -> tuple[FloatArray, bool]:
     logs = logs - logs.max()
 
     def weights(power: float) -> FloatArray:
-        found = np.exp(power * logs)
-        return np.asarray(found / found.sum())
+        densities = np.exp(power * logs)
+        return np.asarray(densities / densities.sum())
 
     low, high = 0.0, 1.0
     if 1 / (weights(1.0) ** 2).sum() >= enough:
@@ -411,7 +411,7 @@ def _flattened(logs: FloatArray, enough: float) -> tuple[FloatArray, bool]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class States:
-    """Some models [k] at every state: point, kindness, ability.
+    """States of some models [k]: point, kindness, ability.
 
     `chance` [k, D, kindness, abilities] adds up to 1 a model. `mean`, `square` [k, D, abilities, B]: of its rates.
     `mix` [D, kindness, abilities, B]: the share of every vote among those of as many seats.
@@ -471,7 +471,7 @@ def fit(table: LabelTable, models: int, *, other_jury: bool = False, label_error
     points = _sampled(evidence)
     vote_logs = evidence.vote_logs(points)
     everybody = np.union1d(np.arange(models), evidence.labelled)
-    found = [evidence.author_evidence(points, vote_logs, part) for part in _blocks(everybody)]
-    by_maker = evidence.maker_evidence(np.concatenate(found, axis=2), everybody)
+    by_author = [evidence.author_evidence(points, vote_logs, part) for part in _blocks(everybody)]
+    by_maker = evidence.maker_evidence(np.concatenate(by_author, axis=2), everybody)
     kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
     return Fit(evidence, points, vote_logs, kindness, other_jury)

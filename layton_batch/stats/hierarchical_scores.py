@@ -22,7 +22,7 @@ from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
 from layton_batch.stats.strata import FloatArray, IntArray, Strata
 
 PARTS = 24
-"""Of a model's states, by rising score: in each the rates of its votes are taken as independent Beta distributions."""
+"""Parts of a model's states, by rising score: in each the rates of its votes are independent Beta distributions."""
 _BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
 
 
@@ -39,11 +39,11 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
     for states in fit.states():
         rows = states.models
         open_ones = _open_outcomes(strata, states, fit.evidence.label_error)
-        left, known = open_ones.count, open_ones.known
+        open_count, right = open_ones.count, open_ones.right
         rate = (_by_ability(states)[..., None] * open_ones.mean).sum(axis=(1, 2))
-        mean[rows] = (known + (left * rate).sum(axis=1)) / items[rows]
-        first, last = _set_here(_components(states, open_ones), left, level)
-        here[:, rows] = (first + known) / items[rows], (last + known) / items[rows]
+        mean[rows] = (right + (open_count * rate).sum(axis=1)) / items[rows]
+        first, last = _set_here(_components(states, open_ones), open_count, level)
+        here[:, rows] = (first + right) / items[rows], (last + right) / items[rows]
         new[:, rows] = _new_items(strata, states, level)
     here, new[1:] = _no_longer_than_labels_alone(fit, strata, (here, new[1:]), level)
     return score_rows(strata, mean, (here[0], here[1]), new)
@@ -51,11 +51,11 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """What is open on some models' [k] items: `count` [k, B''] outcomes of a kind, whose rates have `mean` and `square`
-    [k, D, abilities, B''], beside `known` [k] right answers."""
+    """Open outcomes of some models' [k] items: `count` [k, B''] of a kind, whose rates have `mean` and `square`
+    [k, D, abilities, B''], beside `right` [k] answers known to be right."""
 
     count: IntArray
-    known: IntArray
+    right: IntArray
     mean: FloatArray
     square: FloatArray
 
@@ -64,25 +64,25 @@ def _open_outcomes(strata: Strata, states: States, label_error: float) -> Outcom
     """The answers without a label; where labels can be wrong, those with one are open too, by what the label says."""
     rows = states.models
     labels, positives = strata.own_labels[rows], strata.own_positives[rows]
-    left = strata.n[rows] - labels
+    unlabelled = strata.n[rows] - labels
     if not label_error:
-        return Outcomes(left, positives.sum(axis=1), states.mean, states.square)
-    count = np.concatenate([left, positives, labels - positives], axis=1)
-    by_label = [right_given_label(states.mean, said, label_error) for said in (True, False)]
+        return Outcomes(unlabelled, positives.sum(axis=1), states.mean, states.square)
+    count = np.concatenate([unlabelled, positives, labels - positives], axis=1)
+    by_label = [right_given_label(states.mean, label, label_error) for label in (True, False)]
     mean = np.concatenate([states.mean, *by_label], axis=-1)
-    square = np.concatenate([states.square, *(one**2 for one in by_label)], axis=-1)
+    square = np.concatenate([states.square, *(mean**2 for mean in by_label)], axis=-1)
     return Outcomes(count, np.zeros(len(rows), dtype=np.int64), mean, square)
 
 
-def right_given_label(rate: FloatArray, said: bool, label_error: float) -> FloatArray:
+def right_given_label(rate: FloatArray, label: bool, label_error: float) -> FloatArray:
     """The chance that an answer of this rate is right where a label that is wrong with chance `label_error` says so."""
-    yes, no = (1 - label_error, label_error) if said else (label_error, 1 - label_error)
+    yes, no = (1 - label_error, label_error) if label else (label_error, 1 - label_error)
     return np.asarray(rate * yes / (rate * yes + (1 - rate) * no))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Components:
-    """Some models' states in `PARTS` parts: `chance` [N, k], and the rates Beta(`alpha`, `beta`) [N, k, B] in each."""
+    """States of some models in `PARTS` parts: `chance` [N, k], and rates Beta(`alpha`, `beta`) [N, k, B] in each."""
 
     chance: FloatArray
     alpha: FloatArray
@@ -110,12 +110,12 @@ def _components(states: States, open_ones: Outcomes) -> Components:
         part = np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1)
         chance[k] = np.bincount(part, weight, PARTS)
         for b in range(width):
-            mean, square = (one[k, ..., b].ravel()[order] for one in (open_ones.mean, open_ones.square))
+            mean, square = (moment[k, ..., b].ravel()[order] for moment in (open_ones.mean, open_ones.square))
             first[k, :, b] = np.bincount(part, weight * mean, PARTS)
             second[k, :, b] = np.bincount(part, weight * square, PARTS)
     size = np.maximum(chance, 1e-300)[..., None]
     alpha, beta = _beta(np.where(size > 1e-200, first / size, 0.5), second / size)
-    return Components(*(one.swapaxes(0, 1) for one in (chance, alpha, beta)))
+    return Components(*(values.swapaxes(0, 1) for values in (chance, alpha, beta)))
 
 
 def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -124,13 +124,13 @@ def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]
     return mean * size, (1 - mean) * size
 
 
-def _set_here(components: Components, left: IntArray, level: float) -> tuple[IntArray, IntArray]:
+def _set_here(components: Components, open_count: IntArray, level: float) -> tuple[IntArray, IntArray]:
     """First and last count, [k] each, of right answers among those without a label."""
-    models, width = left.shape
+    models, width = open_count.shape
     first, last = (np.zeros(models, dtype=np.int64) for _ in range(2))
-    for rows in distributions.chunks(PARTS * left.sum(axis=1)):
-        alpha, beta = (one[:, rows].reshape(-1, width) for one in (components.alpha, components.beta))
-        every = Posterior(alpha, beta, np.tile(left[rows], (PARTS, 1)))
+    for rows in distributions.chunks(PARTS * open_count.sum(axis=1)):
+        alpha, beta = (values[:, rows].reshape(-1, width) for values in (components.alpha, components.beta))
+        every = Posterior(alpha, beta, np.tile(open_count[rows], (PARTS, 1)))
         laws = positives_pmf(every, np.arange(PARTS * len(rows))).reshape(PARTS, len(rows), -1)
         pmf = (components.chance[:, rows, None] * laws).sum(axis=0)
         first[rows], last[rows] = distributions.shortest_set(pmf / pmf.sum(axis=1, keepdims=True), level)
@@ -146,7 +146,7 @@ def _new_items(strata: Strata, states: States, level: float) -> FloatArray:
     size = (judged + VOTE_SIZE)[:, None, None]
     right = _right_on_new(n, seat_shares(strata, rows), states)
     mean = (size[..., None] * right + HALF_ITEM) / (size[..., None] + 2 * HALF_ITEM)
-    score, first, second = ((states.chance * one).sum(axis=(1, 2, 3)) for one in (right, mean, mean**2))
+    score, first, second = ((states.chance * values).sum(axis=(1, 2, 3)) for values in (right, mean, mean**2))
     second += (_by_ability(states) * _spread_on_new(n, seat_shares(strata, rows), states)).sum(axis=(1, 2))
     answered, answered_square = _answered(judged, zeros)
     first, second = first * answered, second * answered_square
@@ -205,18 +205,18 @@ def _no_longer_than_labels_alone(
     labels, positives = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
     usable = (labels > 0) & _whatever_the_vote(strata) & (fit.evidence.label_error == 0)
     alpha, beta = positives + PRIOR, labels - positives + PRIOR
-    left = strata.n.sum(axis=1) - labels
-    first, last = (np.zeros(len(left), dtype=np.int64) for _ in range(2))
-    for rows in distributions.chunks(left):
-        pmf = distributions.beta_binomial_pmf(left[rows], alpha[rows], beta[rows])
+    unlabelled = strata.n.sum(axis=1) - labels
+    first, last = (np.zeros(len(unlabelled), dtype=np.int64) for _ in range(2))
+    for rows in distributions.chunks(unlabelled):
+        pmf = distributions.beta_binomial_pmf(unlabelled[rows], alpha[rows], beta[rows])
         first[rows], last[rows] = distributions.shortest_set(pmf, level)
     items = np.maximum(strata.items, 1)
     judged = np.maximum(strata.n.sum(axis=1, keepdims=True), 1)
     moments = new_items_moments(judged, strata.known_zeros, alpha[:, None], beta[:, None], unseen=0.0)
     alone = np.stack([first + positives, last + positives]) / items, np.stack(beta_ends(*moments, level))
     return tuple(  # type: ignore[return-value]
-        np.where(usable & (plain[1] - plain[0] < found[1] - found[0]), plain, found)
-        for plain, found in zip(alone, ends, strict=True)
+        np.where(usable & (by_labels[1] - by_labels[0] < joint[1] - joint[0]), by_labels, joint)
+        for by_labels, joint in zip(alone, ends, strict=True)
     )
 
 

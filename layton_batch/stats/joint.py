@@ -76,7 +76,7 @@ def joint_draws_new_items(strata: Strata, target: TargetPredictions, *, seed: in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shrunk:
-    """What the shares of the votes are drawn towards: `expected` [T, K', B], as if `size` more items had them. `n`
+    """Centre of the drawn shares of votes: `expected` [T, K', B], as if `size` more items had them. `n`
     [K', B]: items at hand."""
 
     n: IntArray
@@ -86,7 +86,7 @@ class Shrunk:
     def means(self, rows: slice, share: Mapping[int, FloatArray], rates: FloatArray) -> FloatArray:
         """[T, K'] means of `rates` [T, K', B] over answers that a jury judged; `share` by bin, not yet a share."""
         judged = np.maximum(self.n.sum(axis=1), 1)
-        mass = np.maximum(sum(one for b, one in share.items() if b >= 0), 1e-300)
+        mass = np.maximum(sum(part for b, part in share.items() if b >= 0), 1e-300)
         narrower = np.sqrt(judged / (judged + self.size))
         means = np.zeros(rates.shape[:2])
         total = np.zeros(rates.shape[:2])
@@ -121,7 +121,7 @@ def weigh_items(
         }
         for first in range(0, size, few):
             some, rows = slice(first, first + few), slice(at + first, at + min(first + few, size))
-            theta[rows] = _means({b: one[some] for b, one in share.items()}, rates[rows], half[:, some], shrunk, rows)
+            theta[rows] = _means({b: part[some] for b, part in share.items()}, rates[rows], half[:, some], shrunk, rows)
     return theta
 
 
@@ -132,11 +132,11 @@ def _means(
     right, wrong = half
     mass = sum(share.values())
     if shrunk is None:
-        found = sum(one * rates[:, :, b] for b, one in share.items() if b >= 0)
+        judged = sum(part * rates[:, :, b] for b, part in share.items() if b >= 0)
     else:
-        answered = sum(one for b, one in share.items() if b >= 0)
-        found = shrunk.means(rows, share, rates) * answered
-    means: FloatArray = (right + found) / (mass + right + wrong)
+        answered = sum(part for b, part in share.items() if b >= 0)
+        judged = shrunk.means(rows, share, rates) * answered
+    means: FloatArray = (right + judged) / (mass + right + wrong)
     return means
 
 

@@ -32,8 +32,8 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
     rates, mix = (np.empty((draws, fit.models, len(fit.table.place))) for _ in range(2))
     for states in fit.states():
         for at, model in enumerate(states.models.tolist()):
-            found = _of_model(states, at, point, kind[:, fit.table.maker[model]], rng)
-            rates[:, model], mix[:, model] = found
+            of_maker = kind[:, fit.table.maker[model]]
+            rates[:, model], mix[:, model] = _of_model(states, at, point, of_maker, rng)
     return RateDraws(rates, mix, fit.evidence.label_error)
 
 
@@ -48,7 +48,7 @@ def _of_model(
     flat = (reached + np.arange(count * kinds)[:, None]).ravel()
     ability = np.searchsorted(flat, cell + rng.random(len(cell)), side="right") - cell * abilities
     ability = np.clip(ability, 0, abilities - 1)
-    mean, square = (np.clip(one[at][point, ability], 1e-9, 1 - 1e-9) for one in (states.mean, states.square))
+    mean, square = (np.clip(moment[at][point, ability], 1e-9, 1 - 1e-9) for moment in (states.mean, states.square))
     size = np.maximum(mean * (1 - mean) / np.maximum(square - mean**2, 1e-12) - 1, 1e-2)
     return rng.beta(mean * size, (1 - mean) * size), states.mix[point, kind, ability]
 
@@ -61,8 +61,8 @@ def draws_on_these(strata: Strata, drawn: RateDraws, *, seed: int) -> JointDraws
     theta = np.zeros((len(drawn.rates), len(models)))
     kinds = [(strata.n[models] - labels, drawn.rates[:, models])]
     if drawn.label_error:
-        for count, said in ((positives, True), (labels - positives, False)):
-            kinds.append((count, right_given_label(kinds[0][1], said, drawn.label_error)))
+        for count, label in ((positives, True), (labels - positives, False)):
+            kinds.append((count, right_given_label(kinds[0][1], label, drawn.label_error)))
     else:
         theta += positives.sum(axis=1)
     for count, rates in kinds:

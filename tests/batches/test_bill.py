@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from layton_batch.batches.bill import Bill, billed
+from layton_batch.batches.bill import Bill
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.stated import Sums
 from layton_batch.records import Response, Usage
@@ -76,4 +76,4 @@ def test_charged_again_an_answer_gets_the_new_price_and_other_charges_stay() -> 
 def test_no_answers_are_a_bill_without_charges() -> None:
     ours = bill("openai", "gpt-5.1")
     ours.enter([])
-    assert (ours.charges, ours.spent, ours.ours()) == ([], 0, billed([]))
+    assert (ours.charges, ours.spent, ours.ours()) == ([], 0, Sums(Decimal(0), 0, 0))
