@@ -128,7 +128,9 @@ def is_unclear(fault: Fault) -> bool:
 def calls_for_a_person(plan: Plan) -> bool:
     """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
     while a list is refused, or where a batch of Gemini's has no row to name."""
-    doubts = len(plan.stops) + len(plan.denied) + (plan.late_create is not None)
+    commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.programs == 1]
+    kills = len(plan.stops) + len(plan.edits) + len(commands)  # a command and an edit come when the program is killed
+    doubts = kills + len(plan.denied) + (plan.late_create is not None)
     unclear = [fault for fault in plan.faults if fault.on == "create" and is_unclear(fault)]
     doubts += sum(fault.times for fault in unclear)
     return (
