@@ -14,11 +14,19 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
-from layton_batch.errors import AnotherDriverError, DataError, ManifestError, StoreError, file_error
+from layton_batch.errors import (
+    AnotherDriverError,
+    DataError,
+    ManifestError,
+    MissingKeyError,
+    StoreError,
+    TransientProviderError,
+    file_error,
+)
 from layton_batch.files import atomic, item_table
 from layton_batch.files.addresses import is_address
 from layton_batch.files.item_list import digest
@@ -175,7 +183,10 @@ def providers_for(
     manifest: Manifest, settings: Settings, patience: Patience | None = None, stopping: Event | None = None
 ) -> Providers:
     """Connections made with the environment's keys, of which nothing they say holds one; dialects without any.
-    ``stopping`` cuts their calls short."""
+    ``stopping`` cuts their calls short. A key that is missing for batches of models that the manifest no longer has
+    keeps nobody else from their answers: it is as if there were no way to the provider.
+    """
+    asked = {spec.provider for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))}
     dialects: dict[str, Provider] = {}
     named: defaultdict[str, ReplyAccount] = defaultdict(ReplyAccount)
 
@@ -185,7 +196,12 @@ def providers_for(
         return dialects[name]
 
     def connected(name: str) -> Provider:
-        credentials = settings.access(name)
+        try:
+            credentials = settings.access(name)
+        except MissingKeyError as error:
+            if name in asked:
+                raise
+            return cast("Provider", _WithoutKey(dialect(name), str(error)))
         access = Access(
             credentials.api_key,
             credentials.base_url,
@@ -204,6 +220,22 @@ def providers_for(
         return Account(key(name, salt), organisation_digest(named[name], name, salt))
 
     return Providers(connected, dialect, account)
+
+
+@dataclass(frozen=True)
+class _WithoutKey:
+    """A provider that cannot be called, since its key is missing. Each call raises TransientProviderError."""
+
+    _dialect: Provider
+    _why: str
+
+    def __getattr__(self, name: str) -> object:
+        value = getattr(self._dialect, name)
+        return self._refuse if callable(value) and name != "close" else value
+
+    def _refuse(self, *_arguments: object, **_named: object) -> NoReturn:
+        detail = f"{self._why}: batches of models that the manifest no longer has wait for it"
+        raise TransientProviderError(detail, is_sent=False)
 
 
 def refuse_keys(manifest: Manifest, settings: Settings) -> None:

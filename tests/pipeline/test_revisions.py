@@ -16,6 +16,7 @@ from layton_batch.runs.folders import find_run, find_runs
 from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
+from layton_batch.settings import Settings
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
@@ -109,6 +110,28 @@ def test_a_model_that_goes_leaves_the_board_and_costs_nothing_when_it_comes_back
         finished(bench, manifest_text(TWO, limit=2))
         assert models_on_the_board(bench) == sorted(MODELS[name] for name in TWO)
         assert bench.billed() == before
+
+
+def test_a_key_that_only_a_removed_model_needs_keeps_nobody_else_from_the_board(tmp_path: Path) -> None:
+    two, one = manifest_text(TWO, limit=2), manifest_text(("openai",), limit=2)
+    with lab(tmp_path) as bench:
+        with bench.open(two) as run:
+            advance(run)
+        every_key = bench.settings
+        without = {name: value for name, value in bench.server.environment().items() if "ANTHROPIC_API_KEY" not in name}
+        bench.settings = Settings.from_environment(without, tmp_path)
+        with bench.open(one) as run:
+            for _ in range(40):
+                advance(run)
+                bench.clock.sleep(60.0)
+            waiting = [batch for batch in run.store.batches() if batch.provider == "anthropic"]
+        assert models_on_the_board(bench) == [OPENAI]
+        assert [batch.state for batch in waiting] == [Lifecycle.IN_FLIGHT]
+        assert "needs an API key" in str(waiting[0].reason)
+        bench.settings = every_key
+        paid = bench.billed()
+        assert finished(bench, two).unanswered == 0
+        assert len(bench.billed()) == len(paid) + 2  # the removed model's answers go before its jury, bought once
 
 
 def test_more_items_are_asked_for_and_fewer_leave_the_board(tmp_path: Path) -> None:
