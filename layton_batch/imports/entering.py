@@ -20,7 +20,7 @@ from layton_batch.imports.reading import Answers, Imported
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.records import Batch, Content, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
-from layton_batch.runs.imported import SHARD, imported_models, is_imported
+from layton_batch.runs.imported import SHARD, imported_answer, imported_models, is_imported
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
@@ -51,12 +51,14 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is to be done for a model, once all of them are checked."""
+    """What is to be done for a model, once all of them are checked. ``more``: answers to items that came to the run
+    after an earlier file was imported; ``verdicts``: by judge's job."""
 
     imported: Imported
     job: Job
     is_new: bool
-    verdicts: Mapping[str, Answers]  # by judge's job
+    more: Answers
+    verdicts: Mapping[str, Answers]
 
 
 def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
@@ -72,6 +74,8 @@ def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
     for one in work:
         if one.is_new:
             _enter_model(run, one)
+        elif one.more:
+            _enter_more(run, one)
     grade(run)
     entered = [_enter_verdicts(run, one) for one in work]
     grade(run)
@@ -98,13 +102,12 @@ def _checked(run: Run, one: Imported) -> _Work:
         _check_not_asked(run, one)
     if there is None:
         _check_is_new(run, one, jobs)
-    if there is not None:
-        _check_same_model(run, one, there)
+    more = _answers_to_later_items(run, one, there) if there is not None and one.answers else {}
     sitting = {other.spec.name: other for other in _judges(run, there.id)} if there else _by_name(jobs[1:])
     given = {_judge(name, sitting, one).id: answers for name, answers in one.verdicts.items()}
     for judge_id, answers in given.items():
         _check_verdicts(run, known.get(judge_id), answers)
-    return _Work(one, there or jobs[0], there is None, given)
+    return _Work(one, there or jobs[0], there is None, more, given)
 
 
 def _check_samples(run: Run, work: Sequence[_Work]) -> None:
@@ -152,14 +155,21 @@ def _check_is_new(run: Run, one: Imported, wanted: Sequence[Job]) -> None:
         )
 
 
-def _check_same_model(run: Run, one: Imported, there: Job) -> None:
-    if not one.answers:
-        return  # verdicts on a model of the run
-    batches = [batch for batch in run.store.batches() if batch.job_id == there.id]
-    if batches[0].sha256 != _digest(_complete(run, one.answers)):
-        raise DataError(
-            f"{one.source}: the run has other predictions of a model called {one.spec.name!r}; give it another name"
-        )
+def _answers_to_later_items(run: Run, one: Imported, there: Job) -> Answers:
+    """Return the answers to items that no earlier file of the model was asked for. Raise DataError where the file says
+    something else than an earlier one."""
+    asked = {request.custom_id: request.item_id for request in run.store.known_requests(there.id)}
+    known: set[str] = set()
+    for batch in run.store.job_batches(there.id):
+        if is_imported(batch):
+            items = [asked[custom_id] for custom_id in run.store.asked_of(batch.id)]
+            known.update(items)
+            if batch.sha256 != _digest(_complete(items, one.answers)):
+                raise DataError(
+                    f"{one.source}: the run has other predictions of a model called {one.spec.name!r}; give it another "
+                    "name"
+                )
+    return {item.id: one.answers[item.id] for item in run.items if item.id in one.answers.keys() - known}
 
 
 def _by_name(jobs: Sequence[Job]) -> dict[str, Job]:
@@ -196,7 +206,7 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
 def _enter_model(run: Run, one: _Work) -> None:
     spec = one.imported.spec
     jobs = _jobs(run, spec)
-    answers = _complete(run, one.imported.answers)
+    answers = _complete([item.id for item in run.items], one.imported.answers)
     batch = _written(run, jobs[0], answers, one.imported.source)
     # in one transaction: a job without its batch would be asked, and paid for
     jobs[0] = replace(jobs[0], planned=True)
@@ -204,10 +214,21 @@ def _enter_model(run: Run, one: _Work) -> None:
     run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], new)
 
 
-def _complete(run: Run, answers: Answers) -> Answers:
-    """In the order of the run's items; one without an answer has none for good."""
+def _enter_more(run: Run, one: _Work) -> None:
+    """Enter answers to items that came to the run after an earlier file, in the place of requests without an answer."""
+    earlier = run.store.known_requests(one.job.id)
+    first = len(earlier) + 1
+    batch = _written(run, one.job, one.more, one.imported.source, first)
+    kept = [request.custom_id for request in earlier if not request.retired and request.item_id not in one.more]
+    run.store.ask_anew(one.job.id)
+    job = next(job for job in run.store.jobs() if job.id == one.job.id)
+    run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, one.more, first), kept)
+
+
+def _complete(items: Collection[str], answers: Answers) -> Answers:
+    """In the order of the items; one without an answer has none for good."""
     nothing = Response("", RequestOutcome.ERRORED, error_message="not in the imported file")
-    return {item.id: answers.get(item.id, nothing) for item in run.items}
+    return {item: answers.get(item, nothing) for item in items}
 
 
 def _enter_verdicts(run: Run, one: _Work) -> Entered:
@@ -253,12 +274,11 @@ def _judged_only(run: Run, job: Job, answers: Answers) -> Answers:
     }
 
 
-def _written(run: Run, job: Job, answers: Answers, source: str) -> Batch:
-    """Write the job's responses to disk, for the batch that is returned."""
-    batch = _batch(run, job, answers, source)
-    named = [
-        replace(one, custom_id=name) for name, one in zip(_names(run, job, answers), answers.values(), strict=True)
-    ]
+def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) -> Batch:
+    """Write the job's responses to disk, for the batch that is returned; ``first``: the number of its first request."""
+    names = _names(run, job, answers, first)
+    batch = _batch(run, job, names, answers, source)
+    named = [replace(one, custom_id=name) for name, one in zip(names, answers.values(), strict=True)]
     with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
         rows = (_response_row(job, batch, one) for one in named)
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
@@ -266,30 +286,25 @@ def _written(run: Run, job: Job, answers: Answers, source: str) -> Batch:
     return batch
 
 
-def _names(run: Run, job: Job, answers: Answers) -> list[str]:
+def _names(run: Run, job: Job, answers: Answers, first: int) -> list[str]:
     """The custom_ids of the job's requests."""
-    return [custom_id(run.mark, job.id, number) for number in range(1, len(answers) + 1)]
+    return [custom_id(run.mark, job.id, number) for number in range(first, first + len(answers))]
 
 
-def _prints(run: Run, job: Job, answers: Answers) -> list[bytes]:
-    """What the answers are known by. Nobody was asked: they answer no question of another job."""
-    return [sha256(f"imported\x1f{run.mark}\x1f{name}".encode()).digest() for name in _names(run, job, answers)]
-
-
-def _requests(run: Run, job: Job, answers: Answers) -> NewRequests:
+def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> NewRequests:
     """Return the job's requests as the store enters them."""
-    number = len(answers)
-    return NewRequests(
-        _names(run, job, answers), list(answers), [None] * number, _prints(run, job, answers), [0] * number
-    )
+    number, names = len(answers), _names(run, job, answers, first)
+    known_by = [imported_answer(run.mark, name) for name in names]
+    return NewRequests(names, list(answers), [None] * number, known_by, [0] * number)
 
 
-def _batch(run: Run, job: Job, answers: Answers, source: str) -> Batch:
-    names = _names(run, job, answers)
+def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: str) -> Batch:
+    files = sum(map(is_imported, run.store.job_batches(job.id)))
+    shard_id = f"{SHARD}-{files + 1}" if files else SHARD
     return Batch(
-        id=f"{job.id}.{SHARD}",
+        id=f"{job.id}.{shard_id}",
         job_id=job.id,
-        shard_id=SHARD,
+        shard_id=shard_id,
         provider=job.spec.provider,
         model=job.spec.model,
         attempt=1,
@@ -304,7 +319,7 @@ def _batch(run: Run, job: Job, answers: Answers, source: str) -> Batch:
         reason=f"imported from {source}",
         content=Content(
             names,
-            _prints(run, job, answers),
+            [imported_answer(run.mark, name) for name in names],
             [Decimal(0)] * len(answers),
             {name: (one.outcome, _error_class(one)) for name, one in zip(names, answers.values(), strict=True)},
         ),

@@ -25,6 +25,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
+from layton_batch.runs.imported import imported_answer, is_imported
 from layton_batch.runs.paid_answers import PaidAnswers, report_out_of_reach
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import AnswerStatus, PlannedRequest, RequestKind, RequestPlanner
@@ -38,7 +39,10 @@ from layton_batch.tasks.protocol import juried
 def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
     earlier, paid = run.store.known_requests(job.id), run.paid_answers
-    provider, names = run.providers.dialect(job.spec.provider), _BatchNames(run, job)
+    names = _BatchNames(run, job)
+    if names.are_of_a_file:
+        return _ask_nobody(run, job, names, earlier)
+    provider = run.providers.dialect(job.spec.provider)
     prefix = custom_id_prefix(mark, job.id)
     if problem := custom_id_problem(f"{prefix}{len(earlier) + 1:06d}"):
         raise ManifestError(f"job {job.id}: {problem}")
@@ -63,6 +67,23 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         if request.custom_id in planner.still_wanted and request.state is AnswerState.SENT
     }
     _say_who_asks(run, job, new.waits_for | waited_for)
+    return True
+
+
+def _ask_nobody(run: Run, job: Job, names: _BatchNames, earlier: Sequence[KnownRequest]) -> bool:
+    """Have a model whose answers came from a file follow the run's items: those that came since are without an answer,
+    for nobody may be asked in the place of a file."""
+    last = {request.item_id: request.custom_id for request in earlier}  # a later file's in the place of an earlier one
+    still_wanted = {last[item.id] for item in run.items if item.id in last}
+    new = [item.id for item in run.items if item.id not in last]
+    prefix, missing = custom_id_prefix(run.mark, job.id), _BatchContent()
+    for number in range(len(earlier) + 1, len(earlier) + len(new) + 1):
+        custom_id = f"{prefix}{number:06d}"
+        missing.add(custom_id, imported_answer(run.mark, custom_id), Decimal(0))
+    count = len(new)
+    rows = NewRequests(missing.custom_ids, new, [None] * count, missing.answers, [0] * count)
+    batches = [names.not_in_the_file(missing)] if new else []
+    run.store.plan_job(job, batches, run.clock.now(), rows, still_wanted)
     return True
 
 
@@ -216,6 +237,13 @@ class _BatchNames:
         """The number of the next file."""
         return self._given + 1
 
+    @property
+    def are_of_a_file(self) -> bool:
+        """Whether the job's answers came from a file, and its model is still in no manifest."""
+        is_named = any(spec.name == self._job.spec.name for spec in self._run.manifest.model_specs())
+        is_from_file = self._job.role is Role.PREDICT and any(map(is_imported, self.known.values()))
+        return is_from_file and not is_named
+
     def file_of(self, attempt: int) -> Callable[[str], Path]:
         """Return what gives the file of a shard."""
         return lambda shard: self._run.folder.batch(self._batch_id(shard, attempt)).request_file
@@ -251,11 +279,22 @@ class _BatchNames:
     def never_sent(self, contents: _BatchContent) -> Batch:
         """Return requests too large for the provider as a batch that is over before it began: counted, shown, not
         sent."""
+        reason = f"larger than {self._job.spec.provider} takes in one line; never sent: "
+        return self._over(contents, "too-large", BatchOutcome.FAILED, ErrorClass.TOO_LARGE, reason)
+
+    def not_in_the_file(self, contents: _BatchContent) -> Batch:
+        """Return requests about items that an imported file says nothing of as a batch that is over."""
+        reason = "items that came after the file was imported; they are without an answer: "
+        return self._over(contents, "missing", BatchOutcome.COMPLETED, ErrorClass.INVALID_REQUEST, reason)
+
+    def _over(
+        self, contents: _BatchContent, word: str, outcome: BatchOutcome, error_class: ErrorClass, reason: str
+    ) -> Batch:
         job = self._job
         self._never_sent += 1
-        shard_id = f"too-large-{self._never_sent}"
+        shard_id = f"{word}-{self._never_sent}"
         names = contents.custom_ids
-        ends = dict.fromkeys(names, (RequestOutcome.ERRORED, ErrorClass.TOO_LARGE))
+        ends = dict.fromkeys(names, (RequestOutcome.ERRORED, error_class))
         return Batch(
             id=f"{job.id}.{shard_id}",
             job_id=job.id,
@@ -264,14 +303,14 @@ class _BatchNames:
             model=job.spec.model,
             attempt=1,
             state=Lifecycle.COLLECTED,
-            outcome=BatchOutcome.FAILED,
-            error_class=ErrorClass.TOO_LARGE,
+            outcome=outcome,
+            error_class=error_class if outcome is BatchOutcome.FAILED else ErrorClass.NONE,
             tag="",
             requests=len(names),
             path="",
             sha256="",
             size_bytes=0,
-            reason=f"larger than {job.spec.provider} takes in one line; never sent: {', '.join(names[:5])}",
+            reason=reason + ", ".join(names[:5]),
             content=Content(names, contents.answers, contents.max_costs, ends),
         )
 

@@ -3,8 +3,6 @@ longer has leaves the board, and stays on disk."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from layton_batch.batches.cancel import withdraw
 from layton_batch.files import atomic
 from layton_batch.files.item_list import digest
@@ -29,14 +27,14 @@ def revise(run: Run) -> bool:
     if new_items:
         run.freeze(items)
     manifest = run.manifest
-    imported = _imported(run)
-    specs = [*manifest.asked_specs(), *(job.spec for job in imported)]
+    specs = [*manifest.asked_specs(), *(job.spec for job in _imported(run))]
     wanted = identified(manifest, plan_jobs(specs, manifest.panel(), manifest.seats, run.task.uses_jury))
     wanted += identified_rejudging(manifest, run.wanted_rejudging)
-    found = revision(run.store.all_jobs(), wanted, run.asked, items_digest, new_items=new_items)
-    # nobody may be asked in the place of a file: what it lacks is missing
-    found = replace(found, again=frozenset(found.again) - {job.id for job in imported})
-    enter(run.store, found, run.clock.now())
+    enter(
+        run.store,
+        revision(run.store.all_jobs(), wanted, run.asked, items_digest, new_items=new_items),
+        run.clock.now(),
+    )
     run.forget_jobs()
     return True
 

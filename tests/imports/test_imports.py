@@ -11,6 +11,7 @@ import pytest
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
+from layton_batch.runs.status import RunState
 from layton_batch.store.run_store import RunStore
 from tests.cli.cli_harness import Ending, call
 from tests.exports.finished_runs import RULES, rule_run
@@ -357,3 +358,47 @@ def test_a_judge_of_the_imported_models_family_does_not_sit(there: Lab) -> None:
     _import(there, "--model", "finch", "--predictions", _answers(there), "--family", "gemini")
     there.finish(MANIFEST)
     assert set(there.table(MANIFEST, "verdicts").filter(model="finch")["judge"]) == {"sirocco-referee"}
+
+
+@pytest.mark.parametrize("limit", [2, 3, 6])
+def test_an_imported_model_follows_the_items_of_a_later_manifest(there: Lab, limit: int) -> None:
+    _import(there, "--model", "finch", "--predictions", _answers(there))
+    there.finish(MANIFEST)
+    later = manifest_text(("openai",), limit=limit)
+    status = there.finish(later)
+    assert status.state is RunState.DONE
+    rows = {str(row["model"]): row for row in _board(there.run_folder(later))}
+    assert {name: row["n_items"] for name, row in rows.items()} == {"larch-2-mini": limit, "finch": limit}
+    assert rows["finch"]["n_missing"] == max(0, limit - 4)
+    assert there.finish(MANIFEST).state is RunState.DONE
+    assert {row["n_items"] for row in _board(there.run_folder(MANIFEST))} == {4}
+
+
+def test_a_later_file_answers_the_items_that_came_since_and_the_earlier_answers_stay(there: Lab) -> None:
+    first = _items(there)
+    _import(there, "--model", "finch", "--predictions", _answers(there))
+    there.finish(MANIFEST)
+    later = manifest_text(("openai",), limit=6)
+    there.finish(later)
+    items = there.table(later, "items")["item_id"].to_list()
+    paid, answers = there.billed(), _answers(there, *items)
+    ended = call("import", there.run_folder(later).root, "--model", "finch", "--predictions", answers)
+    assert ended.code == 0, ended.err
+    assert there.finish(later).state is RunState.DONE
+    row = next(row for row in _board(there.run_folder(later)) if row["model"] == "finch")
+    assert (row["n_items"], row["n_missing"]) == (6, 0)
+    new = there.requests(later).filter(pl.col("custom_id").is_in(list(there.billed().keys() - paid.keys())))
+    assert set(new.select("role", "model", "item_id").rows()) == {
+        ("judge", "finch", item) for item in items if item not in first
+    }
+    content = _content(there.run_folder(later))
+    assert call("import", there.run_folder(later).root, "--model", "finch", "--predictions", answers).code == 0
+    assert _content(there.run_folder(later)) == content
+    for text in (MANIFEST, later):  # the items go, and come back
+        assert there.finish(text).state is RunState.DONE
+    row = next(row for row in _board(there.run_folder(later)) if row["model"] == "finch")
+    assert (row["n_items"], row["n_missing"]) == (6, 0)
+    answers.write_text(answers.read_text().replace("seven", "eight", 1))
+    refused = call("import", there.run_folder(later).root, "--model", "finch", "--predictions", answers)
+    assert refused.code == 2
+    assert "other predictions of a model called 'finch'" in refused.err
