@@ -81,14 +81,20 @@ class Price:
 
 
 MANIFEST = "manifest"
-"""The source of a price that a manifest states, where the manifest names no other."""
+"""The source of a price that a manifest states, and the first word of one whose own source the manifest names."""
 
 
 def manifest_price(
     provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
 ) -> Price:
     """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
-    return Price(provider, model, batch, standard or batch, source, as_of)
+    named = source if source == MANIFEST else f"{MANIFEST}: {source}"
+    return Price(provider, model, batch, standard or batch, named, as_of)
+
+
+def is_of_a_manifest(source: str) -> bool:
+    """Return whether a price of this source was stated in a manifest, which may have others by now."""
+    return source == MANIFEST or source.startswith(f"{MANIFEST}: ")
 
 
 # ---- what tokens that were used cost -------------------------------------------------------------------------------

@@ -34,9 +34,9 @@ def plan(run: Run) -> bool:
         run.store.add_jobs([*jobs, *later], run.clock.now())
         jobs = run.store.jobs()
     moved |= catch_up(run)
+    moved |= run.apart("prices", partial(reprice, run))
     if row is not None and row.cancelled:
         return moved
-    moved |= run.apart("prices", partial(reprice, run))
     done = {None, *(job.id for job in jobs if job.graded)}
     for job in jobs:
         if not job.planned and _waits_for(run, job) in done:

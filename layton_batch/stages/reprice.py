@@ -16,7 +16,7 @@ from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
 from layton_batch.batches.doubt import bounds_of_creates
 from layton_batch.costs.estimate import CostBounds
-from layton_batch.costs.rates import MANIFEST
+from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
@@ -40,7 +40,7 @@ def reprice(run: Run) -> bool:
         row = run.store.row()
         if row is None or row.manifest != run.manifest.frozen_json():
             return False
-        for job in run.store.jobs():
+        for job in run.store.all_jobs():
             its = [batch for batch in batches if batch.job_id == job.id and batch.path]
             run.apart(job.id, partial(_reprice_job, run, job, its))
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
@@ -54,7 +54,8 @@ def reprice(run: Run) -> bool:
 
 
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
-    _reprice_requests(run, job, batches)
+    if not job.retired:  # what is not sent of a retired one never is
+        _reprice_requests(run, job, batches)
     for batch in batches:
         if has_cost_tables(batch):
             _charge_again(run, job, batch)
@@ -78,7 +79,8 @@ def _is_charged_by_the_manifest(run: Run, job: Job, sources: Collection[str | No
     none. A price that nobody publishes came from one."""
     model = (job.spec.provider, job.spec.model)
     is_given = any(model == (entry.provider, entry.model) for entry in run.manifest.prices)
-    return is_given or run.prices.price(*model) is None or bool({None, MANIFEST}.intersection(sources))
+    was_given = any(source is None or is_of_a_manifest(source) for source in sources)
+    return is_given or was_given or run.prices.price(*model) is None
 
 
 def _became_known_or_unknown(run: Run, batch: Batch) -> bool:

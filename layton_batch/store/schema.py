@@ -128,7 +128,7 @@ attempts = Table(
     Column("cache_write_tokens", Integer),
     Column("cost_usd", Money),
     Column("unbatched_usd", Money),
-    Column("price_source", String(64)),
+    Column("price_source", Text),
     Column("price_date", String(10)),
     Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
     Index(

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
@@ -256,6 +257,42 @@ def test_a_price_that_is_corrected_corrects_the_bill_and_one_that_is_removed_lea
         assert bench.finish(asked(None)).unknown_cost_usd >= once
         assert charged(bench, asked()) == once
         assert bench.finish(asked()).unknown_cost_usd == 0
+
+
+def test_a_price_with_a_source_of_its_own_is_known_as_the_manifests_once_it_is_removed(tmp_path: Path) -> None:
+    own = f'\n[[prices]]\nprovider = "openai"\nmodel = "gpt-4.1-mini"\ninput = "40"\noutput = "90"\nsource = "{"our contract " * 9}"'
+    text = asked(None).replace("larch-2-mini", "gpt-4.1-mini")  # a model whose price is published
+
+    def cost(text: str) -> Decimal:
+        bench.finish(text)
+        return sum(map(Decimal, bench.table(text, "usage").filter(provider="openai")["cost_usd"]), Decimal(0))
+
+    with lab(tmp_path) as bench:
+        dear = cost(text + own)
+        sources = bench.table(text + own, "usage").filter(provider="openai")["price_source"]
+        assert sources.str.starts_with("manifest: our contract").all()
+        assert 0 < cost(text) < dear
+
+
+def test_answers_of_a_model_that_the_manifest_no_longer_has_are_charged_again(tmp_path: Path) -> None:
+    gone = manifest_text(("anthropic",), limit=3, prices=prices())
+    dearer = manifest_text(("anthropic",), limit=3, prices=prices(3))
+    with lab(tmp_path) as bench:
+        once = charged(bench, manifest_text(("openai", "anthropic"), limit=3, prices=prices()))
+        assert charged(bench, gone) == once
+        assert charged(bench, dearer) == 3 * once > 0
+
+
+def test_answers_of_a_run_that_was_cancelled_are_charged_again(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(asked()) as run:
+            while not any(batch.state is Lifecycle.COLLECTED for batch in run.store.batches()):
+                advance(run)
+                bench.clock.sleep(30.0)
+            cancel_run(run)
+        once = charged(bench, asked())
+        assert charged(bench, asked(3)) == 3 * once > 0
+        assert bench.finish(asked(3)).state is RunState.CANCELLED
 
 
 def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(

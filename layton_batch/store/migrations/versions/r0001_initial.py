@@ -99,7 +99,7 @@ def _requests() -> None:
         *(sa.Column(name, sa.Integer) for name in ("input_tokens", "cached_input_tokens", "output_tokens")),
         *(sa.Column(name, sa.Integer) for name in ("reasoning_tokens", "cache_write_tokens")),
         *(sa.Column(name, sa.String(40)) for name in ("cost_usd", "unbatched_usd")),
-        sa.Column("price_source", sa.String(64)),
+        sa.Column("price_source", sa.Text()),
         sa.Column("price_date", sa.String(10)),
         sa.Column("unknown_cost", sa.String(32)),
     )
