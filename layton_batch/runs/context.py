@@ -52,8 +52,9 @@ class Providers:
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, name: str) -> Provider:
-        """The connected provider. Raises MissingKeyError, ManifestError (unknown name)."""
-        return self.of(ProviderThread(name))
+        """The connected provider for the thread that ticks; provider threads, which may be busy, have connections of
+        their own. Raises MissingKeyError, ManifestError (unknown name)."""
+        return self.of(ProviderThread(name, -1))
 
     def of(self, thread: ProviderThread) -> Provider:
         """Return the connected provider of this thread alone. Raises the same errors."""

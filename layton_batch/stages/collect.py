@@ -17,10 +17,10 @@ from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.cost_tables import write_cost_tables
-from layton_batch.batches.decisions import apply, at
+from layton_batch.batches.decisions import Step, apply, at, carry_out
 from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
 from layton_batch.batches.replies import Replies, Reply, read_replies
-from layton_batch.batches.tick import Tick
+from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import Statement
 from layton_batch.errors import ProviderError, ProviderReplyError
@@ -42,21 +42,23 @@ def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
     ]
     if not ended:
         return False
-    jobs = {job.id: job for job in run.store.all_jobs()}
-    moved = [
-        run.apart(batch.job_id, partial(_collect_one, run, tick, jobs[batch.job_id], batch))
-        for batch in ended
-        if not run.stopping.is_set()
-    ]
-    if any(moved):
+    jobs, moved = {job.id: job for job in run.store.all_jobs()}, False
+    for batch in ended:
+        if run.stopping.is_set():
+            break
+        try:
+            moved |= run.apart(batch.job_id, partial(_collect_one, run, tick, jobs[batch.job_id], batch))
+        except NoAnswer:
+            break  # each other download would wait as long
+    if moved:
         run.store.set_stopped(None, now)  # money was let go: the next tick sees what can be afforded now
-    return any(moved)
+    return moved
 
 
 def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
     download = _download(run, tick, batch)
-    if isinstance(download, Wait):
-        return apply(run, batch, download)
+    if isinstance(download, Step):
+        return carry_out(run, batch, download)
     asked, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(folder, partial(_decode, run, batch))
@@ -86,8 +88,8 @@ class _Download:
     uncounted: ProviderError | None = None
 
 
-def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Wait:
-    """Bring the raw results to disk. A decision: the download failed, and is tried again later."""
+def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Step:
+    """Bring the raw results to disk. A step: the download failed, and is tried again later."""
     if batch.provider_id is None:
         return _Download()  # never reached the provider
     provider = run.providers.of(run.threads.of(batch))
@@ -99,7 +101,7 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Wait:
         return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         again = machine.after_failed_download(batch, error, at(run, batch))
-        return _Download(snapshot, failed=error) if again is None else again
+        return _Download(snapshot, failed=error) if again is None else Step(again, error)
 
 
 def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> Wait | Collect:

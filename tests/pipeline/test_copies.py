@@ -17,7 +17,7 @@ from layton_batch.errors import ManifestError, ProviderError, StoreError, Transi
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.records import Batch, Submission
+from layton_batch.records import Batch, Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
 from layton_batch.runs.status import RunState, read_status
@@ -268,6 +268,30 @@ def test_a_provider_that_does_not_answer_is_asked_once_a_tick(tmp_path: Path, mo
             assert len(asked) == 1
             advance(run)
             assert len(asked) == len(set(asked)) == 2
+
+
+def test_results_that_a_provider_does_not_deliver_are_asked_for_once_a_tick_and_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(("openai",), limit=16, top="[limits.openai]\nmax_requests = 1")
+    asked: list[str] = []
+
+    def silent(_: object, snapshot: Snapshot) -> NoReturn:
+        asked.append(snapshot.provider_id)
+        raise TransientProviderError("openai: no answer within 600 seconds")
+
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run, monkeypatch.context() as patch:
+            patch.setattr(FileBatches, "results", silent)
+            advance(run)
+            assert len(run.store.batches({Lifecycle.IN_FLIGHT})) == 16
+            bench.clock.sleep(ENDED)
+            advance(run)
+            assert len(asked) == run.providers.dialect("openai").limits.calls_at_once == 8
+            advance(run)
+            assert len(asked) == len(set(asked)) == 16
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
 
 
 def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -132,7 +132,7 @@ class Died(BaseException):
 
 def dying(run: Run, provider: str) -> None:
     """The host will vanish once its create was carried out: its lease stays, under a name nobody here can check."""
-    client = run.providers.get(provider)
+    client = run.providers.of(ProviderThread(provider, 0))
     create = client.create
 
     def last(submission: Submission) -> str:
