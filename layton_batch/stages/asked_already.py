@@ -21,6 +21,7 @@ from layton_batch.runs.request_planner import NoAnswers, RequestPlanner
 from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
+from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:
     from layton_batch.runs.paid_answers import PaidAnswers
@@ -73,6 +74,15 @@ def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[I
 
 
 @dataclass(frozen=True, slots=True)
+class Unsent:
+    """What a job has planned and not sent. ``requests``: item by custom_id; ``files``, ``size_bytes``: of batches."""
+
+    requests: Mapping[str, str] = field(default_factory=dict)
+    files: int = 0
+    size_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class AskedAlready:
     """The manifest's own run, and the answers of all runs beside it. ``trouble``: why nothing can be said of the run.
 
@@ -96,11 +106,24 @@ class AskedAlready:
         return RequestPlanner(provider, prefix, self._paid.store.known_requests(job_id), self._paid, to_ask)
 
     def unchanged(self, job: Job) -> int | None:
-        """Count the requests of a job, where all of them were planned and nothing that they depend on has changed."""
+        """Count the requests of a job, where all of them were sent and nothing that they depend on has changed."""
         stored = self._job(job)
-        if stored is None or stored.retired or not (stored.planned and self.same_items):
+        if stored is None or stored.retired or not (stored.planned and self.same_items) or self.unsent(job).files:
             return None
         return len(self.items(job))
+
+    def unsent(self, job: Job) -> Unsent:
+        """Return the requests in batches of the run's job that are still to be sent, for want of money perhaps."""
+        stored = self._job(job)
+        if self._paid is None or stored is None:
+            return Unsent()
+        store = self._paid.store
+        batches = [batch for batch in store.job_batches(stored.id) if batch.state is Lifecycle.PLANNED]
+        if not batches:
+            return Unsent()
+        items = store.items_of(stored.id)
+        asked = [custom_id for batch in batches for custom_id in store.asked_of(batch.id) if custom_id in items]
+        return Unsent({name: items[name] for name in asked}, len(batches), sum(batch.size_bytes for batch in batches))
 
     def items(self, job: Job) -> Sequence[str]:
         """Return the item of each request that the run has of this job."""

@@ -194,15 +194,18 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
 
 @dataclass(slots=True)
 class _RequestCounts:
-    """Counts the requests of a job. ``new_items``: of requests that the job does not have.
+    """Counts the requests of a job. ``unsent``: custom_ids in batches of the job that are still to be sent, of which
+    ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have.
 
-    Of each request that would be sent: its bytes, the most it can cost (USD; None: price unknown), and its tokens read
-    and written by the priors.
+    ``sizes``: bytes of each request that no batch has. Of these and of those in batches to be sent: the most it can cost
+    (USD; None: price unknown), and its tokens read and written by the priors.
     """
 
     limits: Limits
     costs: CostBounds
     stage: Role
+    unsent: Collection[str]
+    still_unsent: int = 0
     kinds: Counter[RequestKind] = field(default_factory=Counter)
     new_items: set[str] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
@@ -217,13 +220,18 @@ class _RequestCounts:
             self.kinds[request.kind] += 1
             if request.kind is not RequestKind.KEPT:
                 self.new_items.add(request.item_id)
-            if request.kind is not RequestKind.TO_ASK:
+            is_unsent = request.custom_id in self.unsent
+            if request.kind is not RequestKind.TO_ASK and not is_unsent:
                 continue
             max_cost = self.costs.most(request.spec, request.size)
             if len(request.line) <= most:
-                self.sizes.append(len(request.line))
                 self.max_costs.append(max_cost)
                 self.guesses.append((expected_input(request.size, request.spec), self._output(request.spec)))
+            if is_unsent:
+                self.still_unsent += 1
+                continue
+            if len(request.line) <= most:
+                self.sizes.append(len(request.line))
             yield Line(request.custom_id, request.line, max_cost)
 
     def _output(self, spec: ModelSpec) -> int:
@@ -282,8 +290,8 @@ class _Planner:
         """A job whose requests are known. ``to_ask``: answers that jobs planned before it ask for, to which it adds.
         Its batch files are kept under ``write``."""
         provider = connect_within(self._manifest, job.spec.provider, None)
-        planner = self._asked.planner(job, provider, to_ask)
-        counts = _RequestCounts(provider.limits, CostBounds(self._prices), _stage(job))
+        planner, unsent = self._asked.planner(job, provider, to_ask), self._asked.unsent(job)
+        counts = _RequestCounts(provider.limits, CostBounds(self._prices), _stage(job), unsent.requests.keys())
         lines = counts.lines(planner.plan(wanted))
         if write is not None:
             pack(lines, provider.limits, write, write / "requests" / job.id)
@@ -295,11 +303,11 @@ class _Planner:
         return replace(
             self._planned(job, counts.guesses),
             requests=number,
-            shards=files_needed(counts.sizes, provider.limits),
-            size_bytes=sum(counts.sizes) + len(counts.sizes),
+            shards=files_needed(counts.sizes, provider.limits) + unsent.files,
+            size_bytes=sum(counts.sizes) + len(counts.sizes) + unsent.size_bytes,
             max_usd=_sum(counts.max_costs),
             too_large=to_send - len(counts.sizes),
-            answered=number - to_send,
+            answered=number - to_send - counts.still_unsent,
             retired=len(planner.retired()),
         )
 
@@ -308,7 +316,9 @@ class _Planner:
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
-        judged_items = frozenset(self._asked.items(job)) - self._new_items.get(str(job.depends_on), frozenset())
+        unsent = frozenset(self._asked.unsent(job).requests.values())
+        judged_items = frozenset(self._asked.items(job)) - unsent
+        judged_items -= self._new_items.get(str(job.depends_on), frozenset())
         new = [request for item, request in zip(self._items, measured, strict=True) if item.id not in judged_items]
         sent = [request for request in new if request.size <= most]
         written = output_bound(judged) * BYTES_PER_TOKEN

@@ -9,6 +9,7 @@ import pytest
 
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.past_usage import PastUsage
+from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role
@@ -62,6 +63,20 @@ def test_expected_comes_from_the_priors_first_and_from_an_earlier_runs_tokens_th
         assert one.expected_usd is not None
         assert one.max_usd is not None
         assert 0 < one.expected_usd <= one.max_usd
+
+
+def test_what_is_planned_and_was_not_sent_is_still_to_be_paid(tmp_path: Path) -> None:
+    poor, grown = (manifest_text(limit=limit, top="[budget]\nmax_usd = 0\n") for limit in (4, 6))
+    with lab(tmp_path) as bench:
+        before = planned(bench, poor)
+        assert bench.finish(poor).state is RunState.OVER_BUDGET
+        held_back, more = planned(bench, poor), planned(bench, grown)
+        assert (held_back.to_send, held_back.max_usd) == (before.to_send, before.max_usd)
+        assert (held_back.expected_usd, held_back.jobs[0].shards) == (before.expected_usd, 1)
+        assert (more.to_send, more.jobs[0].shards) == (before.to_send + 4, 2)  # two riddles more, and their verdicts
+        rich = bench.finish(poor.replace("= 0\n", "= 50\n"))
+        assert rich.state is RunState.DONE
+        assert planned(bench, poor).to_send == 0
 
 
 def test_another_effort_is_not_taken_for_the_same_model(tmp_path: Path) -> None:
