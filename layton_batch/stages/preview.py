@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -197,8 +197,8 @@ class _RequestCounts:
     """Counts the requests of a job. ``unsent``: custom_ids in batches of the job that are still to be sent, of which
     ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have.
 
-    ``sizes``: bytes of each request that no batch has. Of these and of those in batches to be sent: the most it can cost
-    (USD; None: price unknown), and its tokens read and written by the priors.
+    ``sizes``: bytes of each request that no batch has. Of these, and of those in batches to be sent: the most each can
+    cost (USD; None: price unknown), and its tokens read and written by the priors.
     """
 
     limits: Limits

@@ -260,7 +260,8 @@ def test_a_price_that_is_corrected_corrects_the_bill_and_one_that_is_removed_lea
 
 
 def test_a_price_with_a_source_of_its_own_is_known_as_the_manifests_once_it_is_removed(tmp_path: Path) -> None:
-    own = f'\n[[prices]]\nprovider = "openai"\nmodel = "gpt-4.1-mini"\ninput = "40"\noutput = "90"\nsource = "{"our contract " * 9}"'
+    own = '\n[[prices]]\nprovider = "openai"\nmodel = "gpt-4.1-mini"\ninput = "40"\noutput = "90"\n'
+    own += f'source = "{"our contract " * 9}"'
     text = asked(None).replace("larch-2-mini", "gpt-4.1-mini")  # a model whose price is published
 
     def cost(text: str) -> Decimal:
