@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import as_csv, as_json, as_markdown, json_text, print_table, say_line, show
-from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow
+from layton_batch.scoring.board import FLAGS, METHOD_WORDS, OTHER_HINTS, RULE, BoardRow
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, range_text, text_table
 
@@ -105,7 +105,7 @@ def _whom(models: Sequence[str], all_: int) -> str:
 def _title(rows: Sequence[BoardRow]) -> str:
     items = {row.n_items for row in rows}
     count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
-    how = "graded by rule" if rows[0].method == RULE else rows[0].method
+    how = METHOD_WORDS.get(rows[0].method, rows[0].method)
     return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count}"
 
 

@@ -1,6 +1,6 @@
 """From votes and labels, or from marks, to a ranked board: one row an entrant, best first.
 
-Jury boards: ``rank_board``, by the calibrated or the hierarchical method or exactly as the layton-eval paper does.
+Jury boards: ``rank_board``, or exactly as the layton-eval paper does.
 Boards graded by rule: ``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
 """
 
@@ -17,15 +17,17 @@ import numpy as np
 from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
-from layton_batch.scoring.law import law_of, mark_law
-from layton_batch.scoring.rules import PAPER, Rules
-from layton_batch.stats.calibrated import CalibratedScore
+from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER, PAPER_LEVEL, Rules
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.paper import PaperScore, paper_scores
+from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
 
 RULE = "rule"
+METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
+"""What a heading calls the ``method`` of a board's rows; the others by their names."""
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 
 SHORT_JURY = "short_jury"
@@ -186,10 +188,10 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
 
 
 def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
-    law = law_of(counted, rules)
+    law = VoteLaw(counted, rules)
     scores = law.scores()
     unjudged = counted.strata.unjudged.tolist()
-    scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
+    scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
     here, new = (_ranges(draws, rank, rules) for draws in law.draws())
     kinds = counted.ballots.kinds_of()
@@ -205,7 +207,7 @@ def _ranges(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Range]:
     return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
-def _calibrated_print(one: CalibratedScore, unjudged: int) -> _Scored:
+def _print(one: ModelScore, unjudged: int) -> _Scored:
     behind = (one.own_labels, one.borrowed_labels, one.smallest_gold_bin)
     flags = _flags(one.flags, one.reason)
     if one.own_labels == 0 and one.borrowed_labels > 0:
@@ -280,7 +282,7 @@ def _row(
         n_missing=kinds[entrant, "missing"],
         n_unjudged=scored.unjudged,
         flags=scored.flags,
-        level=0.95 if rules.method == PAPER and method is None else rules.level,
+        level=PAPER_LEVEL if rules.method == PAPER and method is None else rules.level,
         new_score=new_score,
         new_lower=new_lower,
         new_upper=new_upper,

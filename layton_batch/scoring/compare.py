@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from layton_batch.errors import DataError
 from layton_batch.scoring.counting import count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
-from layton_batch.scoring.law import law_of, mark_law
+from layton_batch.scoring.law import VoteLaw, mark_law
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.planning import Separation, labels_to_separate
@@ -76,7 +76,7 @@ def compare_votes(
     """Two entrants of a jury board. Raises DataError for names that are not clear or are the same entrant."""
     counted = count_votes(in_order(ballots), labels)
     pair = _pair(counted.entrants, names)
-    law = law_of(counted, rules)
+    law = VoteLaw(counted, rules)
     here, new = law.draws()
     items = int(min(counted.strata.items[list(pair)]))
     return Comparison(
