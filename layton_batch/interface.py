@@ -252,6 +252,7 @@ def compare(
             "first": told.first.model,
             "second": told.second.model,
             "metric": told.metric,
+            "method": told.method,
             **asdict(standing),
             "level": told.level,
             "n_items": told.n_items,

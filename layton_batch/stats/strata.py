@@ -76,12 +76,11 @@ class GoldPredictions:
 class Strata:
     """Counts of K models over B bins, ordered by vote share with the unjudged bin, (0, 0), last.
 
-    Bins: `bin_yes`, `bin_total` [B]; `kin` where they are by seats and not in lowest terms. Counts [K, B]: `n` items;
+    Bins: `bin_yes`, `bin_total` [B]. Counts [K, B]: `n` items;
     `pool_labels`, `pool_positives` of other providers (m, h: what the layton-eval paper uses); `borrowed_labels`,
     `borrowed_positives` of everything but the model's own predictions (M, H); `own_labels`, `own_positives` (l, k). Per
-    bin [B]: `all_labels`, `all_positives`. Per model [K]: `gold_providers` (G, labelled providers other than the
-    model's), `known_zeros`, `items` (all of them). Per target row [R]: `row_bin` (-1: known zero), `row_label` (-1:
-    none).
+    bin [B]: `all_labels`, `all_positives`. Per model [K]: `known_zeros`, `items` (all of them). Per target row [R]:
+    `row_bin` (-1: known zero), `row_label` (-1: none).
     """
 
     bin_yes: IntArray
