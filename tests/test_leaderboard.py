@@ -21,6 +21,7 @@ from layton_batch.reports.table import folded
 from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow, rank_board, rank_marks
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
+from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"
@@ -353,3 +354,36 @@ def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
         parts = folded(text, 20).split("\n")
         assert "".join(parts) == text
         assert max(map(len, parts)) <= 20
+
+
+# ---- tiny boards ---------------------------------------------------------------------------------------------------
+
+
+TINY = [
+    (1, 1, 0, False), (2, 2, 0, False), (4, 3, 1, False), (100, 3, 0, False), (100, 100, 97, False),
+    (20, 15, 5, True), (42, 42, 30, True), (100, 20, 5, True),
+]  # fmt: skip
+"""Items, right answers of two models, and whether that tells them apart on new items."""
+
+
+def ends_of_ranks(rows: list[BoardRow], *, new: bool = False) -> set[tuple[int | None, int | None]]:
+    return {(row.new_rank_best, row.new_rank_worst) if new else (row.rank_best, row.rank_worst) for row in rows}
+
+
+@pytest.mark.parametrize(("items", "first", "second", "apart"), TINY)
+def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: int, apart: bool) -> None:
+    expected = {(1, 1), (2, 2)} if apart else {(1, 2)}
+    models = {"one": first, "other": second}
+    sheets = [sheet(name, [float(item < right) for item in range(items)]) for name, right in models.items()]
+    assert ends_of_ranks(rank_marks(sheets, Rules(metric="acc"))) == expected
+    ballots = [
+        Ballot(Entrant(name, name, 0), f"i{item}", 3 * (item < right), 3, content=item)
+        for name, right in models.items()
+        for item in range(items)
+    ]
+    assert ends_of_ranks(rank_votes(ballots, [], Rules())) == expected
+    own = [Label(one.entrant, one.item_id, one.yes, 3, one.yes == 3, one.content) for one in ballots]
+    assert ends_of_ranks(rank_votes(ballots, own, Rules()), new=True) == expected
+    stranger = Entrant("third", "third", 0)
+    others = [Label(stranger, f"z{item}", 3 * (item % 2), 3, item % 2 == 1, 1000 + item) for item in range(200)]
+    assert ends_of_ranks(rank_votes(ballots, others, Rules()), new=True) == expected

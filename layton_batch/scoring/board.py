@@ -193,7 +193,8 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     unjudged = counted.strata.unjudged.tolist()
     scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
     rank = score_ranks([one.score for one in scores])
-    here, new = (_ranges(draws, rank, rules) for draws in law.draws())
+    draws_here, draws_new = law.draws()
+    here, new = _ranges(draws_here, rank, rules.level), _ranges(draws_new, rank, _two_sided(rules.level))
     kinds = counted.ballots.kinds_of()
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
@@ -201,9 +202,15 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     ]
 
 
-def _ranges(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Range]:
+def _two_sided(level: float) -> float:
+    """The level of rank ranges for new items: two models are told apart only where ``compare`` tells them apart, whose
+    interval leaves half as much out on either side. Else a lead on three of a hundred items would do."""
+    return (1 + level) / 2
+
+
+def _ranges(draws: JointDraws, rank: IntArray, level: float) -> list[_Range]:
     """Every entrant of a board has a prediction, so each is in the draws."""
-    sets = rank_ranges(draws, level=rules.level, rank=rank)
+    sets = rank_ranges(draws, level=level, rank=rank)
     return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
@@ -237,7 +244,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     law = mark_law(sheets, rules.level)
     scores = law.scores
     rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
-    ranges = _ranges(law.draws, rank, rules)
+    ranges = _ranges(law.draws, rank, _two_sided(rules.level))
     rows = []
     for i in np.argsort(rank, kind="stable").tolist():
         score = round_tenth(float(scores.mean[i]))
