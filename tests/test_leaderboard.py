@@ -356,6 +356,18 @@ def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
         assert max(map(len, parts)) <= 20
 
 
+def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
+    ballots, labels = made_up()
+    known = [label for label in labels if label.entrant.provider != "provider-1"]
+    rows = rank_board(ballots, known, Rules())
+    assert {row.provider for row in rows if "maker_without_labels" in row.flags} == {"provider-1"}
+    assert not any("maker_without_labels" in row.flags for row in rank_board(ballots, labels, Rules()))
+    write_board(rows, "table")
+    shown = capsys.readouterr().out
+    assert "Assumes that labels are right and that the jury is the one that was labelled." in shown
+    assert "No answer of this model's maker has a label" in " ".join(shown.split())
+
+
 # ---- tiny boards ---------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ FORMATS = ("table", "json", "csv", "md")
 _COUNTS = ("abstained", "unparsed", "missing", "unjudged")
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _TEXTS = ("model", "provider")
+ASSUMES = "Assumes that labels are right and that the jury is the one that was labelled."
 
 
 def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> None:
@@ -126,7 +127,7 @@ def _legend(row: BoardRow, names: Sequence[str], *, other_hints: bool) -> tuple[
         " and other hints" if other_hints else ""
     )
     bins = "fewest labels per vote: the fewest borrowed labels behind any vote that the model's answers have"
-    return (score, ranks, labels, *([bins] if "bin" in names else []))
+    return (score, ranks, labels, *([bins] if "bin" in names else []), ASSUMES)
 
 
 def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:

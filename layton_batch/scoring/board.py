@@ -34,6 +34,7 @@ SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
 OTHER_MODEL = "served_another_model"
 OTHER_HINTS = "labels_of_other_hints"
+UNKNOWN_MAKER = "maker_without_labels"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -43,6 +44,8 @@ FLAGS = {
     SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
+    UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
+    "and the interval can miss the truth.",
     "borrowed_only": "None of this row's own answers has a label; all labels are borrowed.",
     OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
 }
@@ -192,6 +195,8 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scores = law.scores()
     unjudged = counted.strata.unjudged.tolist()
     scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
+    without = ~np.isin(counted.target.provider, counted.gold.provider)
+    scored = [replace(one, flags=(*one.flags, UNKNOWN_MAKER)) if without[i] else one for i, one in enumerate(scored)]
     rank = score_ranks([one.score for one in scores])
     draws_here, draws_new = law.draws()
     here, new = _ranges(draws_here, rank, rules.level), _ranges(draws_new, rank, _two_sided(rules.level))
