@@ -219,7 +219,7 @@ def leaderboard(
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
     in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
     """
-    asked = Asked(method, metric, seed, level, None, max_score, tuple(map(str, labels)))
+    asked = Asked(method, metric, seed, level, max_score, tuple(map(str, labels)))
     found = _read(source, asked, _folder(runs, Settings.from_process()))
     return tables.frame("leaderboard", [row.columns() for row in rows_of(found)])
 
@@ -240,9 +240,7 @@ def compare(
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
-    found = _read(
-        source, Asked("hierarchical", metric, seed, level, None, max_score), _folder(runs, Settings.from_process())
-    )
+    found = _read(source, Asked(None, metric, seed, level, max_score), _folder(runs, Settings.from_process()))
     names = (first, second)
     told = (
         compare_marks(found.sheets, names, found.rules)
@@ -254,6 +252,7 @@ def compare(
             "first": told.first.model,
             "second": told.second.model,
             "metric": told.metric,
+            "method": told.method,
             **asdict(standing),
             "level": told.level,
             "n_items": told.n_items,

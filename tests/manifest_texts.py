@@ -37,7 +37,7 @@ source = "hf://datasets/rvienne/layton-eval-ppi/ppi_llm.jsonl"
 [scoring]
 method = "paper"
 metric = "answer_correct"
-level = 0.9
+level = 0.95
 seed = 7
 [budget]
 max_usd = 200.10

@@ -33,7 +33,7 @@ def test_every_key_of_the_form_is_read(tmp_path: Path) -> None:
     assert found.gold is not None
     assert found.gold.source.endswith("ppi_llm.jsonl")
     assert (found.scoring.method, found.scoring.metric, found.scoring.level, found.scoring.seed) == (
-        "paper", "answer_correct", 0.9, 7,
+        "paper", "answer_correct", 0.95, 7,
     )  # fmt: skip
     assert found.budget.max_usd == Decimal("200.1")
     assert (found.policy.attempts, found.policy.reask_unparsed, found.policy.reask_truncated) == (2, 1, 1)
@@ -54,7 +54,7 @@ def test_every_key_of_the_form_is_read(tmp_path: Path) -> None:
 def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
     found = load(tmp_path, MINIMAL)
     assert (found.items.split, found.items.hints, found.items.limit, found.gold) == ("llm", 0, None, None)
-    assert (found.scoring.method, found.scoring.metric, found.scoring.level) == ("hierarchical", "both_correct", 0.95)
+    assert (found.scoring.method, found.scoring.metric, found.scoring.level) == (None, "both_correct", 0.95)
     assert found.budget.max_usd is None
     assert (found.policy.attempts, found.policy.reask_unparsed, found.policy.reask_truncated) == (3, 0, 0)
     assert found.policy.deadline_hours is None
@@ -145,16 +145,17 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
         (MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.5', "gold.label_error: must be less than 0.5"),
         (
-            MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.02\n[scoring]\nmethod = "calibrated"',
-            "gold.label_error: method 'calibrated' takes labels as right; set method = \"hierarchical\"",
+            MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.02\n[scoring]\nmethod = "paper"',
+            "gold.label_error: the paper's method takes labels as right; leave out method",
         ),
         (
             MINIMAL + '[scoring]\nmethod = "papr"',
-            "scoring.method: 'papr' is not one of hierarchical, calibrated, paper; did you mean 'paper'?",
+            "scoring.method: 'papr' is not ",
         ),
         (MINIMAL + '[scoring]\nmetric = "both"', "scoring.metric: 'both' is not one of both_correct, answer_correct,"),
         (MINIMAL + "[scoring]\nlevel = 1", "scoring.level: must be at most 0.999999999, not"),
         (MINIMAL + "[scoring]\nlevel = 0.9999999999", "scoring.level: must be at most 0.999999999, not"),
+        (MINIMAL + '[scoring]\nmethod = "paper"\nlevel = 0.9', "scoring.level: the paper's method has its own, 0.95"),
         (MINIMAL + "[scoring]\nlevel = nan", "scoring.level: must be a finite number, not nan"),
         (MINIMAL + "[scoring]\nseed = -1", "scoring.seed: must be at least 0, not -1"),
         (MINIMAL + "[budget]\nmax_usd = -0.01", "budget.max_usd: must be at least 0, not -0.01"),

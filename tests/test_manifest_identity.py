@@ -48,7 +48,7 @@ def test_what_determines_the_requests_changes_the_identity(tmp_path: Path, old: 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("max_usd = 200.10", "max_usd = 300"), ('"paper"', '"calibrated"'), ("seed = 7", "seed = 8"),
+        ("max_usd = 200.10", "max_usd = 300"), ('method = "paper"\n', ""), ("seed = 7", "seed = 8"),
         ('"answer_correct"', '"both_correct"'), ("ppi_llm", "ppi_other"), ("attempts = 2", "attempts = 5"),
         ("output = 2.8", "output = 9"), ("deadline_hours = 48", ""),
         ('family = "moonshotai"', 'family = "moonshotai"\nwindow = "24h"'),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import pairs as pairs_module
@@ -15,6 +17,7 @@ from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.label_plan import Aim, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.site.standing import halving, label_need
 
 ITEMS = 40
@@ -46,6 +49,43 @@ def test_a_pair_says_what_comparing_the_two_says() -> None:
         here, new = compare_votes(ballots, labels, (pair.model, pair.other), RULES).standings
         assert pair.better == pytest.approx(here.better, abs=1e-3)
         assert pair.better_new == pytest.approx(new.better, abs=1e-3)
+
+
+def test_a_comparison_has_the_difference_of_the_board_s_scores_and_its_own_detectable_difference() -> None:
+    ballots, labels = evidence()
+    rows = {row.model: row for row in rank_votes(ballots, labels, RULES)}
+    least = set()
+    for one, other in (("m0", "m1"), ("m0", "m2"), ("m1", "m2")):
+        here, new = compare_votes(ballots, labels, (one, other), RULES).standings
+        assert here.difference == pytest.approx((rows[one].score or 0) - (rows[other].score or 0), abs=0.11)
+        assert new.difference == pytest.approx((rows[one].new_score or 0) - (rows[other].new_score or 0), abs=0.11)
+        for standing in (here, new):
+            assert standing.lower <= standing.difference <= standing.upper
+        least.add(new.minimum_detectable_difference)
+    assert len(least) == 3
+
+
+def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:
+    ballots, _ = evidence()
+    rows = {row.model: row for row in rank_votes(ballots, [], RULES)}
+    found = compare_votes(ballots, [], ("m2", "m0"), RULES)
+    (new,) = found.standings
+    assert (found.method, found.labels) == ("uncalibrated", None)
+    assert new.difference == pytest.approx((rows["m2"].score or 0) - (rows["m0"].score or 0), abs=0.11)
+    silent = [Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)]
+    with pytest.raises(DataError, match="no judge gave a verdict"):
+        compare_votes([*ballots, *silent], [], ("m0", "quiet"), RULES)
+
+
+@pytest.mark.parametrize("maker", ["p0", "another"])
+@pytest.mark.parametrize("labelled", [False, True])
+def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labelled: bool, maker: str) -> None:
+    ballots, labels = evidence()
+    twin = Entrant("twin", maker, 0)
+    ballots += [replace(one, entrant=twin) for one in ballots if one.entrant == entrant(0)]
+    labels += [replace(one, entrant=twin) for one in labels if one.entrant == entrant(0)]
+    for standing in compare_votes(ballots, labels if labelled else [], ("m0", "twin"), RULES).standings:
+        assert (standing.better, standing.difference) == (0.5, pytest.approx(0, abs=1e-9))
 
 
 def test_a_pair_graded_by_rule_is_exact_here_and_likely_on_new_items() -> None:

@@ -59,7 +59,9 @@ def events(
 
 def leaderboard(
     sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES)],
-    method: Annotated[str | None, typer.Option("--method", help="hierarchical | calibrated | paper")] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="paper: reproduce layton-eval's published table.")
+    ] = None,
     metric: Annotated[
         str | None,
         typer.Option("--metric", help="both_correct | answer_correct | justification_correct, or one that files have."),
@@ -67,9 +69,6 @@ def leaderboard(
     max_score: MaxScore = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
     level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank range; default 0.95.")] = None,
-    shift: Annotated[
-        float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
-    ] = None,
     labels: Annotated[
         list[str] | None,
         typer.Option("--labels", metavar="FILE", help="Only people's labels are taken from this file."),
@@ -98,7 +97,7 @@ def leaderboard(
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    asked = Asked(method, metric, seed, level, shift, max_score, tuple(labels or ()))
+    asked = Asked(method, metric, seed, level, max_score, tuple(labels or ()))
     found = read_sources(sources, runs, Settings.from_process(), asked)
     write_board(rows_of(found), "json" if as_json else form, wide=wide)
     for note in found.notes:

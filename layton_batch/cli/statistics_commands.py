@@ -20,10 +20,6 @@ Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or 
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
 Seed = Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")]
 Level = Annotated[float | None, typer.Option("--level", help="Of intervals; default 0.95.")]
-Method = Annotated[str, typer.Option("--method", help="hierarchical | calibrated")]
-Shift = Annotated[
-    float | None, typer.Option("--provider-shift", help="How far providers may differ: 0 not, 0.25, 0.5 cautious.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -36,7 +32,6 @@ def register(app: typer.Typer) -> None:
 def judges(
     sources: Files,
     metric: Metric = None,
-    method: Method = "hierarchical",
     level: Level = None,
     seed: Seed = None,
     errors: Annotated[bool, typer.Option("--errors", help="List what the jury gets wrong, item by item.")] = False,
@@ -53,12 +48,13 @@ def judges(
     several people labelled a run's answers, their agreement with each other as well.
     """
     from layton_batch.cli.terminal import print_json
+    from layton_batch.grading.board_sources import Asked
     from layton_batch.reports.annotators import print_annotators
     from layton_batch.reports.statistics import print_diagnosis
     from layton_batch.scoring.annotators import annotator_agreement
     from layton_batch.scoring.judges import diagnose
 
-    found = _jury_sources(sources, runs, _asked(method, metric, seed, level, None), verdicts=True)
+    found = _jury_sources(sources, runs, Asked(None, metric, seed, level), verdicts=True)
     known = found.judge_families | _pairs(families or [])
     diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
     people = annotator_agreement(found.annotated, found.rules.metric, found.rules.level)
@@ -83,9 +79,7 @@ def label_plan(
         typer.Option("--output", help="Write the predictions to label into this file, one JSON object a line."),
     ] = None,
     metric: Metric = None,
-    method: Method = "hierarchical",
     level: Level = None,
-    shift: Shift = None,
     seed: Seed = None,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -95,13 +89,14 @@ def label_plan(
     Either until every interval is short enough, or to make the best of so many labels.
     """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.grading.board_sources import Asked
     from layton_batch.reports.statistics import print_label_plan
     from layton_batch.scoring.compare import find_entrant
     from layton_batch.scoring.label_plan import Aim, plan_next
 
     aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100)
     aim.check()
-    found = _jury_sources(sources, runs, _asked(method, metric, seed, level, shift))
+    found = _jury_sources(sources, runs, Asked(None, metric, seed, level))
     entrants = list(dict.fromkeys(ballot.entrant for ballot in found.ballots))
     only = [find_entrant(entrants, name) for name in models or ()]
     plan = plan_next(found.ballots, found.labels, aim, found.rules, only)
@@ -118,9 +113,7 @@ def compare(
     names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
     metric: Metric = None,
     max_score: MaxScore = None,
-    method: Method = "hierarchical",
     level: Level = None,
-    shift: Shift = None,
     seed: Seed = None,
     as_json: Json = False,
     runs: Runs = RUNS,
@@ -132,13 +125,14 @@ def compare(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
+    from layton_batch.grading.board_sources import Asked
     from layton_batch.reports.statistics import print_comparison
     from layton_batch.scoring.compare import compare_marks, compare_votes
 
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
     *sources, first, second = names
-    found = _sources(sources, runs, _asked(method, metric, seed, level, shift, max_score))
+    found = _sources(sources, runs, Asked(None, metric, seed, level, max_score))
     if found.sheets:
         comparison = compare_marks(found.sheets, (first, second), found.rules)
     else:
@@ -149,23 +143,6 @@ def compare(
         print_comparison(comparison)
     for note in found.notes:
         say(one_line(note))
-
-
-def _asked(
-    method: str,
-    metric: str | None,
-    seed: int | None,
-    level: float | None,
-    shift: float | None,
-    max_score: float | None = None,
-) -> Asked:
-    """These statistics are of the method asked for, whatever the manifest's leaderboard uses; the paper's has none."""
-    from layton_batch.errors import ManifestError
-    from layton_batch.grading.board_sources import Asked
-
-    if method == "paper":
-        raise ManifestError("--method paper: it has no such statistics; give hierarchical or calibrated")
-    return Asked(method, metric, seed, level, shift, max_score)
 
 
 def _sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: bool = False) -> Sources:

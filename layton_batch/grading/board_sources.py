@@ -19,7 +19,7 @@ from layton_batch.scoring.board import (
     with_flag,
 )
 from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label, span_of
-from layton_batch.scoring.rules import HIERARCHICAL, METHODS, Rules
+from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
@@ -35,14 +35,13 @@ METRICS = ("both_correct", "answer_correct", "justification_correct")
 class Asked:
     """What the command line asks for; None: as the first run's manifest has it, else the default.
 
-    ``level`` and ``provider_shift`` are fractions and standard deviations of log odds, as in ``Rules``.
+    ``level`` is a fraction, as in ``Rules``.
     """
 
     method: str | None = None
     metric: str | None = None
     seed: int | None = None
     level: float | None = None
-    provider_shift: float | None = None
     max_score: float | None = None
     """The highest mark in the files of other programs, where it is not 1."""
     labels: tuple[str, ...] = ()
@@ -55,24 +54,17 @@ class Asked:
             raise ManifestError(f"--max-score {largest:g}: a number above 0, such as 10")
         if self.level is not None and not 0 < self.level <= MAX_LEVEL:
             raise ManifestError(f"--level {self.level:g}: a number above 0 and below 1, such as 0.95")
-        shift = self.provider_shift
-        if shift is not None and not (math.isfinite(shift) and shift >= 0):
-            raise ManifestError(f"--provider-shift {shift:g}: 0 (providers are alike) or more, such as 0.25")
         if self.seed is not None and self.seed < 0:
             raise ManifestError(f"--seed {self.seed}: 0 or more")
-        known_name("method", self.method, METHODS)
+        if self.method not in (None, PAPER):
+            raise ManifestError(f"--method {self.method!r}: only paper (the published table); leave it out otherwise")
 
     def rules(self, found: Rules) -> Rules:
         """The rules of the sources with what was asked for in their place. Raises ManifestError as ``check``."""
         self.check()
-        names = ("method", "metric", "seed", "level", "provider_shift")
+        names = ("method", "metric", "seed", "level")
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
-        rules = replace(found, **chosen)
-        if rules.method == "paper" and (self.level not in (None, 0.95) or self.provider_shift is not None):
-            raise ManifestError("--level and --provider-shift: the paper's method has its own; use --method calibrated")
-        if rules.method == HIERARCHICAL and self.provider_shift is not None:
-            raise ManifestError("--provider-shift: the hierarchical method learns it; use --method calibrated")
-        return rules
+        return replace(found, **chosen)
 
 
 @dataclass(slots=True)
@@ -106,7 +98,9 @@ class Sources:
 
 
 def rows_of(found: Sources) -> list[BoardRow]:
-    """The board of what the sources hold."""
+    """The board of what the sources hold. Raises ManifestError for a level that the paper's method does not have."""
+    if found.rules.method == PAPER and found.rules.level != PAPER_LEVEL:
+        raise ManifestError(f"--level: the paper's method has its own, {PAPER_LEVEL:g}; leave out the one or the other")
     if found.sheets:
         rows = with_rounds(rank_marks(found.sheets, found.rules), found.sampled)
     else:

@@ -104,11 +104,13 @@ class _Check:
             raise AssertionError(self.file)
         judges = panel if task.uses_jury else ()
         self._check_jury(form, task, judges)
-        if form.gold is not None and form.gold.label_error and form.scoring.method != "hierarchical":
-            reason = (
-                f'method {form.scoring.method!r} takes labels as right; set method = "hierarchical" under [scoring]'
-            )
+        if form.gold is not None and form.gold.label_error and form.scoring.method == "paper":
+            reason = "the paper's method takes labels as right; leave out method under [scoring]"
             self._add(self.file, ("gold", "label_error"), reason)
+        if form.scoring.method == "paper" and form.scoring.level != 0.95:
+            self._add(
+                self.file, ("scoring", "level"), "the paper's method has its own, 0.95; leave out the one or the other"
+            )
         complain(self.problems)
         scoring = form.scoring.model_copy(update={"metric": metric})
         return Checked(form.model_copy(update={"scoring": scoring}), judges, texts)

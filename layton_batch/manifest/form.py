@@ -319,7 +319,7 @@ class GoldTable(Table):
 class ScoringTable(Table):
     """``[scoring]``. An empty ``metric`` stands for the task's first; ``load_manifest`` fills it in."""
 
-    method: Literal["hierarchical", "calibrated", "paper"] = "hierarchical"
+    method: Literal["paper"] | None = None
     metric: str = ""
     level: Annotated[float, Field(gt=0, le=1 - 1e-9, allow_inf_nan=False)] = 0.95  # no interval is computed beyond
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0

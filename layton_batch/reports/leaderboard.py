@@ -9,7 +9,7 @@ from dataclasses import fields
 
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import as_csv, as_json, as_markdown, json_text, print_table, say_line, show
-from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow
+from layton_batch.scoring.board import FLAGS, METHOD_WORDS, OTHER_HINTS, RULE, BoardRow
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, range_text, text_table
 
@@ -17,6 +17,7 @@ FORMATS = ("table", "json", "csv", "md")
 _COUNTS = ("abstained", "unparsed", "missing", "unjudged")
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _TEXTS = ("model", "provider")
+ASSUMES = "Assumes that labels are right and that the jury is the one that was labelled."
 
 
 def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> None:
@@ -105,7 +106,7 @@ def _whom(models: Sequence[str], all_: int) -> str:
 def _title(rows: Sequence[BoardRow]) -> str:
     items = {row.n_items for row in rows}
     count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
-    how = "graded by rule" if rows[0].method == RULE else rows[0].method
+    how = METHOD_WORDS.get(rows[0].method, rows[0].method)
     return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count}"
 
 
@@ -126,7 +127,7 @@ def _legend(row: BoardRow, names: Sequence[str], *, other_hints: bool) -> tuple[
         " and other hints" if other_hints else ""
     )
     bins = "fewest labels per vote: the fewest borrowed labels behind any vote that the model's answers have"
-    return (score, ranks, labels, *([bins] if "bin" in names else []))
+    return (score, ranks, labels, *([bins] if "bin" in names else []), ASSUMES)
 
 
 def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:

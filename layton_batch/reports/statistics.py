@@ -10,6 +10,7 @@ from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import Plan
+from layton_batch.scoring.uncalibrated import RAW_SHARE, UNCALIBRATED
 from layton_batch.text import Table, number_text, one_line, percent, plural, text_table
 
 _SHOWN_ROWS = 10
@@ -67,7 +68,9 @@ def print_comparison(found: Comparison) -> None:
     names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "minimum detectable\ndifference"]
     _table(names, [_standing_line(one) for one in found.standings])
     say_line("difference: first minus second, in points", "dim")
-    say_line("minimum detectable difference (80 % power): between neighbours on this board", "dim")
+    say_line("minimum detectable difference (80 % power): of these two", "dim")
+    if found.method == UNCALIBRATED:
+        say_line(f"{RAW_SHARE} `layton-batch label-plan` says which answers to label.", "yellow")
     need = found.labels
     if need is not None and need.count == 0:
         say_line("The existing labels already separate the two on these items.")

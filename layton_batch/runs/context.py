@@ -240,13 +240,13 @@ class Run:
     @property
     def rules(self) -> Rules:
         """How the manifest wants its board scored."""
-        from layton_batch.scoring.rules import Rules
+        from layton_batch.scoring.rules import HIERARCHICAL, Rules
 
         scoring = self.manifest.scoring
         metric = scoring.metric or self.task.metrics[0]
         gold = self.manifest.gold
         return Rules(
-            method=scoring.method,
+            method=scoring.method or HIERARCHICAL,
             metric=metric,
             level=scoring.level,
             seed=scoring.seed,

@@ -1,6 +1,6 @@
 """From votes and labels, or from marks, to a ranked board: one row an entrant, best first.
 
-Jury boards: ``rank_board``, by the calibrated or the hierarchical method or exactly as the layton-eval paper does.
+Jury boards: ``rank_board``, or exactly as the layton-eval paper does.
 Boards graded by rule: ``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
 """
 
@@ -17,21 +17,24 @@ import numpy as np
 from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
-from layton_batch.scoring.law import law_of, mark_law
-from layton_batch.scoring.rules import PAPER, Rules
-from layton_batch.stats.calibrated import CalibratedScore
+from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER, PAPER_LEVEL, Rules
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.paper import PaperScore, paper_scores
+from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import Flag, IntArray
 
 RULE = "rule"
+METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
+"""What a heading calls the ``method`` of a board's rows; the others by their names."""
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 
 SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
 OTHER_MODEL = "served_another_model"
 OTHER_HINTS = "labels_of_other_hints"
+UNKNOWN_MAKER = "maker_without_labels"
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -41,6 +44,8 @@ FLAGS = {
     SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
+    UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
+    "and the interval can miss the truth.",
     "borrowed_only": "None of this row's own answers has a label; all labels are borrowed.",
     OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
 }
@@ -186,12 +191,15 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
 
 
 def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
-    law = law_of(counted, rules)
+    law = VoteLaw(counted, rules)
     scores = law.scores()
     unjudged = counted.strata.unjudged.tolist()
-    scored = [_calibrated_print(one, unjudged[i]) for i, one in enumerate(scores)]
+    scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
+    without = ~np.isin(counted.target.provider, counted.gold.provider)
+    scored = [replace(one, flags=(*one.flags, UNKNOWN_MAKER)) if without[i] else one for i, one in enumerate(scored)]
     rank = score_ranks([one.score for one in scores])
-    here, new = (_ranges(draws, rank, rules) for draws in law.draws())
+    draws_here, draws_new = law.draws()
+    here, new = _ranges(draws_here, rank, rules.level), _ranges(draws_new, rank, _two_sided(rules.level))
     kinds = counted.ballots.kinds_of()
     return [
         _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
@@ -199,13 +207,19 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     ]
 
 
-def _ranges(draws: JointDraws, rank: IntArray, rules: Rules) -> list[_Range]:
+def _two_sided(level: float) -> float:
+    """The level of rank ranges for new items: two models are told apart only where ``compare`` tells them apart, whose
+    interval leaves half as much out on either side. Else a lead on three of a hundred items would do."""
+    return (1 + level) / 2
+
+
+def _ranges(draws: JointDraws, rank: IntArray, level: float) -> list[_Range]:
     """Every entrant of a board has a prediction, so each is in the draws."""
-    sets = rank_ranges(draws, level=rules.level, rank=rank)
+    sets = rank_ranges(draws, level=level, rank=rank)
     return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
-def _calibrated_print(one: CalibratedScore, unjudged: int) -> _Scored:
+def _print(one: ModelScore, unjudged: int) -> _Scored:
     behind = (one.own_labels, one.borrowed_labels, one.smallest_gold_bin)
     flags = _flags(one.flags, one.reason)
     if one.own_labels == 0 and one.borrowed_labels > 0:
@@ -235,7 +249,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     law = mark_law(sheets, rules.level)
     scores = law.scores
     rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
-    ranges = _ranges(law.draws, rank, rules)
+    ranges = _ranges(law.draws, rank, _two_sided(rules.level))
     rows = []
     for i in np.argsort(rank, kind="stable").tolist():
         score = round_tenth(float(scores.mean[i]))
@@ -280,7 +294,7 @@ def _row(
         n_missing=kinds[entrant, "missing"],
         n_unjudged=scored.unjudged,
         flags=scored.flags,
-        level=0.95 if rules.method == PAPER and method is None else rules.level,
+        level=PAPER_LEVEL if rules.method == PAPER and method is None else rules.level,
         new_score=new_score,
         new_lower=new_lower,
         new_upper=new_upper,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from layton_batch.errors import DataError
-from layton_batch.scoring.counting import count_votes, in_order
+from layton_batch.scoring.board import RULE
+from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
-from layton_batch.scoring.law import law_of, mark_law
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.rules import HIERARCHICAL, Rules
+from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
 from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.planning import Separation, labels_to_separate
 from layton_batch.text import did_you_mean
@@ -19,8 +23,8 @@ from layton_batch.text import did_you_mean
 class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
-    ``minimum_detectable_difference``: the smallest that would separate typical neighbours of the board with chance 0.8,
-    None above 100 points.
+    ``difference`` is that of the board's scores. ``minimum_detectable_difference``: the smallest true difference of
+    these two that would separate them with chance 0.8, None above 100 points.
     """
 
     target: str
@@ -35,6 +39,7 @@ class Standing:
 class Comparison:
     """``standings`` on these items (left out where the score there is exact) and on new ones.
 
+    ``method``: the board's; ``uncalibrated`` where there is no label, so that all is said of the jury's word alone.
     ``labels``: more human labels that are expected to separate the two on these items, None where their scores are
     equal or no jury judged; ``items``: how many items of this kind would be needed for new ones, None likewise and
     where they are so many that nothing here can say.
@@ -43,6 +48,7 @@ class Comparison:
     first: Entrant
     second: Entrant
     metric: str
+    method: str
     level: float
     standings: tuple[Standing, ...]
     labels: Separation | None
@@ -73,18 +79,30 @@ def _spellings(entrant: Entrant) -> tuple[str, ...]:
 def compare_votes(
     ballots: Sequence[Ballot], labels: Sequence[Label], names: tuple[str, str], rules: Rules
 ) -> Comparison:
-    """Two entrants of a jury board. Raises DataError for names that are not clear or are the same entrant."""
+    """Two entrants of a jury board; without any label by the jury's raw shares, as the board has them.
+
+    Raises DataError for names that are not clear, are the same entrant, or are of an entrant that nobody judged.
+    """
+    if not labels:
+        return _compare_shares(ballots, names, rules)
     counted = count_votes(in_order(ballots), labels)
     pair = _pair(counted.entrants, names)
-    law = law_of(counted, rules)
+    law = VoteLaw(counted, rules)
     here, new = law.draws()
     items = int(min(counted.strata.items[list(pair)]))
+    scores = law.scores()
+    first, second = (scores[model] for model in pair)
+    alike = _cast_alike(counted, pair)
     return Comparison(
         first=counted.entrants[pair[0]],
         second=counted.entrants[pair[1]],
         metric=rules.metric,
+        method=HIERARCHICAL,
         level=rules.level,
-        standings=(_standing("these", here, pair, rules.level), _standing("new", new, pair, rules.level)),
+        standings=(
+            _standing("these", here, pair, (first.score, second.score), rules.level, alike=alike),
+            _standing("new", new, pair, (first.new_score, second.new_score), rules.level, alike=alike),
+        ),
         labels=labels_to_separate(counted.strata, *pair, level=rules.level, post=law.posterior),
         items=_items(new, items, pair, rules.level),
         n_items=items,
@@ -93,15 +111,30 @@ def compare_votes(
 
 def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: Rules) -> Comparison:
     """Two entrants of a board graded by rule, on new items; on these their scores are exact."""
+    return _compare_means(sheets, names, rules, RULE)
+
+
+def _compare_shares(ballots: Sequence[Ballot], names: tuple[str, str], rules: Rules) -> Comparison:
+    sheets, entrants = share_sheets(ballots), list(dict.fromkeys(ballot.entrant for ballot in ballots))
+    judged = {sheet.entrant for sheet in sheets}
+    for name in names:
+        if find_entrant(entrants, name) not in judged:
+            raise DataError(f"{name!r}: no judge gave a verdict on its answers, and no person a label")
+    return _compare_means(sheets, names, rules, UNCALIBRATED)
+
+
+def _compare_means(sheets: Sequence[ItemScores], names: tuple[str, str], rules: Rules, method: str) -> Comparison:
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
-    new = mark_law(sheets, rules.level).draws
+    law = mark_law(sheets, rules.level)
+    new, (one, other) = law.draws, (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair)
     items = min(len(sheets[i].item_ids) for i in pair)
-    standing = _standing("new", new, pair, rules.level)
+    means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
+    standing = _standing("new", new, pair, means, rules.level, alike=one == other)
     needed = _items(new, items, pair, rules.level)
     first, second = (entrants[i] for i in pair)
-    return Comparison(first, second, rules.metric, rules.level, (standing,), None, needed, items)
+    return Comparison(first, second, rules.metric, method, rules.level, (standing,), None, needed, items)
 
 
 def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int]:
@@ -111,16 +144,54 @@ def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int
     return first, second
 
 
-def _standing(target: str, draws: JointDraws, pair: tuple[int, int], level: float) -> Standing:
-    (gap,) = differences(draws, [pair], level=level)
-    least = resolvable_difference(draws, level=level)
-    percent = None if least is None else 100 * least
-    return Standing(target, 100 * gap.mean, 100 * gap.lower, 100 * gap.upper, gap.better, percent)
+def _cast_alike(counted: Counted, pair: tuple[int, int]) -> bool:
+    """Whether two models have the same votes and labels on the same items, and one maker or each a maker of which
+    nothing else is known: nothing tells the two apart."""
+    target, row_label = counted.target, counted.strata.row_label
+    columns = np.stack([target.item, target.yes, target.total, target.known_zero, row_label], axis=1, dtype=np.int64)
+    one, other = (columns[target.model == model] for model in pair)
+    makers = target.provider[list(pair)]
+    return np.array_equal(one, other) and (makers[0] == makers[1] or all(_only_of_its_maker(counted, k) for k in pair))
+
+
+def _only_of_its_maker(counted: Counted, model: int) -> bool:
+    target, gold = counted.target, counted.gold
+    maker = target.provider[model]
+    return int((target.provider == maker).sum()) == 1 and bool((gold.model[gold.provider == maker] == model).all())
+
+
+def _standing(
+    target: str,
+    draws: JointDraws,
+    pair: tuple[int, int],
+    scores: tuple[float | None, float | None],
+    level: float,
+    *,
+    alike: bool,
+) -> Standing:
+    """``alike``: what is known of the two is the same, so that each is as likely the better one."""
+    two = _of_two(draws, pair)
+    (gap,) = differences(two, [pair], level=level)
+    least = resolvable_difference(two, level=level)
+    difference = (scores[0] or 0.0) - (scores[1] or 0.0)
+    lower, upper = min(gap.lower, difference), max(gap.upper, difference)
+    return Standing(
+        target,
+        100 * difference,
+        100 * lower,
+        100 * upper,
+        0.5 if alike else gap.better,
+        None if least is None else 100 * least,
+    )
+
+
+def _of_two(draws: JointDraws, pair: tuple[int, int]) -> JointDraws:
+    columns = [int(np.flatnonzero(draws.models == model)[0]) for model in pair]
+    return JointDraws(draws.theta[:, columns], draws.models[columns])
 
 
 def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:
     """Items that would resolve the two, were their difference what it seems to be."""
-    columns = [int(column) for column in pair]
-    two = JointDraws(new.theta[:, columns], new.models[columns])
+    two = _of_two(new, pair)
     lead = abs(float(two.theta.mean(axis=0)[0] - two.theta.mean(axis=0)[1]))
     return items_to_resolve(two, items, lead, level=level) if lead > 1e-9 else None

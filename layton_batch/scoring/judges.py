@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.counting import Counted, count_votes, in_order, settled
 from layton_batch.scoring.evidence import Ballot, Judged, Label
-from layton_batch.scoring.law import law_of
-from layton_batch.scoring.rules import HIERARCHICAL, Rules
-from layton_batch.stats.calibrated import new_items_moments, posterior_mean
+from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.judges import (
     BinCalibration,
@@ -29,6 +28,7 @@ from layton_batch.stats.judges import (
     self_preference,
 )
 from layton_batch.stats.planning import expected_variance
+from layton_batch.stats.posterior import new_items_moments, posterior_mean
 from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
 from layton_batch.stats.surveys import share_by_propensity
@@ -173,10 +173,10 @@ def diagnose(
 
 
 def _slope(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> tuple[float, float, float] | None:
-    """Mean and ends of the ability slope, by the hierarchical method; None without labels."""
+    """Mean and ends of the ability slope, None without labels."""
     if not ballots or not labels:
         return None
-    return law_of(count_votes(in_order(ballots), labels), replace(rules, method=HIERARCHICAL)).slope
+    return VoteLaw(count_votes(in_order(ballots), labels), rules).slope
 
 
 def _arrays(rows: Sequence[Judged]) -> _Arrays:
@@ -248,7 +248,7 @@ def _label_worths(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rul
         return ()
     counted = count_votes(in_order(ballots), labels)
     strata = counted.strata
-    post = law_of(counted, rules).posterior
+    post = VoteLaw(counted, rules).posterior
     _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
     here, new = effective_sizes(
         posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items

@@ -113,7 +113,7 @@ def _slope(found: Diagnosis) -> tuple[Remark, ...]:
     mean, lower, upper = found.ability_slope
     return (
         Remark(f"ability slope: {mean:+.2f} ({percent(found.level)} CI {lower:+.2f} to {upper:+.2f})"),
-        Remark("0: a vote means the same for every model, which --method calibrated takes for granted", True),
+        Remark("0: a vote means the same for every model", True),
         Remark("1: it means more for a better model, as where judges err alike on everybody's answers", True),
     )
 

@@ -11,9 +11,8 @@ import numpy as np
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, Label
-from layton_batch.scoring.law import law_of
+from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
-from layton_batch.stats.calibrated import Posterior
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (
     LabelPlan,
@@ -24,6 +23,7 @@ from layton_batch.stats.planning import (
     plan_labels,
     rows_to_label,
 )
+from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray
 
 DESIGNS = ("contested", "balanced")
@@ -118,7 +118,7 @@ def plan_next(
 
 def _contested(counted: Counted, aim: Aim, rules: Rules, post: Posterior | None = None) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    post = post or law_of(counted, rules).posterior
+    post = post or VoteLaw(counted, rules).posterior
     models = range(len(counted.entrants))
     if aim.labels is not None:
         first = aim.labels - round(aim.audit * aim.labels)
@@ -206,7 +206,7 @@ def _half_widths(counted: Counted, rows: IntArray, rules: Rules, post: Posterior
     strata = counted.strata
     extra = np.zeros_like(strata.n)
     np.add.at(extra, (counted.target.model[rows], strata.row_bin[rows]), 1)
-    post = post or law_of(counted, rules).posterior
+    post = post or VoteLaw(counted, rules).posterior
     z = two_sided_quantile(rules.level)
     return np.asarray(z * np.sqrt(np.maximum(expected_variance(strata, post, extra), 0.0)))
 
@@ -271,7 +271,7 @@ def outlook(
     The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
     """
     counted = count_votes(in_order(ballots), labels)
-    strata, post = counted.strata, law_of(counted, rules).posterior
+    strata, post = counted.strata, VoteLaw(counted, rules).posterior
     free = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
     steps = sorted({min(step, len(free)) for step in steps})
     if design == "balanced":

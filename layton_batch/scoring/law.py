@@ -1,30 +1,29 @@
-"""The posterior of a board: of a jury's by its method, with scores, joint draws, plans and the slope, all of one law;
-and of one graded by rule."""
+"""The posterior of a board: of a jury's, with scores, joint draws, plans and the slope, all of one law; and of one
+graded by rule."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+
+import numpy as np
 
 from layton_batch.scoring.counting import Counted
 from layton_batch.scoring.evidence import ItemScores, mark_matrix, span_of, strata_of
-from layton_batch.scoring.rules import HIERARCHICAL, Rules
-from layton_batch.stats.calibrated import CalibratedScore, Posterior, calibrated_scores, posterior
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.hierarchical import Fit, fit
 from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
 from layton_batch.stats.joint import (
     DRAWS,
     JointDraws,
     MarkScores,
-    joint_draws,
-    joint_draws_new_items,
     large_strata,
     mark_draws,
     mark_scores,
 )
 from layton_batch.stats.label_table import label_table
+from layton_batch.stats.posterior import PRIOR, ModelScore, Posterior
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 
 STREAM = 0
@@ -34,29 +33,6 @@ _CELLS, _RATE_CELLS = 4_000_000, 3_000_000
 _MOST_CELLS = 12_000_000  # thousands of models: so that draws stay within memory
 
 
-class Law(Protocol):
-    """What is known of a board's models. ``slope``: mean and ends of the ability slope, None where it is not learnt."""
-
-    def scores(self) -> tuple[CalibratedScore, ...]: ...
-
-    def draws(self) -> tuple[JointDraws, JointDraws]:
-        """On these items and on new ones."""
-        ...
-
-    @property
-    def posterior(self) -> Posterior: ...
-
-    @property
-    def slope(self) -> tuple[float, float, float] | None: ...
-
-
-def law_of(counted: Counted, rules: Rules) -> Law:
-    """Return the posterior of the rules' method. The paper's method has none, and without a label there is nothing to
-    learn from: there the calibrated one stands in, which then assumes nothing about the jury."""
-    learns = rules.method == HIERARCHICAL and len(counted.gold.label) > 0
-    return _Hierarchical(counted, rules) if learns else _Calibrated(counted, rules)
-
-
 def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
     """How many joint draws a board of so many entrants gets: of 400 all, of 1,000 4,000, whose rank ranges are 1 to 3 %
     longer."""
@@ -64,27 +40,9 @@ def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
     return min(DRAWS, max(_LEAST_DRAWS, min(enough, _MOST_CELLS // models), cells // models))
 
 
-class _Calibrated:
-    def __init__(self, counted: Counted, rules: Rules) -> None:
-        self._counted, self._rules = counted, rules
+class VoteLaw:
+    """What is known of the models of a jury's board, with or without labels."""
 
-    def scores(self) -> tuple[CalibratedScore, ...]:
-        rules = self._rules
-        return calibrated_scores(self._counted.strata, level=rules.level, provider_shift=rules.provider_shift)
-
-    def draws(self) -> tuple[JointDraws, JointDraws]:
-        strata, count = self._counted.strata, drawn(len(self._counted.entrants))
-        here = joint_draws(strata, seed=STREAM, draws=count)
-        return here, joint_draws_new_items(strata, self._counted.target, seed=STREAM, draws=count)
-
-    @cached_property
-    def posterior(self) -> Posterior:
-        return posterior(self._counted.strata, provider_shift=self._rules.provider_shift)
-
-    slope = None
-
-
-class _Hierarchical:
     def __init__(self, counted: Counted, rules: Rules) -> None:
         self._counted, self._rules = counted, rules
 
@@ -95,10 +53,11 @@ class _Hierarchical:
         rules = self._rules
         return fit(table, len(counted.entrants), other_jury=rules.other_jury, label_error=rules.label_error)
 
-    def scores(self) -> tuple[CalibratedScore, ...]:
+    def scores(self) -> tuple[ModelScore, ...]:
         return hierarchical_scores(self._counted.strata, self._fit, level=self._rules.level)
 
     def draws(self) -> tuple[JointDraws, JointDraws]:
+        """On these items and on new ones."""
         counted = self._counted
         rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS, 0))
         here = draws_on_these(counted.strata, rates, seed=STREAM)
@@ -106,10 +65,15 @@ class _Hierarchical:
 
     @cached_property
     def posterior(self) -> Posterior:
-        return collapsed(self._counted.strata, self._fit)
+        """For plans, which without a label assume nothing about the jury."""
+        strata = self._counted.strata
+        if not len(self._counted.gold.label):
+            return Posterior(np.full(strata.n.shape, PRIOR), np.full(strata.n.shape, PRIOR), strata.n)
+        return collapsed(strata, self._fit)
 
     @property
-    def slope(self) -> tuple[float, float, float] | None:
+    def slope(self) -> tuple[float, float, float]:
+        """Mean and ends of the ability slope."""
         return slope_interval(self._fit, self._rules.level)
 
 

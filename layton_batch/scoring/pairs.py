@@ -9,7 +9,7 @@ import numpy as np
 
 from layton_batch.scoring.counting import count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
-from layton_batch.scoring.law import law_of, mark_law
+from layton_batch.scoring.law import VoteLaw, mark_law
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.strata import FloatArray
@@ -36,7 +36,7 @@ def pairs_by_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Ru
     counted = count_votes(in_order(ballots), labels)
     if not 1 < len(counted.entrants) <= MOST:
         return []
-    here, new = law_of(counted, rules).draws()
+    here, new = VoteLaw(counted, rules).draws()
     return _pairs(counted.entrants, _chances(here), _chances(new), here.models.tolist())
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from layton_batch.stats.calibrated import PROVIDER_SHIFT
-
-CALIBRATED, HIERARCHICAL, PAPER = "calibrated", "hierarchical", "paper"
-METHODS = (HIERARCHICAL, CALIBRATED, PAPER)
+HIERARCHICAL, PAPER = "hierarchical", "paper"
+PAPER_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How a board is scored. ``level`` is that of all methods but the paper's, which is 0.95; ``provider_shift`` is
-    ``calibrated``'s; ``other_jury``: the labels stand beside votes of another jury, which widens ``hierarchical``;
-    ``label_error``: the chance that a label is wrong, which only ``hierarchical`` allows for."""
+    """How a board is scored. ``method``: hierarchical, or the paper's, which reproduces the published table at its
+    level 0.95; ``other_jury``: the labels stand beside votes of another jury, which widens intervals;
+    ``label_error``: the chance that a label is wrong. The paper's method knows neither."""
 
     method: str = HIERARCHICAL
     metric: str = "both_correct"
     level: float = 0.95
     seed: int = 0
-    provider_shift: float = PROVIDER_SHIFT
     other_jury: bool = False
     label_error: float = 0.0

@@ -21,6 +21,7 @@ from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
 
 UNCALIBRATED = "uncalibrated"
+RAW_SHARE = "Uncalibrated: the jury's raw share of yes. There is no human label, so nobody knows how often it is right."
 AIM_POINTS = 3
 """The half width, in points, for which an uncalibrated board says how many labels it takes."""
 _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by itself
@@ -36,11 +37,8 @@ def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     """
     if labels or rules.method == "paper" or not ballots:
         return rank_board(ballots, labels, rules)
-    mine: dict[Entrant, list[Ballot]] = defaultdict(list)
-    for ballot in ballots:
-        mine[ballot.entrant].append(ballot)
-    judged = {who: [one for one in cast if one.total or one.known_zero] for who, cast in mine.items()}
-    rows = rank_marks([_sheet(who, cast) for who, cast in judged.items() if cast], rules)
+    mine, judged = _by_entrant(ballots)
+    rows = rank_marks(share_sheets(ballots), rules)
     needed = _labels_needed(ballots, rules)
     ranked = [_row(row, mine[_entrant(row)], len(judged[_entrant(row)]), needed) for row in rows]
     nobody = [_silent(who, len(mine[who]), rules) for who in sorted(judged) if not judged[who]]
@@ -50,13 +48,25 @@ def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
 def need(labels: Sequence[int | None]) -> str:
     """What a reader of such a board has to know, in words; ``labels``: what each row needs."""
     known = [count for count in labels if count is not None]
-    words = "Uncalibrated: the jury's raw share of yes. There is no human label, so nobody knows how often it is right."
     if not known:
-        return words
+        return RAW_SHARE
     return (
-        f"{words} About {plural(sum(known), 'label')} would give ± {AIM_POINTS} points for every model on these items: "
-        f"`layton-batch label-plan --half-width {AIM_POINTS}` says on which answers."
+        f"{RAW_SHARE} About {plural(sum(known), 'label')} would give ± {AIM_POINTS} points for every model on these "
+        f"items: `layton-batch label-plan --half-width {AIM_POINTS}` says on which answers."
     )
+
+
+def share_sheets(ballots: Sequence[Ballot]) -> list[ItemScores]:
+    """The jury's shares of yes as marks, of every entrant that has a judged answer."""
+    return [_sheet(who, cast) for who, cast in _by_entrant(ballots)[1].items() if cast]
+
+
+def _by_entrant(ballots: Sequence[Ballot]) -> tuple[dict[Entrant, list[Ballot]], dict[Entrant, list[Ballot]]]:
+    """All ballots of each entrant, and those whose outcome is known by votes or without them."""
+    mine: dict[Entrant, list[Ballot]] = defaultdict(list)
+    for ballot in ballots:
+        mine[ballot.entrant].append(ballot)
+    return mine, {who: [one for one in cast if one.total or one.known_zero] for who, cast in mine.items()}
 
 
 def _sheet(who: Entrant, cast: Sequence[Ballot]) -> ItemScores:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE
+from layton_batch.scoring.board import FLAGS, METHOD_WORDS, OTHER_HINTS, RULE
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
@@ -145,7 +145,7 @@ def show_board(
         same_items=len({row["n_items"] for row in rows}) < 2,
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method not in (RULE, UNCALIBRATED),
         has_other_hints=OTHER_HINTS in letters,
-        method="graded by rule" if method == RULE else short_line(method),
+        method=METHOD_WORDS.get(method, short_line(method)),
         metric=_words(metric),
         level=percent(asked.level),
         interval_head=_interval_head(method, asked.level),

@@ -74,7 +74,7 @@ def asked(folder: RunFolder) -> Asked:
             split=short_line(items.get("split")),
             hints=_levels(items.get("hints", 0)),
             metric=str(scoring.get("metric", "")),
-            method=str(scoring.get("method", "")),
+            method=str(scoring.get("method") or ""),
             level=float(scoring.get("level", DEFAULT_LEVEL)),
             source=short_line(items.get("source")),
         )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from layton_batch.scoring.board import METHOD_WORDS
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.site.board_table import Board
 
 _METHODS = {
-    "calibrated": "The jury’s votes are corrected by people’s labels: for every number of votes, the share of answers "
-    "with so many that people call right is estimated, and the score adds these shares up.",
-    "hierarchical": "The jury’s votes are corrected by people’s labels in one calculation over all models, which "
+    METHOD_WORDS[
+        HIERARCHICAL
+    ]: "The jury’s votes are corrected by people’s labels in one calculation over all models, which "
     "learns how much a vote means for a better or a weaker model.",
-    "paper": "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
+    METHOD_WORDS[PAPER]: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
     UNCALIBRATED: "No person labelled anything: the score is the share of the jury’s votes that say yes, as it is.",
 }
 _FAILURES = "Abstained, unreadable and missing answers count as wrong."

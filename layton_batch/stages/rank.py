@@ -26,7 +26,7 @@ from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, reju
 from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
-from layton_batch.scoring.rules import HIERARCHICAL, Rules
+from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.scoring.vote_table import ballots_of
@@ -289,7 +289,7 @@ def _write_pairs(run: Run, found: _Evidence | None) -> None:
 
 def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> None:
     """What `judges` says of this board's jury; no row where nobody judged or there is too much of it."""
-    record, rules = None, replace(rules, method=HIERARCHICAL)
+    record = None
     rows = judged(run, rules.metric, ballots) if len(ballots) <= MOST_PLANNED else []
     if any(row.verdicts for row in rows):
         families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats import distributions
-from layton_batch.stats.calibrated import (
+from layton_batch.stats.distributions import two_sided_quantile
+from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
+from layton_batch.stats.posterior import (
     HALF_ITEM,
     PRIOR,
-    CalibratedScore,
+    ModelScore,
     Posterior,
     beta_ends,
     new_items_moments,
     positives_pmf,
     score_rows,
 )
-from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
 from layton_batch.stats.strata import FloatArray, IntArray, Strata
 
 PARTS = 24
@@ -26,7 +26,7 @@ PARTS = 24
 _BY_CHANCE = 0.05  # less likely than this, labels were not taken whatever the vote
 
 
-def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tuple[CalibratedScore, ...]:
+def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tuple[ModelScore, ...]:
     """Score every model, in the strata's order. Raises ValueError for a level not in (0, 1 - 1e-9].
 
     No interval is longer than the one that the model's own labels give without a jury, where they were taken whatever

@@ -1,10 +1,8 @@
 """Joint draws of all models' scores: every comparison between models is read off one [draws, models] matrix.
 
-With a jury they are posterior: one draw takes one rate per vote bin, p_b ~ Beta(1/2 + positives, 1/2 + negatives) over
-all labels, shared by all models, so that what the labels leave open moves models together and cancels in their
-differences. On these items a model's score is its own labels plus Binomial(unlabelled_b, p_b); for new items it is
-sum_r w_r p_b(i,r) with weights w ~ Dirichlet(1, ..., 1) over the items, shared too (a paired comparison), and with half
-an item that is right and half an item that is wrong of the model's own besides. Provider shift is left out here.
+With a jury the rates p of its votes are posterior (``rate_draws``). For new items a model's score is sum_r w_r p_b(r)
+with weights w ~ Dirichlet(1, ..., 1) over the items, which all models share (a paired comparison), and with half an
+item that is right and half an item that is wrong of the model's own besides.
 
 Graded by rule, a score on the items at hand is exact. For new items of the same kind the marks are an exchangeable
 sample: item weights are Exp(1), shared by all models (the Bayesian bootstrap: Rubin, Ann. Stat. 9, 1981), and every
@@ -26,8 +24,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from layton_batch.stats.calibrated import HALF_ITEM, PRIOR, kin_counts
 from layton_batch.stats.distributions import beta_interval, two_sided_quantile
+from layton_batch.stats.posterior import HALF_ITEM
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
 DRAWS = 10_000
@@ -41,37 +39,6 @@ class JointDraws:
 
     theta: FloatArray
     models: IntArray
-
-
-def joint_draws(strata: Strata, *, seed: int, draws: int = DRAWS) -> JointDraws:
-    """Draws of the human-judged accuracy on exactly these items. Memory: 8 bytes x draws x models."""
-    rng = np.random.default_rng(seed)
-    models = np.flatnonzero(strata.items > 0)
-    rates = _rates(strata, rng, draws)
-    left = (strata.n - strata.own_labels)[models]
-    theta = np.broadcast_to(strata.own_positives[models].sum(axis=1).astype(np.float64), (draws, len(models))).copy()
-    block = max(1, _AT_HAND // max(1, len(models)))
-    for b in np.flatnonzero(left.any(axis=0)):
-        at = np.flatnonzero(left[:, b])  # most models have nothing in most contested bins
-        whose = slice(None) if len(at) == len(models) else at
-        for first in range(0, draws, block):
-            rows = slice(first, first + block)
-            theta[rows, whose] += rng.binomial(left[at, b], rates[rows, b, None])
-    theta /= strata.items[models]
-    return JointDraws(theta, models)
-
-
-def joint_draws_new_items(strata: Strata, target: TargetPredictions, *, seed: int, draws: int = DRAWS) -> JointDraws:
-    """Draws of the accuracy on new items of the same kind; `target` is what `strata` was built from.
-
-    A model that lacks some items is weighed over those it has.
-    """
-    rng = np.random.default_rng(seed)
-    models = np.flatnonzero(strata.items > 0)
-    bins, items = bin_table(strata, target, models)
-    rates = _rates(strata, rng, draws)
-    shared = np.broadcast_to(rates[:, None], (draws, len(models), rates.shape[1]))
-    return JointDraws(weigh_items(bins, items, shared, rng), models)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,9 +66,7 @@ class Shrunk:
         return means / np.maximum(total, 1e-300)
 
 
-def weigh_items(
-    bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: Shrunk | None = None
-) -> FloatArray:
+def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: Shrunk) -> FloatArray:
     """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
@@ -126,25 +91,14 @@ def weigh_items(
 
 
 def _means(
-    share: Mapping[int, FloatArray], rates: FloatArray, half: FloatArray, shrunk: Shrunk | None, rows: slice
+    share: Mapping[int, FloatArray], rates: FloatArray, half: FloatArray, shrunk: Shrunk, rows: slice
 ) -> FloatArray:
     """[T, K'] of some draws; `share` by bin, `half` [2, T, K'] of the unseen half items."""
     right, wrong = half
     mass = sum(share.values())
-    if shrunk is None:
-        judged = sum(part * rates[:, :, b] for b, part in share.items() if b >= 0)
-    else:
-        answered = sum(part for b, part in share.items() if b >= 0)
-        judged = shrunk.means(rows, share, rates) * answered
-    means: FloatArray = (right + judged) / (mass + right + wrong)
+    answered = sum(part for b, part in share.items() if b >= 0)
+    means: FloatArray = (right + shrunk.means(rows, share, rates) * answered) / (mass + right + wrong)
     return means
-
-
-def _rates(strata: Strata, rng: np.random.Generator, draws: int) -> FloatArray:
-    """[T, B] one rate a draw and bin, shared by all models."""
-    yes, no = kin_counts(strata)
-    negatives = strata.all_labels - strata.all_positives + no
-    return rng.beta(PRIOR + strata.all_positives + yes, PRIOR + negatives, (draws, len(strata.bin_yes)))
 
 
 def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tuple[Ints, int]:

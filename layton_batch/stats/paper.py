@@ -7,7 +7,7 @@ lambda drops out, and one draw is exactly sum_b Binomial(n_b, h_b / m_b) / n: it
 bin without labels is silently dropped by the reference; the gold sample is then shorter and lambda matters. That law
 is enumerated here too, and the row is flagged. Items no judge saw are NaN there; here they are a bin like any other.
 
-The interval treats h_b / m_b as known and is no interval for a model's ability; `calibrated` is. Binary metrics only.
+The interval treats h_b / m_b as known and is no interval for a model's ability. Binary metrics only.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ After x more own labels in a bin with u unlabelled items and a rate Beta(a, b), 
 variance of the count is exactly E[p(1-p)] (u - x) (S + u) / (S + x). It is convex in x, so taking the label of
 greatest gain again and again is optimal (Neyman's allocation with the labels at hand as a sunk sample). In practice:
 contested items first. Within a bin the rows are drawn at random: labels are taken to be missing at random inside a
-bin. Plans are of a posterior: by default the calibrated method's.
+bin. Plans are of a posterior.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.calibrated import Posterior, posterior, posterior_mean
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.joint import detectable
+from layton_batch.stats.posterior import Posterior, posterior_mean
 from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
 
 
@@ -56,23 +56,20 @@ def expected_variance(strata: Strata, post: Posterior, extra: IntArray | None = 
     return np.asarray(variance.sum(axis=1) / np.maximum(strata.items, 1) ** 2)
 
 
-def plan_labels(
-    strata: Strata, model: int, half_width: float, *, level: float = 0.95, post: Posterior | None = None
-) -> LabelPlan:
+def plan_labels(strata: Strata, model: int, half_width: float, *, level: float = 0.95, post: Posterior) -> LabelPlan:
     """The fewest labels of `model` whose expected half width at `level` (normal approximation) is at most `half_width`.
 
     Labelling every item gives half width 0, so a plan always exists. Raises ValueError for a negative half width.
     """
     if not half_width >= 0:
         raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
-    post = posterior(strata) if post is None else post
     path = _Path.of(strata, post, model, two_sided_quantile(level))
     goal = (half_width / path.scale) ** 2
     return path.plan(_first_within(path.left, goal))
 
 
 def plan_budget(
-    strata: Strata, labels: int, models: Sequence[int], *, level: float = 0.95, post: Posterior | None = None
+    strata: Strata, labels: int, models: Sequence[int], *, level: float = 0.95, post: Posterior
 ) -> tuple[LabelPlan, ...]:
     """`labels` in all over `models`: each next one goes to the model whose expected interval is the widest by then.
 
@@ -81,7 +78,6 @@ def plan_budget(
     """
     if labels < 0:
         raise ValueError(f"the number of labels must be 0 or more, not {labels}")
-    post = posterior(strata) if post is None else post
     paths = [_Path.of(strata, post, m, two_sided_quantile(level)) for m in models if strata.items[m] > 0]
     counts = [0] * len(paths)
     heap = [(-path.half_width(0), at) for at, path in enumerate(paths)]
@@ -99,14 +95,13 @@ def plan_budget(
 
 
 def labels_to_separate(
-    strata: Strata, first: int, second: int, *, level: float = 0.95, post: Posterior | None = None
+    strata: Strata, first: int, second: int, *, level: float = 0.95, post: Posterior
 ) -> Separation | None:
     """The fewest labels, over both models, that tell them apart at `level` with chance `POWER`.
 
     Scores are kept where they are and the shared part of the errors is ignored (so the count is cautious). None where
     the scores are equal: no number of labels is expected to separate those.
     """
-    post = posterior(strata) if post is None else post
     score = posterior_mean(strata, post)
     lead = abs(float(score[first] - score[second]))
     if lead <= 0:
@@ -138,11 +133,10 @@ def audit_labels(room: IntArray, labels: int) -> IntArray:
 
 
 def rows_to_label(
-    strata: Strata, target: TargetPredictions, plan: LabelPlan, *, seed: int = 0, post: Posterior | None = None
+    strata: Strata, target: TargetPredictions, plan: LabelPlan, *, seed: int = 0, post: Posterior
 ) -> IntArray:
     """Target rows to label for `plan`: at random within each bin, the bins of the least certain outcomes first."""
     rng = np.random.default_rng(seed)
-    post = posterior(strata) if post is None else post
     size = post.alpha[plan.model] + post.beta[plan.model]
     worth = post.alpha[plan.model] * post.beta[plan.model] / (size * (size + 1))
     picked = [np.zeros(0, dtype=np.int64)]

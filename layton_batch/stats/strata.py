@@ -2,7 +2,7 @@
 
 A bin is a vote kept as two integers, (yes, total), so a bin is never a matter of float equality or of rounding: by
 share, in lowest terms, 2 of 3 is (2, 3) and 3 of 3 and 1 of 1 are both (1, 1), as the layton-eval paper has it; by
-seats, one judge's yes and three judges' are two bins, and the labels of one are kin to the other. Items without a
+seats, one judge's yes and three judges' are two bins. Items without a
 single verdict are a bin of their own, (0, 0). Predictions whose outcome needs no jury (unparsed or missing: wrong) are
 counted apart as known zeros.
 
@@ -12,7 +12,7 @@ graders may not be trusted to err alike: nothing here knows about riddles. Binar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -73,23 +73,14 @@ class GoldPredictions:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kin:
-    """Per bin [B], everybody's labels and positives at the same share of yes of other numbers of seats."""
-
-    labels: IntArray
-    positives: IntArray
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Strata:
     """Counts of K models over B bins, ordered by vote share with the unjudged bin, (0, 0), last.
 
-    Bins: `bin_yes`, `bin_total` [B]; `kin` where they are by seats and not in lowest terms. Counts [K, B]: `n` items;
+    Bins: `bin_yes`, `bin_total` [B]. Counts [K, B]: `n` items;
     `pool_labels`, `pool_positives` of other providers (m, h: what the layton-eval paper uses); `borrowed_labels`,
     `borrowed_positives` of everything but the model's own predictions (M, H); `own_labels`, `own_positives` (l, k). Per
-    bin [B]: `all_labels`, `all_positives`. Per model [K]: `gold_providers` (G, labelled providers other than the
-    model's), `known_zeros`, `items` (all of them). Per target row [R]: `row_bin` (-1: known zero), `row_label` (-1:
-    none).
+    bin [B]: `all_labels`, `all_positives`. Per model [K]: `known_zeros`, `items` (all of them). Per target row [R]:
+    `row_bin` (-1: known zero), `row_label` (-1: none).
     """
 
     bin_yes: IntArray
@@ -103,21 +94,15 @@ class Strata:
     own_positives: IntArray
     all_labels: IntArray
     all_positives: IntArray
-    gold_providers: IntArray
     known_zeros: IntArray
     items: IntArray
     row_bin: Ints
     row_label: Ints
-    kin: Kin | None = None
 
     @property
     def unjudged(self) -> IntArray:
         """[K] items without any verdict."""
         return np.asarray(self.n[:, self.bin_total == 0].sum(axis=1), dtype=np.int64)
-
-    def of(self, models: slice) -> Strata:
-        """The counts of some models only; target rows are those of all."""
-        return replace(self, **{name: getattr(self, name)[models] for name in _BY_MODEL})
 
     def flags(self, labels: IntArray) -> list[tuple[Flag, ...]]:
         """Per model, what to warn of when `labels` [K, B] are the usable ones."""
@@ -135,12 +120,6 @@ class Strata:
         top = np.iinfo(np.int64).max
         least = np.where(self.n > 0, labels, top).min(axis=1, initial=top)
         return [None if v == top else int(v) for v in least]
-
-
-_BY_MODEL = (
-    "n", "pool_labels", "pool_positives", "borrowed_labels", "borrowed_positives", "own_labels", "own_positives",
-    "gold_providers", "known_zeros", "items",
-)  # fmt: skip
 
 
 def _flag_rows(tests: list[tuple[Flag, BoolArray]], models: int) -> list[tuple[Flag, ...]]:
@@ -176,7 +155,6 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: 
     n, zeros = _item_counts(target, row_bin, (models, width))
     own_provider = np.asarray(target.provider, dtype=np.int64)
     everyone = pool.sum(axis=1)[:, None, :]
-    labelled_providers = np.unique(gold.provider)
     return Strata(
         bin_yes=keys[:, 0],
         bin_total=keys[:, 1],
@@ -189,24 +167,11 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: 
         own_positives=known[1],
         all_labels=pool[0].sum(axis=0),
         all_positives=pool[1].sum(axis=0),
-        gold_providers=len(labelled_providers) - np.isin(own_provider, labelled_providers).astype(np.int64),
         known_zeros=zeros,
         items=n.sum(axis=1) + zeros,
         row_bin=row_bin,
         row_label=row_label,
-        kin=_kin(keys, gold, everyone[:, 0]) if by_seats else None,
     )
-
-
-def _kin(keys: IntArray, gold: GoldPredictions, same: IntArray) -> Kin:
-    """`same` [2, B]: labels and positives of the very bins."""
-    shares = np.unique(np.stack(_lowest_terms(keys[:, 0], keys[:, 1]), axis=1), axis=0)
-    of_share = _label_counts(
-        np.zeros_like(gold.model), _lookup(shares, gold.yes, gold.total, False), gold.label, (1, len(shares))
-    )
-    mine = _lookup(shares, keys[:, 0], keys[:, 1], False)
-    others = of_share[:, 0][:, mine] - same
-    return Kin(others[0], others[1])
 
 
 def _label_counts(group: Ints, bins: Ints, label: Ints, shape: tuple[int, int]) -> IntArray:

@@ -9,8 +9,8 @@ import numpy as np
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.label_plan import Aim, Plan, plan_next
-from layton_batch.scoring.law import law_of
-from layton_batch.scoring.rules import CALIBRATED, Rules
+from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.rules import Rules
 from tests.stats.worlds import WORLDS, Board, World, draw
 
 SEED, BOARDS, POINTS = 20_261_123, 12, 2.0
@@ -57,7 +57,7 @@ def main() -> None:
 
 def follow(board: Board, aim: Aim) -> Delivered:
     """Make the plan, give the labels it asks for, and score again."""
-    rules = Rules(method=CALIBRATED, metric="both_correct")
+    rules = Rules()
     ballots, labels = _named(board)
     plan = plan_next(ballots, labels, aim, rules)
     row_of = {(one.entrant.model, one.item_id): i for i, one in enumerate(ballots)}
@@ -66,7 +66,7 @@ def follow(board: Board, aim: Aim) -> Delivered:
     counted = count_votes(ballots, labels)
     widths = {
         counted.entrants[i].model: 50 * (one.upper - one.lower)
-        for i, one in enumerate(law_of(counted, rules).scores())
+        for i, one in enumerate(VoteLaw(counted, rules).scores())
         if one.lower is not None and one.upper is not None
     }
     return _compare(plan, widths)

@@ -57,7 +57,7 @@ def write_run(folder: RunFolder, models: int, items: int) -> None:
     """Tables and requests of a run: each item is right for some models and wrong for others."""
     folder.root.mkdir(parents=True)
     manifest = {"name": "made-up", "task": "layton", "items": {"split": "llm", "hints": 0},
-                "scoring": {"metric": "both_correct", "method": "calibrated", "level": 0.95}}  # fmt: skip
+                "scoring": {"metric": "both_correct", "level": 0.95}}  # fmt: skip
     folder.manifest.write_bytes(orjson.dumps({"manifest": manifest}))
     ids = [f"item-{index:05d}" for index in range(items)]
     tables.write(folder.part("items", "items"), tables.frame("items", [_item(one, i) for i, one in enumerate(ids)]))
@@ -76,7 +76,7 @@ def write_run(folder: RunFolder, models: int, items: int) -> None:
         path.write_bytes(b"".join(_line(row, name) for row in rows))
     board = [{"rank": n + 1, "rank_best": n + 1, "rank_worst": n + 2, "model": name, "provider": "openai", "n_hints": 0,
               "score": 90.0 - n / 2, "lower": 88.0 - n / 2, "upper": 92.0 - n / 2, "half_width": 2.0,
-              "method": "calibrated", "metric": "both_correct", "n_items": items, "n_unparsed": 0, "n_missing": 0,
+              "method": "hierarchical", "metric": "both_correct", "n_items": items, "n_unparsed": 0, "n_missing": 0,
               "n_unjudged": 0, "flags": ""} for n, name in enumerate(names)]  # fmt: skip
     tables.write(folder.part("leaderboard", "leaderboard"), tables.frame("leaderboard", board))
 

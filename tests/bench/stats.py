@@ -12,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
-from layton_batch.stats.joint import joint_draws
 from layton_batch.stats.label_table import label_table
 from layton_batch.stats.paper import paper_scores
-from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
+from layton_batch.stats.ranks import paper_ranks
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
 from tests.bench.measure import DATA, told
 from tests.bench.measure import best as quickest
@@ -43,8 +41,6 @@ def main() -> None:
     board = made_up(9)
     strata = build_strata(board.target, board.gold)
     told("table of 9 models, paper: scores and ranks", 1000 * best(lambda: paper_table(strata), 20), "ms", 5)
-    told("table of 9 models, calibrated: both intervals", 1000 * best(lambda: calibrated_scores(strata), 20), "ms", 5)
-    told("table of 9 models, rank box of 4,000 draws", 1000 * best(lambda: box(strata), 5), "ms", 100)
     larger = made_up(LARGER)
     counted = build_strata(larger.target, larger.gold)
     told(f"{LARGER:,} models x 186 items, hierarchical", best(lambda: hierarchical_table(larger, counted), 1), "s", 15)
@@ -55,7 +51,7 @@ def main() -> None:
     if (source := DATA / "ppi_llm.jsonl").exists():
         real = Board(read_lines(source.name), "both_correct")
         told("published table, hierarchical", 1000 * best(lambda: hierarchical_table(real, real.strata), 10), "ms", 200)
-        told("calibrated table from ppi file, CPU", quickest(["leaderboard", str(source)]).cpu, "s", 1.5)
+        told("table from ppi file, CPU", quickest(["leaderboard", str(source)]).cpu, "s", 1.5)
 
 
 def hierarchical_table(board: Rows | Board, strata: Strata) -> object:
@@ -93,10 +89,6 @@ def paper_table(strata: Strata) -> None:
     paper_ranks([row.score for row in rows], [row.half_width for row in rows])
 
 
-def box(strata: Strata, draws: int = 4000) -> None:
-    rank_ranges(joint_draws(strata, seed=0, draws=draws))
-
-
 def best(work: Callable[[], object], rounds: int) -> float:
     """CPU seconds of the quickest round."""
     times = []
@@ -123,13 +115,7 @@ def _many(models: int, limit: float, rounds: int) -> None:
     told(f"{name}, counting", best(lambda: build_strata(board.target, board.gold), rounds), "s", limit)
     told(f"{name}, paper and ranks", best(lambda: paper_table(strata), rounds), "s", limit)
 
-    def calibrated() -> None:
-        score_ranks([row.score for row in calibrated_scores(strata)])
-
-    told(f"{name}, calibrated", best(calibrated, rounds), "s", limit)
-    told(f"{name}, memory of both", held(lambda: calibrated_scores(build_strata(board.target, board.gold))), "MiB", 250)
-    if models <= 10_000:
-        told(f"{name}, rank box of 1,000 draws", best(lambda: box(strata, 1000), 1), "s", 10 * limit)
+    told(f"{name}, memory of both", held(lambda: paper_scores(build_strata(board.target, board.gold))), "MiB", 250)
 
 
 def _reference(board: Rows, strata: Strata) -> None:

@@ -16,30 +16,28 @@ from pathlib import Path
 import numpy as np
 
 from layton_batch.scoring.counting import count_votes, in_order
-from layton_batch.scoring.law import law_of
-from layton_batch.scoring.rules import CALIBRATED, HIERARCHICAL, Rules
-from layton_batch.stats.calibrated import CalibratedScore
+from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
 from layton_batch.stats.joint import JointDraws
+from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import draw_ranks, rank_ranges, score_ranks
 from layton_batch.stats.strata import FloatArray, Strata
 from tests.stats.truth_worlds import WORLDS, draw, named
 
 SEED = 20_261_125
 COVERED, WORST, JOINT = 0.945, 0.88, 0.94
-METHODS = (CALIBRATED, HIERARCHICAL)
 _Z = 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """One board by one method. Per model, in order: whether the interval on these items and the one for new items hold
+    """One board. Per model, in order: whether the interval on these items and the one for new items hold
     the truth, their half widths in points, and the half widths that the model's own labels alone give (None without
     labels). ``own``: the models that have labels; ``pairs``: shares of differences held; ``ranks``: whether all ranks
     are (both on these items and on new ones, None where nothing was drawn); ``seconds``: of the processor."""
 
     world: str
-    method: str
     board: int
     own: list[bool]
     held: list[bool]
@@ -53,14 +51,14 @@ class Played:
     seconds: float
 
 
-def play(world: str, number: int, method: str, *, drawn: bool) -> Played:
+def play(world: str, number: int, *, drawn: bool) -> Played:
     """Score board ``number`` of a world; ``drawn``: its differences and ranks as well."""
     rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
     board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
     ballots, labels = named(board)
     begun = time.process_time()
     counted = count_votes(in_order(ballots), labels)
-    law = law_of(counted, Rules(method=method, label_error=declared))
+    law = VoteLaw(counted, Rules(label_error=declared))
     rows = law.scores()
     joint = law.draws() if drawn else None
     spent = time.process_time() - begun
@@ -68,7 +66,6 @@ def play(world: str, number: int, method: str, *, drawn: bool) -> Played:
     alone, alone_new = _labels_alone(counted.strata)
     return Played(
         world=world,
-        method=method,
         board=number,
         own=[row.own_labels > 0 for row in rows],
         held=[_holds(row.lower, row.upper, truth) for row, truth in zip(rows, here, strict=True)],
@@ -111,7 +108,7 @@ def _pairs(draws: JointDraws, truth: FloatArray) -> float:
     return float(((low <= gap + 1e-9) & (gap <= high + 1e-9)).mean())
 
 
-def _ranks(draws: JointDraws, rows: Sequence[CalibratedScore], truth: FloatArray) -> bool:
+def _ranks(draws: JointDraws, rows: Sequence[ModelScore], truth: FloatArray) -> bool:
     sets, rank = rank_ranges(draws, rank=score_ranks([row.score for row in rows])), draw_ranks(truth[None])[0]
     return bool(((sets.best <= rank) & (rank <= sets.worst)).all())
 
@@ -119,29 +116,29 @@ def _ranks(draws: JointDraws, rows: Sequence[CalibratedScore], truth: FloatArray
 # ---- the table -----------------------------------------------------------------------------------------------------
 
 
-COLUMNS = ("world", "method", "boards", "own", "newcomers", "worst", "new: own", "new: newcomers", "± own",
+COLUMNS = ("world", "boards", "own", "newcomers", "worst", "new: own", "new: newcomers", "± own",
            "± newcomers", "± new: own", "± new: newcomers", "/ labels",
            "/ labels, new", "pairs", "pairs, new", "ranks", "ranks, new", "s")  # fmt: skip
 
 
 def table(played: Iterable[Played]) -> list[str]:
-    """Lines of a Markdown table, one a world and method, and what falls short below it.
+    """Lines of a Markdown table, one a world, and what falls short below it.
 
     Coverage has its Monte Carlo error (boards are independent, the models of a board are not); a cell falls short where
     even two errors more would not reach what is required. ``/ labels``: the mean of an own model's half width over that
     of its labels alone.
     """
-    cells: dict[tuple[str, str], dict[int, Played]] = {}
+    cells: dict[str, dict[int, Played]] = {}
     for one in played:
-        cells.setdefault((one.world, one.method), {})[one.board] = one
+        cells.setdefault(one.world, {})[one.board] = one
     order = {name: at for at, name in enumerate(WORLDS)}
-    lines = [f"| {' | '.join(COLUMNS)} |", f"|---|---|{'---:|' * (len(COLUMNS) - 2)}"]
+    lines = [f"| {' | '.join(COLUMNS)} |", f"|---|{'---:|' * (len(COLUMNS) - 1)}"]
     short = []
-    for (world, method), boards in sorted(cells.items(), key=lambda cell: (order.get(cell[0][0], 999), cell[0][1])):
+    for world, boards in sorted(cells.items(), key=lambda cell: order.get(cell[0], 999)):
         values, missed = _cell(list(boards.values()))
-        lines.append(f"| {world} | {method} | {len(boards)} | {' | '.join(values)} |")
+        lines.append(f"| {world} | {len(boards)} | {' | '.join(values)} |")
         if missed:
-            short.append(f"- {world}, {method}: {', '.join(missed)}")
+            short.append(f"- {world}: {', '.join(missed)}")
     return [*lines, "", "what falls short, with two Monte Carlo errors allowed:", *short]
 
 
@@ -197,23 +194,20 @@ def read(paths: Iterable[Path]) -> list[Played]:
     return [Played(**json.loads(line)) for line in lines]
 
 
-def run(
-    worlds: Sequence[str], methods: Sequence[str], boards: range, *, every: int, keep: Path | None, seconds: float
-) -> list[Played]:
+def run(worlds: Sequence[str], boards: range, *, every: int, keep: Path | None, seconds: float) -> list[Played]:
     """Play the boards of some worlds, one world's after another's; boards whose number is a multiple of ``every`` are
     drawn as well (0: none). Boards that the file to ``keep`` holds are not played again. Stop after ``seconds``."""
     begun, found = time.monotonic(), read([keep]) if keep is not None and keep.exists() else []
-    there = {(one.world, one.method, one.board) for one in found}
+    there = {(one.world, one.board) for one in found}
     for number in boards:
         for world in worlds:
-            for method in methods:
-                if (world, method, number) in there:
-                    continue
-                if time.monotonic() - begun > seconds:
-                    return found
-                one = play(world, number, method, drawn=bool(every) and number % every == 0)
-                found.append(one)
-                if keep is not None:
-                    with keep.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(asdict(one)) + "\n")
+            if (world, number) in there:
+                continue
+            if time.monotonic() - begun > seconds:
+                return found
+            one = play(world, number, drawn=bool(every) and number % every == 0)
+            found.append(one)
+            if keep is not None:
+                with keep.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(asdict(one)) + "\n")
     return found

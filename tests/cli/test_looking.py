@@ -52,10 +52,10 @@ def here(finished: Finished, offline: Path) -> Path:
     return offline
 
 
-@pytest.mark.parametrize("method", ["paper", "calibrated"])
+@pytest.mark.parametrize("method", ["paper", "hierarchical"])
 @pytest.mark.parametrize("sources", [("lab",), (GOLD,), ("lab", "other")], ids=lambda one: str(len(one)))
 def test_a_leaderboard_says_the_same_in_every_format(here: Path, sources: tuple[str, ...], method: str) -> None:
-    asked = ("leaderboard", *sources, "--method", method)
+    asked = ("leaderboard", *sources, *(("--method", "paper") if method == "paper" else ()))
     rows = cast("list[Document]", call(*asked, "--format", "json").json)
     assert set(rows[0]) >= BOARD_COLUMNS
     assert {row["method"] for row in rows} == {method}

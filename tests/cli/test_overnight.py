@@ -137,7 +137,7 @@ def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
 
 def line(model: str, score: float, rank: int, **more: object) -> Line:
     return Line.model_validate(
-        {"model": model, "provider": "p", "method": "calibrated", "metric": "both", "score": score, "rank": rank,
+        {"model": model, "provider": "p", "method": "hierarchical", "metric": "both", "score": score, "rank": rank,
          "n_items": 10, "own_labels": 5} | more
     )  # fmt: skip
 

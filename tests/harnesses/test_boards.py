@@ -36,7 +36,7 @@ def test_logs_of_inspect_are_ranked_with_intervals_and_joint_rank_ranges() -> No
         ("mockllm/robin", 58.3, 6),
         ("mockllm/wren", 50.0, 6),
     ]
-    assert [(row["rank_best"], row["rank_worst"]) for row in rows] == [(1, 2), (1, 3), (1, 3)]
+    assert [(row["rank_best"], row["rank_worst"]) for row in rows] == [(1, 3), (1, 3), (1, 3)]
     assert all(row["method"] == "rule" and row["metric"] == "match" for row in rows)
 
 

@@ -105,7 +105,7 @@ def label_thirty(page: Page, keys: str, labels: int) -> None:
 
 def half_widths(root: Path) -> float:
     """By the method that takes votes as given: to another, labels of yes and no by turns make the jury doubtful."""
-    ended = call("leaderboard", root.name, "--method", "calibrated", "--format", "json")
+    ended = call("leaderboard", root.name, "--format", "json")
     rows: list[dict[str, float]] = json.loads(ended.out)
     return sum(row["half_width"] for row in rows)
 

@@ -96,7 +96,7 @@ class FabricatedRun:
             "name": self.words.name,
             "task": self.words.name,
             "items": {"split": "llm", "hints": 0},
-            "scoring": {"metric": "both_correct", "method": "calibrated", "level": 0.95},
+            "scoring": {"metric": "both_correct", "level": 0.95},
         }
         self.folder.manifest.write_bytes(orjson.dumps({"manifest": manifest}))
 
@@ -218,7 +218,7 @@ class FabricatedRun:
                 "lower": 78.1 - 10 * place,
                 "upper": 81.6 - 10 * place,
                 "half_width": 1.8,
-                "method": "calibrated",
+                "method": "hierarchical",
                 "metric": "both_correct",
                 "n_items": self.items,
                 "n_unparsed": int(place == 2),

@@ -40,7 +40,7 @@ def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path
     told = zip(items, worth, strict=True)
     run.table("items", [{**row, "category": f"c{place}", "payload": one} for place, (row, one) in enumerate(told)])
     for at, score in enumerate((40.0, 50.0), 1_795_000_000):
-        history.keep(run.folder.history, [{**rows[0], "score": score, "method": "calibrated"}], float(at))
+        history.keep(run.folder.history, [{**rows[0], "score": score, "method": "hierarchical"}], float(at))
     assert {"hints.svg", "difficulty.svg", "radar.svg", "history.svg"} <= drawn(run)
 
 

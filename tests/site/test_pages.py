@@ -44,7 +44,17 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
     others = {*BOARD, "items/index.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
     assert set(found) - of_models == others
     shown = words(found["index.html"])
-    for text in ("riddles", "both correct", "calibrated", "alpha-9", "80.0", "78.1–81.6", "1–2", "$6.75", "$13.50"):
+    for text in (
+        "riddles",
+        "both correct",
+        "jury corrected by labels",
+        "alpha-9",
+        "80.0",
+        "78.1–81.6",
+        "1–2",
+        "$6.75",
+        "$13.50",
+    ):
         assert text in shown
     assert "The interval of this set holds, as surely, the share of exactly these items" in shown
     assert "Abstained, unreadable and missing answers count as wrong." in shown
@@ -321,7 +331,7 @@ def test_a_run_without_jobs_says_that_nothing_was_asked(tmp_path: Path) -> None:
 
 def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    row = {"provider": "p", "method": "calibrated", "metric": "both_correct", "rank": 1, "score": 50.0}
+    row = {"provider": "p", "method": "hierarchical", "metric": "both_correct", "rank": 1, "score": 50.0}
     for at, model in enumerate(("first", "<script>alert(1)</script>"), 1_795_000_000):
         history.keep(run.folder.history, [row | {"model": model}], float(at))
     page = read_page(built(run) / "index.html")

@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from layton_batch.stats.hierarchical import fit
+from layton_batch.stats.hierarchical_scores import hierarchical_scores
+from layton_batch.stats.label_table import label_table
+from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
 
 LAYTON = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
@@ -57,6 +61,13 @@ class Board:
         self.strata = build_strata(self.target, self.gold)
 
 
+def scored(target: TargetPredictions, gold: GoldPredictions, *, level: float = 0.95) -> tuple[ModelScore, ...]:
+    """The scores of all models of a board."""
+    strata = build_strata(target, gold, by_seats=True)
+    found = fit(label_table(target, gold, strata), len(strata.items))
+    return hierarchical_scores(strata, found, level=level)
+
+
 def make_strata(
     bins: list[tuple[int, int]],
     n: list[list[int]],
@@ -64,7 +75,6 @@ def make_strata(
     *,
     own: list[list[tuple[int, int]]] | None = None,
     known_zeros: list[int] | None = None,
-    gold_providers: int = 3,
 ) -> Strata:
     """Strata from counts: `pool` and `own` hold (labels, positives) per model and bin."""
     counts = np.array(n, dtype=np.int64).reshape(len(n), len(bins))
@@ -83,7 +93,6 @@ def make_strata(
         own_positives=mine[..., 1],
         all_labels=(labels + mine)[0, :, 0],
         all_positives=(labels + mine)[0, :, 1],
-        gold_providers=np.full(len(n), gold_providers, dtype=np.int64),
         known_zeros=zeros,
         items=counts.sum(axis=1) + zeros,
         row_bin=np.zeros(0, dtype=np.int64),

@@ -1,4 +1,4 @@
-"""How often each method holds the truth in the worlds of the gate: intervals, differences and ranks."""
+"""How often the intervals hold the truth in the worlds of the gate: intervals, differences and ranks."""
 
 from __future__ import annotations
 
@@ -6,23 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.calibrated import CalibratedScore, calibrated_scores
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
-from layton_batch.stats.joint import JointDraws, joint_draws, joint_draws_new_items
+from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.label_table import label_table
+from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import draw_ranks, rank_ranges
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import FloatArray, GoldPredictions, TargetPredictions, build_strata
 from tests.stats.worlds import Board, World, draw
 
-METHODS = ("calibrated", "hierarchical")
 DRAWS = 2000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cell:
-    """One world and method: per board and model [W, K] whether the intervals hold the truth and their half widths on
+    """One world: per board and model [W, K] whether the intervals hold the truth and their half widths on
     these items and new ones; per board the share of pairs whose difference is held, and whether all ranks are."""
 
     labelled: int
@@ -35,41 +34,24 @@ class Cell:
     ranks: FloatArray
 
 
-def measure(
-    world: World, boards: int, *, seed: int | list[int], draws: int = DRAWS, drawn: int | None = None
-) -> dict[str, Cell]:
-    """Both methods on the same boards; ``draws`` 0 leaves out pairs and ranks, which are of the first ``drawn`` boards
+def measure(world: World, boards: int, *, seed: int | list[int], draws: int = DRAWS, drawn: int | None = None) -> Cell:
+    """Play some boards; ``draws`` 0 leaves out pairs and ranks, which are of the first ``drawn`` boards
     only, for they take the longest."""
     rng = np.random.default_rng(seed)
-    found: dict[str, list[tuple[FloatArray, ...]]] = {method: [] for method in METHODS}
-    for at in range(boards):
-        board = draw(world, rng)
-        for method in METHODS:
-            found[method].append(_one(board, method, draws if drawn is None or at < drawn else 0))
-    cells = {}
-    for method, rows in found.items():
-        *intervals, pairs, pairs_new, ranks = zip(*rows, strict=True)
-        joint = [np.array([one for one in part if one.size]) for part in (pairs, pairs_new, ranks)]
-        cells[method] = Cell(world.labelled, *map(np.array, intervals), *joint)
-    return cells
+    rows = [_one(draw(world, rng), draws if drawn is None or at < drawn else 0) for at in range(boards)]
+    *intervals, pairs, pairs_new, ranks = zip(*rows, strict=True)
+    joint = [np.array([one for one in part if one.size]) for part in (pairs, pairs_new, ranks)]
+    return Cell(world.labelled, *map(np.array, intervals), *joint)
 
 
-def _one(board: Board, method: str, draws: int) -> tuple[FloatArray, ...]:
+def _one(board: Board, draws: int) -> tuple[FloatArray, ...]:
     strata = build_strata(board.target, board.gold, by_seats=True)
-    if method == "calibrated":
-        rows = calibrated_scores(strata)
-        joint = (
-            (joint_draws(strata, seed=0, draws=draws), joint_draws_new_items(strata, board.target, seed=0, draws=draws))
-            if draws
-            else None
-        )
-    else:
-        found = fit(label_table(board.target, board.gold, strata), len(strata.items))
-        rows = hierarchical_scores(strata, found)
-        joint = None
-        if draws:
-            rates = rate_draws(found, seed=0, draws=draws)
-            joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, rates, seed=0))
+    found = fit(label_table(board.target, board.gold, strata), len(strata.items))
+    rows = hierarchical_scores(strata, found)
+    joint = None
+    if draws:
+        rates = rate_draws(found, seed=0, draws=draws)
+        joint = (draws_on_these(strata, rates, seed=0), draws_on_new(strata, board.target, rates, seed=0))
     ends = np.array([_ends(row) for row in rows])
     held = (ends[:, 0] <= board.here + 1e-9) & (board.here <= ends[:, 1] + 1e-9)
     held_new = (ends[:, 2] <= board.new) & (board.new <= ends[:, 3])
@@ -81,16 +63,14 @@ def _one(board: Board, method: str, draws: int) -> tuple[FloatArray, ...]:
     return held * 1.0, widths[0], held_new * 1.0, widths[1], pairs, pairs_new, _ranks(joint[0], board.here)
 
 
-def ends_of(target: TargetPredictions, gold: GoldPredictions, method: str) -> FloatArray:
+def ends_of(target: TargetPredictions, gold: GoldPredictions) -> FloatArray:
     """[K, 4] the ends on these items and on new ones."""
     strata = build_strata(target, gold, by_seats=True)
-    if method == "calibrated":
-        return np.array([_ends(row) for row in calibrated_scores(strata)])
     found = fit(label_table(target, gold, strata), len(strata.items))
     return np.array([_ends(row) for row in hierarchical_scores(strata, found)])
 
 
-def _ends(row: CalibratedScore) -> tuple[float, float, float, float]:
+def _ends(row: ModelScore) -> tuple[float, float, float, float]:
     assert row.lower is not None
     assert row.upper is not None
     assert row.new_lower is not None

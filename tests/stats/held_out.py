@@ -1,4 +1,4 @@
-"""Real labels held out and foretold, by both methods: part of every model's own, or all of a whole model."""
+"""Real labels held out and foretold: part of every model's own, or all of a whole model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from layton_batch.stats.strata import GoldPredictions, IntArray, TargetPredictions
 from tests.stats.boards import FIELDS, LAYTON, Board
-from tests.stats.gate import METHODS, ends_of
+from tests.stats.gate import ends_of
 
 PARTS = 4  # how often half of a model's labels are held out
 SEED = 20_261_123
@@ -19,10 +19,9 @@ SEED = 20_261_123
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """In how many of the cases the interval of ``method`` held what people said."""
+    """In how many of the cases the interval held what people said."""
 
     what: str
-    method: str
     cases: int
     held: int
     half_width: float
@@ -46,19 +45,19 @@ def held_out(rows: list[dict[str, Any]]) -> list[HeldOut]:
                 cases["a whole model"].append((board, model, mine))
                 halves = [np.sort(rng.permutation(mine)[: len(mine) // 2]) for _ in range(PARTS)]
                 cases["half of a model"] += [(board, model, half) for half in halves]
-    return [_count(what, method, found) for what, found in cases.items() for method in METHODS]
+    return [_count(what, found) for what, found in cases.items()]
 
 
-def _count(what: str, method: str, cases: Sequence[tuple[Board, int, IntArray]]) -> HeldOut:
+def _count(what: str, cases: Sequence[tuple[Board, int, IntArray]]) -> HeldOut:
     held, widths = 0, []
     for board, model, out in cases:
-        low, high = _interval(board, model, out, method)
+        low, high = _interval(board, model, out)
         held += bool(low - 1e-9 <= board.human[out].mean() <= high + 1e-9)
         widths.append((high - low) / 2)
-    return HeldOut(what, method, len(cases), held, float(np.mean(widths)))
+    return HeldOut(what, len(cases), held, float(np.mean(widths)))
 
 
-def _interval(board: Board, model: int, out: IntArray, method: str) -> tuple[float, float]:
+def _interval(board: Board, model: int, out: IntArray) -> tuple[float, float]:
     """On the answers whose labels are held out; labels of the model's other answers count as its own."""
     kept = np.ones(len(board.human), dtype=np.bool_)
     kept[(board.model == model)] = False
@@ -75,5 +74,5 @@ def _interval(board: Board, model: int, out: IntArray, method: str) -> tuple[flo
         board.model[labelled], board.provider[board.model[labelled]], board.yes[labelled], board.total[labelled],
         board.human[labelled], row_of[labelled],
     )  # fmt: skip
-    found = ends_of(target, gold, method)[model]
+    found = ends_of(target, gold)[model]
     return found[0], found[1]

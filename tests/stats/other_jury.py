@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.calibrated import calibrated_scores
+from layton_batch.stats.hierarchical import fit
+from layton_batch.stats.hierarchical_scores import hierarchical_scores
+from layton_batch.stats.label_table import label_table
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
-from tests.stats.coverage import RATES
 
 SEATS = 3
+RATES = (0.01, 0.24, 0.87, 0.972)  # of a person's yes at 0 to 3 votes
 JURIES = {
     "alike": (0.88, 0.10),
     "stricter": (0.60, 0.02),
@@ -43,8 +45,10 @@ def measure(jury: str, boards: int, *, seed: int) -> dict[str, Trial]:
         labelled_votes, labels = _answers(rng, LABELLED_MODELS, LABELS)
         chances = np.where(labels == 1, *JURIES[jury])
         for name, yes in (("trusted", rng.binomial(SEATS, chances)), ("rejudged", labelled_votes)):
-            strata = build_strata(_target(votes), _gold(yes, labels))
-            for one, truth in zip(calibrated_scores(strata), said.mean(axis=1), strict=True):
+            target, gold = _target(votes), _gold(yes, labels)
+            strata = build_strata(target, gold, by_seats=True)
+            rows = hierarchical_scores(strata, fit(label_table(target, gold, strata), MODELS))
+            for one, truth in zip(rows, said.mean(axis=1), strict=True):
                 assert one.lower is not None
                 assert one.upper is not None
                 held = one.lower - 1e-9 <= truth <= one.upper + 1e-9
@@ -58,7 +62,7 @@ def _answers(
     """[models, items] yes votes of this run's jury, and what people say of the same answers."""
     strength = rng.uniform(0.35, 0.85, size=(models, 1))
     votes = rng.binomial(SEATS, rng.beta(6 * strength, 6 * (1 - strength), size=(models, items)))
-    return votes, (rng.random((models, items)) < np.array(RATES["fair"])[votes]).astype(np.int64)
+    return votes, (rng.random((models, items)) < np.array(RATES)[votes]).astype(np.int64)
 
 
 def _target(votes: np.ndarray[tuple[int, int], np.dtype[np.int64]]) -> TargetPredictions:

@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from layton_batch.stats.calibrated import new_items_moments, posterior, posterior_mean
 from layton_batch.stats.judges import (
     UNIDENTIFIABLE,
     calibration,
-    effective_sizes,
     jeffreys_interval,
     judge_reports,
     jury_errors,
@@ -19,7 +17,6 @@ from layton_batch.stats.judges import (
     leniency_by_group,
     self_preference,
 )
-from layton_batch.stats.planning import expected_variance
 from layton_batch.stats.raters import agreement, cohen_kappa
 
 from .boards import FIELDS, JUDGES, Board
@@ -107,25 +104,6 @@ def test_agreement_as_recorded(boards: dict[str, Board], diagnostics: dict[str, 
     assert with_people.krippendorff_alpha == pytest.approx(
         want["krippendorff_alpha_judges_and_human_on_labelled"], abs=6e-5
     )
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("field", FIELDS)
-def test_effective_sample_sizes_as_recorded(boards: dict[str, Board], diagnostics: dict[str, Any], field: str) -> None:
-    board = boards[field]
-    strata = board.strata
-    post = posterior(strata)
-    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
-    here, new = effective_sizes(
-        posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items
-    )
-    own = strata.own_labels.sum(axis=1)
-    for i, name in enumerate(board.names):
-        want = diagnostics[f"llm/{field}"]["ess"][name]
-        assert own[i] == want["own"]
-        if own[i]:
-            assert here[i] / own[i] == pytest.approx(want["gain_finite"], abs=0.0051)
-            assert new[i] / own[i] == pytest.approx(want["gain_superpop"], abs=0.0051)
 
 
 @pytest.mark.shared_data

@@ -12,6 +12,6 @@ def test_intervals_hold_where_the_labelled_answers_were_rejudged_whatever_the_ot
     assert measure(jury, 25, seed=7)["rejudged"].covered >= 0.93
 
 
-@pytest.mark.parametrize("jury", ["stricter", "more lenient", "at random"])
+@pytest.mark.parametrize("jury", ["stricter", "more lenient"])
 def test_intervals_do_not_hold_with_the_votes_of_a_jury_that_is_not_alike(jury: str) -> None:
     assert measure(jury, 25, seed=7)["trusted"].covered < 0.8

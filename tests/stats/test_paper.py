@@ -11,9 +11,10 @@ from ppi_py import ppi_mean_pointestimate
 from layton_batch.stats import paper as paper_module
 from layton_batch.stats.paper import paper_draws, paper_scores, printed, printed_from_fractions
 from layton_batch.stats.ranks import paper_ranks
-from layton_batch.stats.strata import Flag, Strata
+from layton_batch.stats.strata import Flag, Strata, build_strata
 
 from .boards import FIELDS, Board, make_strata
+from .truth_worlds import WORLDS, draw
 
 THIRDS = [(0, 1), (1, 3), (2, 3), (1, 1)]
 
@@ -201,3 +202,17 @@ def test_a_hundred_thousand_items_are_no_trouble() -> None:
     assert row.upper is not None
     variance = sum(n * p * (1 - p) for n, p in ((3e4, 3 / 900), (5e3, 11 / 40), (5e3, 0.8), (6e4, 0.995))) / 1e10
     assert row.upper - row.lower == pytest.approx(2 * 1.96 * variance**0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("world", ["honest", "noisy .75"])
+def test_the_paper_s_interval_does_not_keep_its_promise(world: str) -> None:
+    rng, held = np.random.default_rng(5), []
+    for _ in range(20):
+        board = draw(WORLDS[world], rng)
+        rows = paper_scores(build_strata(board.target, board.gold))
+        held += [
+            row.lower <= truth <= row.upper
+            for row, truth in zip(rows, board.here, strict=True)
+            if row.lower is not None and row.upper is not None
+        ]
+    assert np.mean(held) < 0.8

@@ -9,14 +9,20 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from layton_batch.stats.calibrated import calibrated_scores, posterior
-from layton_batch.stats.joint import joint_draws, joint_draws_new_items
+from layton_batch.stats.hierarchical import fit
+from layton_batch.stats.hierarchical_scores import hierarchical_scores
+from layton_batch.stats.label_table import label_table
 from layton_batch.stats.paper import paper_draws, paper_scores
 from layton_batch.stats.planning import expected_variance
+from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.ranks import draw_ranks, paper_ranks, rank_ranges, score_ranks
+from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
 
+from .boards import scored
+
 SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
+FITTED = settings(max_examples=8, deadline=None, derandomize=True)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
 Pair = tuple[TargetPredictions, GoldPredictions]
 
@@ -77,21 +83,17 @@ def test_permuting_models_items_and_labels_changes_nothing(seed: int) -> None:
     target, gold = board
     models = rng.permutation(len(target.provider))
     other = shuffled(board, models, rng.permutation(len(target.model)), rng.permutation(len(gold.label)))
-    a, b = build_strata(*board), build_strata(*other)
-    for score in (calibrated_scores, paper_scores):
-        first, second = numbers(score(a)), numbers(score(b))
-        assert [first[m] for m in models] == second
+    first, second = numbers(paper_scores(build_strata(*board))), numbers(paper_scores(build_strata(*other)))
+    assert [first[m] for m in models] == second
 
 
-@SETTINGS
+@FITTED
 @given(seeds)
 def test_renaming_items_changes_nothing(seed: int) -> None:
     target, gold = random_board(seed)
     names = np.random.default_rng(seed).permutation(1000)
     renamed = dataclasses.replace(target, item=names[target.item])
-    assert numbers(calibrated_scores(build_strata(renamed, gold))) == numbers(
-        calibrated_scores(build_strata(target, gold))
-    )
+    assert numbers(scored(renamed, gold)) == numbers(scored(target, gold))
 
 
 @SETTINGS
@@ -103,15 +105,15 @@ def test_merging_identical_bins_changes_nothing(seed: int) -> None:
     scaled = dataclasses.replace(target, yes=target.yes * by, total=target.total * by)
     gold_scaled = dataclasses.replace(gold, yes=gold.yes * gold_by, total=gold.total * gold_by)
     a, b = build_strata(target, gold), build_strata(scaled, gold_scaled)
-    for score in (calibrated_scores, paper_scores):
-        assert numbers(score(a)) == numbers(score(b))
+    assert numbers(paper_scores(a)) == numbers(paper_scores(b))
 
 
-@SETTINGS
+@FITTED
 @given(seeds)
 def test_every_score_is_a_number_in_range_or_a_gap_with_a_reason(seed: int) -> None:
-    strata = build_strata(*random_board(seed))
-    for i, row in enumerate(calibrated_scores(strata)):
+    board = random_board(seed)
+    strata = build_strata(*board)
+    for i, row in enumerate(scored(*board)):
         if row.score is None:
             assert (row.reason, int(strata.items[i])) == ("no items", 0)
             continue
@@ -133,11 +135,12 @@ def test_every_score_is_a_number_in_range_or_a_gap_with_a_reason(seed: int) -> N
             assert paper.lower <= paper.upper
 
 
-@SETTINGS
+@FITTED
 @given(seeds)
 def test_the_interval_holds_known_positives_and_possible_counts(seed: int) -> None:
-    strata = build_strata(*random_board(seed))
-    for i, row in enumerate(calibrated_scores(strata)):
+    board = random_board(seed)
+    strata = build_strata(*board)
+    for i, row in enumerate(scored(*board)):
         if row.lower is None or row.upper is None:
             continue
         low, high = round(row.lower * row.items), round(row.upper * row.items)
@@ -150,8 +153,8 @@ def test_the_interval_holds_known_positives_and_possible_counts(seed: int) -> No
 @given(seeds, seeds)
 def test_more_labels_never_widen_in_expectation(seed: int, choice: int) -> None:
     strata = build_strata(*random_board(seed))
-    post = posterior(strata)
     rng = np.random.default_rng(choice)
+    post = Posterior(*rng.gamma(2.0, 1.0, (2, *strata.n.shape)), strata.n - strata.own_labels)
     some = rng.integers(0, post.unlabelled + 1)
     more = rng.integers(some, post.unlabelled + 1)
     none, part, most = (expected_variance(strata, post, x) for x in (np.zeros_like(some), some, more))
@@ -160,14 +163,15 @@ def test_more_labels_never_widen_in_expectation(seed: int, choice: int) -> None:
     assert (expected_variance(strata, post, post.unlabelled) == 0).all()
 
 
-@SETTINGS
+@FITTED
 @given(seeds)
 def test_rank_sets_contain_the_rank(seed: int) -> None:
     target, gold = random_board(seed)
-    strata = build_strata(target, gold)
-    rows = calibrated_scores(strata)
-    scores = [r.score for r in rows]
-    draws = joint_draws(strata, seed=1, draws=200)
+    strata = build_strata(target, gold, by_seats=True)
+    found = fit(label_table(target, gold, strata), len(strata.items))
+    scores = [row.score for row in hierarchical_scores(strata, found)]
+    rates = rate_draws(found, seed=1, draws=200)
+    draws = draws_on_these(strata, rates, seed=1)
     ranks = score_ranks(scores)[draws.models]
     sets = rank_ranges(draws, rank=ranks)
     if len(draws.models):
@@ -177,7 +181,7 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
         assert (sets.worst <= len(draws.models)).all()
         drawn = draw_ranks(draws.theta)[100:]  # the half that had no part in the shape of the ranges
         assert ((drawn >= sets.best) & (drawn <= sets.worst)).all(axis=1).mean() >= 0.95
-        new = joint_draws_new_items(strata, target, seed=1, draws=50)
+        new = draws_on_new(strata, target, rates, seed=1)
         assert (new.theta >= 0).all()
         assert (new.theta <= 1 + 1e-12).all()
     paper = paper_scores(strata)

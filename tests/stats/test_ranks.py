@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
 
-from layton_batch.stats.calibrated import calibrated_scores
 from layton_batch.stats.joint import (
     JointDraws,
     detectable,
     differences,
     items_to_resolve,
-    joint_draws,
-    joint_draws_new_items,
     resolvable_difference,
 )
-from layton_batch.stats.ranks import draw_ranks, paper_ranks, rank_ranges, score_ranks
-
-from .boards import FIELDS, Board, make_strata
+from layton_batch.stats.ranks import draw_ranks, paper_ranks, rank_ranges
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
@@ -89,109 +83,12 @@ def by_definition_of(i: int, scores: np.ndarray, widths: np.ndarray) -> tuple[in
 # ---- ranks that hold for all models at once ------------------------------------------------------------------------
 
 
-DRAWS = 60_000
-TARGETS = {"calibrated": "prob_better_finite", "superpop": "prob_better_superpop"}
-
-
-def draw(board: Board, target: str, seed: int = 0) -> JointDraws:
-    if target == "calibrated":
-        return joint_draws(board.strata, seed=seed, draws=DRAWS)
-    return joint_draws_new_items(board.strata, board.target, seed=seed, draws=DRAWS)
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("target", TARGETS)
-def test_probabilities_of_being_better_are_the_recorded_ones(
-    boards: dict[str, Board], expected: dict[str, Any], field: str, target: str
-) -> None:
-    board = boards[field]
-    draws = draw(board, target)
-    recorded = expected["splits"]["llm"][field][TARGETS[target]]
-    for i, name in enumerate(board.names):
-        for other, chance in recorded[name].items():
-            j = board.names.index(other)
-            error = 5 * (max(chance * (1 - chance), 1e-4) * (1 / DRAWS + 1 / 4000)) ** 0.5  # theirs were drawn too
-            ours, theirs = (one.better for one in differences(draws, [(i, j), (j, i)]))
-            assert ours == pytest.approx(chance, abs=error + 5e-4)
-            assert ours + theirs == pytest.approx(1)
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("target", TARGETS)
-def test_rank_sets_are_the_recorded_ones_up_to_the_noise_of_drawing(
-    boards: dict[str, Board], expected: dict[str, Any], field: str, target: str
-) -> None:
-    draws = draw(boards[field], target)
-    noise = 0.007
-    tight, wide = (rank_ranges(draws, level=0.95 + n) for n in (-noise, noise))
-    exact, ranks = rank_ranges(draws), draw_ranks(draws.theta)
-    agree = 0
-    for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
-        recorded = model[target]
-        best, worst = recorded["rank_box95"]
-        unseen = 0 if target == "calibrated" else 1  # what is recorded takes the items at hand for all there can be
-        assert wide.best[i] <= best <= tight.best[i] + unseen
-        assert tight.worst[i] - unseen <= worst <= wide.worst[i]
-        agree += [int(exact.best[i]), int(exact.worst[i])] == [best, worst]
-        if "rank_expected" in recorded:
-            assert ranks[:, i].mean() == pytest.approx(recorded["rank_expected"], abs=0.03)
-    assert agree >= (8 if target == "calibrated" else 6)
-    assert ((ranks >= exact.best) & (ranks <= exact.worst)).all(axis=1).mean() >= 0.95
-
-
-@pytest.mark.shared_data
-@pytest.mark.parametrize("field", FIELDS)
-def test_ranks_by_posterior_mean_are_the_recorded_ones(
-    boards: dict[str, Board], expected: dict[str, Any], field: str
-) -> None:
-    ranks = score_ranks([row.score for row in calibrated_scores(boards[field].strata)])
-    assert ranks.tolist() == [m["calibrated"]["rank"] for m in expected["splits"]["llm"][field]["models"]]
-
-
-@pytest.mark.shared_data
-def test_the_board_said_in_boxes(boards: dict[str, Board]) -> None:
-    board = boards["both_correct"]
-    draws = draw(board, "calibrated")
-    sets = rank_ranges(draws)
-    order = np.argsort(draw_ranks(draws.theta).mean(axis=0))
-    boxes = [(int(sets.best[i]), int(sets.worst[i])) for i in order]
-    assert boxes == [(1, 2), (1, 2), (3, 3), (4, 5), (4, 5), (6, 6), (7, 7), (8, 8), (9, 9)]
-
-
 def test_draw_ranks_count_the_better_ones() -> None:
     theta = np.array([[0.5, 0.7, 0.5, 0.9], [0.1, 0.1, 0.1, 0.1]])
     assert draw_ranks(theta).tolist() == [[3, 2, 3, 1], [1, 1, 1, 1]]
     rng = np.random.default_rng(0)
     many = rng.integers(0, 6, (200, 9)) / 5
     assert (draw_ranks(many) == 1 + (many[:, None, :] > many[:, :, None]).sum(axis=2)).all()
-
-
-def test_draws_have_the_mean_of_the_posterior_and_only_possible_values() -> None:
-    strata = make_strata(
-        [(0, 1), (1, 2), (1, 1)],
-        [[20, 4, 16], [0, 0, 0]],
-        [[(40, 1), (6, 2), (50, 49)]] * 2,
-        own=[[(5, 0), (1, 1), (6, 6)], [(0, 0)] * 3],
-        known_zeros=[2, 0],
-    )
-    draws = joint_draws(strata, seed=1, draws=20_000)
-    assert draws.models.tolist() == [0]
-    counts = draws.theta[:, 0] * 42
-    assert np.abs(counts - counts.round()).max() < 1e-9
-    assert counts.min() >= 7
-    assert counts.max() <= 7 + 15 + 3 + 10
-    rates = (0.5 + np.array([1, 3, 55])) / (1 + np.array([45, 7, 56]))
-    assert draws.theta.mean() == pytest.approx((7 + 15 * rates[0] + 3 * rates[1] + 10 * rates[2]) / 42, abs=1e-3)
-
-
-def test_shared_rates_cancel_between_like_models() -> None:
-    n = [[0, 100], [1, 99]]
-    strata = make_strata([(0, 1), (1, 1)], n, [[(100, 0), (6, 4)]] * 2)
-    (pair,) = differences(joint_draws(strata, seed=0), [(0, 1)])
-    alone = joint_draws(strata, seed=0).theta.std(axis=0)
-    assert pair.upper - pair.lower < 2 * 1.96 * np.hypot(*alone)
 
 
 def test_boxes_widen_to_a_rank_that_is_handed_in() -> None:
@@ -229,24 +126,6 @@ def test_the_resolvable_difference_is_that_of_a_normal_pair() -> None:
     assert items_to_resolve(draws, 186, 2.8016 * sd / 2) == pytest.approx(4 * 186, rel=0.02)
     with pytest.raises(ValueError, match="above 0"):
         items_to_resolve(draws, 186, 0.0)
-
-
-def test_new_item_draws_weigh_a_model_over_the_items_it_has() -> None:
-    from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_strata
-
-    def ints(values: list[int]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        return np.array(values, dtype=np.int64)
-
-    target = TargetPredictions(
-        ints([0] * 40 + [1] * 20), ints([*range(40), *range(20)]), ints([3] * 20 + [0] * 20 + [3] * 20), ints([3] * 60),
-        np.array([False] * 59 + [True]), ints([0, 1]),
-    )  # fmt: skip
-    gold = GoldPredictions(
-        ints([-1] * 200), ints([2] * 200), ints([3, 0] * 100), ints([3] * 200), ints([1, 0] * 100), ints([-1] * 200)
-    )
-    draws = joint_draws_new_items(build_strata(target, gold), target, seed=0, draws=4000)
-    assert draws.theta.mean(axis=0) == pytest.approx([0.5, (0.95 * 20 + 0.5) / 21], abs=0.015)
-    assert draws.theta.max() <= 1
 
 
 def test_what_is_to_be_detected_with_a_chance_of_80_percent_is_detected_with_that_chance() -> None:

@@ -78,10 +78,6 @@ def test_pool_is_other_providers_and_borrowed_is_all_but_the_own_predictions() -
     assert strata.own_positives[:, ones].tolist() == [1, 1]
 
 
-def test_labelled_providers_are_counted_without_the_own_one() -> None:
-    assert build_strata(target(), gold()).gold_providers.tolist() == [2, 2]
-
-
 def test_an_own_label_is_filed_under_the_vote_of_its_target_row() -> None:
     strata = build_strata(target(), gold(yes=ints(0, 2, 2, 3, 1)))  # the gold file saw another jury
     assert strata.own_labels[0, column(strata, 1, 1)] == 1
@@ -118,7 +114,7 @@ def test_no_gold_and_no_target_are_counts_of_zero() -> None:
     nothing = ints()
     none = GoldPredictions(nothing, nothing, nothing, nothing, nothing, nothing)
     strata = build_strata(target(), none)
-    assert strata.pool_labels.sum() == strata.borrowed_labels.sum() == strata.gold_providers.sum() == 0
+    assert strata.pool_labels.sum() == strata.borrowed_labels.sum() == 0
     empty = TargetPredictions(nothing, nothing, nothing, nothing, np.zeros(0, dtype=bool), ints(0, 1))
     assert build_strata(
         empty, gold(model=ints(-1, -1, -1, -1, -1), own_target_row=ints(-1, -1, -1, -1, -1))
@@ -156,11 +152,7 @@ def test_real_bins_equal_the_published_counts(boards: dict[str, Board], expected
     board = boards[field]
     strata = board.strata
     for i, model in enumerate(expected["splits"]["llm"][field]["models"]):
-        assert (board.names[i], strata.items[i], strata.gold_providers[i]) == (
-            model["model"],
-            model["n"],
-            model["pool_providers_G"],
-        )
+        assert (board.names[i], strata.items[i]) == (model["model"], model["n"])
         ours = [
             [
                 c[i, b]

@@ -16,8 +16,9 @@ from statistics import NormalDist
 import numpy as np
 
 from layton_batch.stats.strata import BoolArray, FloatArray, GoldPredictions, IntArray, TargetPredictions
-from tests.stats.simulated_boards import PROVIDERS, STRENGTHS
 
+STRENGTHS = (0.96, 0.84, 0.83, 0.80, 0.70, 0.48, 0.22, 0.73, 0.66, 0.12, 0.97)  # share of unanimous and near-yes items
+PROVIDERS = (0, 0, 1, 1, 2, 2, 3, 4, 4, 5, 6)
 LABELLED, SEATS = 7, 3
 _CONTESTED, _DIFFICULTY = 0.12, 0.7
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(41)
