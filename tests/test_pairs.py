@@ -1,4 +1,4 @@
-"""Every two entrants beside each other, and how many labels would halve the intervals."""
+"""Every two entrants beside each other, and what labels would do for the intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from layton_batch.scoring.label_plan import Aim, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.site.standing import halving, label_need
+from layton_batch.site.standing import label_need
 
 ITEMS = 40
 RULES = Rules()
@@ -105,24 +105,39 @@ def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPa
     assert pairs_by_votes(*evidence(3), RULES) == []
 
 
-def test_as_many_labels_as_are_said_to_halve_the_intervals_do_about_that_in_a_plan() -> None:
+def test_as_many_labels_as_are_said_to_be_enough_make_intervals_about_as_short_as_labels_can() -> None:
     ballots, labels = evidence()
-    count = outlook(ballots, labels, RULES, length=0).halving
-    assert 0 < count <= len(ballots) - len(labels)
-    plan = plan_next(ballots, labels, Aim(labels=count), RULES)
+    enough = outlook(ballots, labels, RULES, length=0).enough
+    assert 0 < enough.labels <= len(ballots) - len(labels)
+    plan = plan_next(ballots, labels, Aim(half_width=0.0), RULES)
+    assert len(plan.rows) == enough.labels
     for model in plan.models:
-        assert model.half_width_then <= 0.62 * model.half_width_now
+        assert 0 < model.half_width_least <= model.half_width_then <= 1.06 * model.half_width_least
+        assert model.half_width_then <= model.half_width_now
+
+
+def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_shows() -> None:
+    ballots, labels = evidence()
+    shown = {row.model: row for row in rank_votes(ballots, labels, RULES)}
+    for model in plan_next(ballots, labels, Aim(labels=0), RULES).models:
+        row = shown[model.model]
+        assert row.new_lower is not None
+        assert row.new_upper is not None
+        assert 2 * model.half_width_now == pytest.approx(row.new_upper - row.new_lower, abs=0.2)
 
 
 def test_where_every_answer_has_a_label_nothing_is_asked_for() -> None:
     ballots, _ = evidence()
     everything = [Label(one.entrant, one.item_id, one.yes, one.total, one.yes > 1, one.content) for one in ballots]
-    assert outlook(ballots, everything, RULES, length=0).halving == 0
+    assert outlook(ballots, everything, RULES, length=0).enough.labels == 0
 
 
 def test_the_sentence_names_the_command(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert label_need(folder) is None
-    tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [{"labels": 1200}]))
-    assert label_need(folder) == 1200
-    assert halving(1200, "lab") == "1,200 labels would halve the intervals: layton-batch annotate lab"
+    assert label_need(folder, "lab") == ""
+    need = {"labels": 1200, "half_width_now": 8.14, "half_width_then": 6.3}
+    tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [need]))
+    assert label_need(folder, "lab") == (
+        "1,200 labels would bring the intervals for new items from ±8.1 to ±6.3 on average, and only more items make "
+        "them shorter: layton-batch annotate lab"
+    )

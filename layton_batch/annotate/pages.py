@@ -63,8 +63,8 @@ def progress(latest: Forecast, deeds: Deeds, *, busy: bool) -> Mapping[str, obje
         "labels": latest.labels,
         "left": latest.outlook.unlabelled,
         "now": _width(now.mean),
-        "buys": [*(_bought(now, one) for one in later if one.labels), *_halved(latest.outlook)],
-        "halving": latest.outlook.halving,
+        "buys": [*(_bought(now, one) for one in later if one.labels), *_enough(latest.outlook)],
+        "enough": latest.outlook.enough.labels,
         "agreement": agreement_line(latest.agreement),
         "disputed": len(latest.disputed),
         "people": [f"{visible(name)}: {count}" for name, count in sorted(people.items())],
@@ -78,9 +78,10 @@ def _bought(now: Gain, then: Gain) -> str:
     return f"{plural(then.labels, 'more label')}: {_width(now.mean, digits)} → {_width(then.mean, digits)}"
 
 
-def _halved(found: Outlook) -> list[str]:
-    last = found.gains[-1].labels
-    return [f"{found.halving:,} would halve every interval"] if found.halving > last else []
+def _enough(found: Outlook) -> list[str]:
+    if found.enough.labels <= found.gains[-1].labels:
+        return []
+    return [f"{_bought(found.gains[0], found.enough)}; after that only more items make intervals shorter"]
 
 
 def _width(points: float, digits: int = 1) -> str:

@@ -73,6 +73,9 @@ def label_plan(
     audit: Annotated[
         float, typer.Option("--audit", help="Percent of the labels asked for at random, beside the contested ones.")
     ] = 20.0,
+    this_set: Annotated[
+        bool, typer.Option("--this-set", help="Half widths for these items, not for new items of this kind.")
+    ] = False,
     models: Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated.")] = None,
     output: Annotated[
         Path | None,
@@ -94,7 +97,7 @@ def label_plan(
     from layton_batch.scoring.compare import find_entrant
     from layton_batch.scoring.label_plan import Aim, plan_next
 
-    aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100)
+    aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
     found = _jury_sources(sources, runs, Asked(None, metric, seed, level))
     entrants = list(dict.fromkeys(ballot.entrant for ballot in found.ballots))

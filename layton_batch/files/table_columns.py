@@ -160,7 +160,7 @@ SCHEMAS: Mapping[str, Columns] = {
         **dict.fromkeys(("n_hints", "other_hints"), pl.Int64),
         **dict.fromkeys(("better", "better_new"), pl.Float64),
     },
-    "label_need": {"labels": pl.Int64},
+    "label_need": {"labels": pl.Int64, "half_width_now": pl.Float64, "half_width_then": pl.Float64},
     "judges": {"document": pl.String},
     "cost": {
         "provider": pl.String,

@@ -43,13 +43,16 @@ def print_sections(sections: Iterable[Section]) -> None:
 def print_label_plan(plan: Plan) -> None:
     """Labels by model with widths before and after, and the first predictions to label."""
     labels = plural(len(plan.rows), "label")
-    heading(f"{labels} to add · {plan.design} · half widths at {percent(plan.level)}, in points")
+    target = "new items" if plan.target == "new" else "these items"
+    heading(f"{labels} to add · {plan.design} · half widths for {target} at {percent(plan.level)}, in points")
     lines = [
         [one.model, str(one.n_hints), str(one.unlabelled), str(one.labels), f"{one.half_width_now:.2f}",
-         f"{one.half_width_then:.2f}"]
+         f"{one.half_width_then:.2f}", f"{one.half_width_least:.2f}"]
         for one in plan.models
     ]  # fmt: skip
-    _table(["model", "hints", "unlabelled", "to label", "now", "expected"], lines)
+    _table(["model", "hints", "unlabelled", "to label", "now", "expected", "with all"], lines)
+    if limited := _out_of_reach(plan):
+        say_line(limited)
     if plan.balanced_labels is not None and plan.balanced_labels > len(plan.rows):
         fewer = 100 * (1 - len(plan.rows) / plan.balanced_labels)
         say_line(f"a balanced design would take {plural(plan.balanced_labels, 'label')} for the same widest interval: "
@@ -59,6 +62,21 @@ def print_label_plan(plan: Plan) -> None:
     if len(plan.rows) > _SHOWN_ROWS:
         more = len(plan.rows) - _SHOWN_ROWS
         say_line(f"and {more} more: --output FILE writes them all, one JSON object a line", "dim")
+
+
+def _out_of_reach(plan: Plan) -> str:
+    """Say where the items, and not the labels, keep intervals from the half width that was asked for."""
+    if plan.half_width is None:
+        return ""
+    least = [one.half_width_least for one in plan.models if one.half_width_least > plan.half_width]
+    if not least:
+        return ""
+    models = "the interval" if len(least) == 1 else f"the intervals of {len(least)} models"
+    return (
+        f"More labels cannot make {models} shorter than ±{min(least):.1f}"
+        f"{'' if len(least) == 1 else f' to ±{max(least):.1f}'}; more items can. "
+        "For these items alone: --this-set."
+    )
 
 
 def print_comparison(found: Comparison) -> None:

@@ -1,4 +1,9 @@
-"""Which predictions people should label next, and how much shorter intervals are expected to be then."""
+"""Which predictions people should label next, and how much shorter intervals are expected to be then.
+
+Half widths are of the interval that a board shows: for new items, or for these items alone. For new items the items at
+hand leave something open that no label closes. How much is what the board would say if every answer had a label, as
+votes and labels have it now; between that and now the variance falls as it does on these items.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +21,18 @@ from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (
     LabelPlan,
+    Spread,
     audit_labels,
     balanced_rows,
     expected_variance,
     plan_budget,
     plan_labels,
     rows_to_label,
+    within_reach,
 )
 from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.text import plural
 
 DESIGNS = ("contested", "balanced")
 MAX_BALANCED = 20_000  # rows whose order is worked out one by one
@@ -34,6 +42,7 @@ MAX_COMPARED = 4_000  # of them only to say what the other design would take
 @dataclass(frozen=True, slots=True)
 class Aim:
     """What is wanted: a ``half_width`` (fraction) for every model, or the best use of so many ``labels``; not both.
+    Of the interval for new items, or where ``this_set`` of that for these items.
 
     ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
     providers, models and items, without regard to votes, as the layton-eval paper does. ``audit``: the share of the
@@ -44,6 +53,7 @@ class Aim:
     labels: int | None = None
     design: str = DESIGNS[0]
     audit: float = 0.0
+    this_set: bool = False
 
     def check(self) -> None:
         """Raises ManifestError for what cannot be aimed at."""
@@ -61,7 +71,8 @@ class Aim:
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
-    """Labels to add to one model; half widths in points, by the normal approximation; ``unlabelled`` are left now."""
+    """Labels to add to one model; half widths in points, by the normal approximation; ``unlabelled`` are left now;
+    ``half_width_least``: with a label on every answer."""
 
     model: str
     provider: str
@@ -70,6 +81,7 @@ class ModelPlan:
     unlabelled: int
     half_width_now: float
     half_width_then: float
+    half_width_least: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +100,17 @@ class LabelAsk:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A plan by model, the one in most need first, and the predictions to label, the most useful first.
+    """A plan by model, the one in most need first, and the predictions to label, the most useful first. ``target``:
+    what half widths are of, ``new`` items or ``these``; ``half_width``: the one aimed at, in points.
 
     ``balanced_labels``: how many the balanced design would take to make the widest interval as short, worked out here;
     None for that design itself and for more predictions than ``MAX_COMPARED``.
     """
 
     design: str
+    target: str
     level: float
+    half_width: float | None
     models: tuple[ModelPlan, ...]
     rows: tuple[LabelAsk, ...]
     balanced_labels: int | None
@@ -110,42 +125,114 @@ def plan_next(
     """
     aim.check()
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
-    counted = count_votes(in_order([ballot for ballot in ballots if not models or ballot.entrant in models]), labels)
-    rows = (_balanced if aim.design == "balanced" else _contested)(counted, aim, rules)
-    balanced = None if aim.design == "balanced" else _balanced_labels(counted, rows, rules)
-    return Plan(aim.design, rules.level, _model_plans(counted, rows, rules), _asks(counted, rows, aim.design), balanced)
+    known = _Known.of([ballot for ballot in ballots if not models or ballot.entrant in models], labels, rules,
+                      this_set=aim.this_set)  # fmt: skip
+    rows = (_balanced if aim.design == "balanced" else _contested)(known, aim)
+    balanced = None if aim.design == "balanced" else _balanced_labels(known, rows)
+    return Plan(
+        design=aim.design,
+        target="these" if aim.this_set else "new",
+        level=rules.level,
+        half_width=None if aim.half_width is None else 100 * aim.half_width,
+        models=_model_plans(known, rows),
+        rows=_asks(known.counted, rows, aim.design),
+        balanced_labels=balanced,
+    )
 
 
-def _contested(counted: Counted, aim: Aim, rules: Rules, post: Posterior | None = None) -> IntArray:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Known:
+    """A board as it is now: what plans start from."""
+
+    counted: Counted
+    rules: Rules
+    post: Posterior
+    spread: Spread
+
+    @classmethod
+    def of(cls, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules, *, this_set: bool) -> _Known:
+        counted = count_votes(in_order(ballots), labels)
+        law = VoteLaw(counted, rules)
+        post, models = law.posterior, len(counted.entrants)
+        spread = Spread.on_these_items(models) if this_set else _on_new_items(law, labels, post)
+        return cls(counted, rules, post, spread)
+
+    def half_widths(self, rows: IntArray) -> FloatArray:
+        """[K] expected half widths (fractions) once ``rows`` are labelled."""
+        strata = self.counted.strata
+        extra = np.zeros_like(strata.n)
+        np.add.at(extra, (self.counted.target.model[rows], strata.row_bin[rows]), 1)
+        variance = self.spread.variance(expected_variance(strata, self.post, extra))
+        return np.asarray(two_sided_quantile(self.rules.level) * np.sqrt(variance))
+
+
+def _on_new_items(law: VoteLaw, labels: Sequence[Label], post: Posterior) -> Spread:
+    """The spread of scores on new items. Without a label nothing is known of the jury but its votes."""
+    counted = law.counted
+    here = expected_variance(counted.strata, post)
+    least = _variance_on_new(
+        VoteLaw(count_votes(counted.ballots, [*labels, *_expected_labels(counted, post)]), law.rules)
+    )
+    return Spread.between(_variance_on_new(law) if labels else least + here, least, here)
+
+
+def _variance_on_new(law: VoteLaw) -> FloatArray:
+    """[K] variance of each score on new items, of which the board shows the interval."""
+    z = two_sided_quantile(law.rules.level)
+    ends = [(one.new_lower or 0.0, one.new_upper or 0.0) for one in law.scores()]
+    return np.array([((upper - lower) / (2 * z)) ** 2 for lower, upper in ends])
+
+
+def _expected_labels(counted: Counted, post: Posterior) -> list[Label]:
+    """A label on every answer that has none: at each vote of a model as many of them yes as are expected. Without any
+    label that is the share of its judges."""
+    strata, labels = counted.strata, []
+    share = strata.bin_yes / np.maximum(strata.bin_total, 1)
+    rate = (
+        post.alpha / (post.alpha + post.beta) if len(counted.gold.label) else np.broadcast_to(share, post.alpha.shape)
+    )
+    seen = np.zeros(strata.n.shape, dtype=np.int64)
+    for row in np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0)).tolist():
+        at = int(counted.target.model[row]), int(strata.row_bin[row])
+        seen[at] += 1
+        yes = math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5)
+        one = counted.ballots[row]
+        labels.append(Label(one.entrant, one.item_id, one.yes, one.total, yes, one.content))
+    return labels
+
+
+def _contested(known: _Known, aim: Aim) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    post = post or VoteLaw(counted, rules).posterior
-    models = range(len(counted.entrants))
+    counted, rules, post = known.counted, known.rules, known.post
+    models, spread = range(len(counted.entrants)), known.spread
     if aim.labels is not None:
         first = aim.labels - round(aim.audit * aim.labels)
-        plans: Sequence[LabelPlan] = plan_budget(counted.strata, first, models, level=rules.level, post=post)
+        plans: Sequence[LabelPlan] = plan_budget(
+            counted.strata, first, models, level=rules.level, post=post, spread=spread
+        )
     else:
         plans = [
-            plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post) for model in models
+            plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post, spread=spread)
+            for model in models
         ]
-    plans = _with_audit(counted, plans, aim, rules, post)
+    plans = _with_audit(known, plans, aim)
     plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
     queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
     return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
 
 
-def _with_audit(
-    counted: Counted, plans: Sequence[LabelPlan], aim: Aim, rules: Rules, post: Posterior
-) -> Sequence[LabelPlan]:
+def _with_audit(known: _Known, plans: Sequence[LabelPlan], aim: Aim) -> Sequence[LabelPlan]:
     """The plans and the audit's labels: as many at every vote of a model as there are answers, but at least one.
 
     With a half width the contested labels become fewer by what the audit's are worth.
     """
     if not plans or not aim.audit:
         return plans
-    free = counted.strata.n - counted.strata.own_labels
+    strata = known.counted.strata
+    free = strata.n - strata.own_labels
     if aim.half_width is not None:
-        return [_shortest(counted, plan, aim, rules, post) for plan in plans]
+        return [_shortest(known, plan, aim) for plan in plans]
     room = [free[plan.model] - plan.labels for plan in plans]
     left = (aim.labels or 0) - sum(plan.count for plan in plans)
     more = audit_labels(np.array([part.sum() for part in room]), left).tolist()
@@ -155,14 +242,14 @@ def _with_audit(
     ]
 
 
-def _shortest(counted: Counted, plan: LabelPlan, aim: Aim, rules: Rules, post: Posterior) -> LabelPlan:
+def _shortest(known: _Known, plan: LabelPlan, aim: Aim) -> LabelPlan:
     """The fewest labels of one model, the audit's share among them, that are expected to reach the half width."""
-    strata, model = counted.strata, plan.model
+    strata, model = known.counted.strata, plan.model
     free = strata.n[model] - strata.own_labels[model]
-    goal = ((aim.half_width or 0.0) / two_sided_quantile(rules.level)) ** 2
+    goal = _goals(known, aim.half_width or 0.0)[model]
 
     def both(count: int) -> LabelPlan:
-        (first,) = plan_budget(strata, count, [model], level=rules.level, post=post)
+        (first,) = plan_budget(strata, count, [model], level=known.rules.level, post=known.post, spread=known.spread)
         more = math.ceil(count * aim.audit / (1 - aim.audit))
         return LabelPlan(model, first.labels + audit_labels(free - first.labels, more))
 
@@ -171,55 +258,59 @@ def _shortest(counted: Counted, plan: LabelPlan, aim: Aim, rules: Rules, post: P
         middle = (low + high) // 2
         extra = np.zeros_like(strata.n)
         extra[model] = both(middle).labels
-        enough = float(expected_variance(strata, post, extra)[model]) <= goal + 1e-12
+        variance = known.spread.variance(expected_variance(strata, known.post, extra))[model]
+        enough = two_sided_quantile(known.rules.level) * math.sqrt(float(variance)) <= goal + 1e-9
         low, high = (low, middle) if enough else (middle + 1, high)
     return both(low) if low else LabelPlan(model, np.zeros_like(plan.labels))
 
 
-def _balanced(counted: Counted, aim: Aim, rules: Rules) -> IntArray:
+def _goals(known: _Known, half_width: float) -> list[float]:
+    """By model the half width aimed at, or where that is out of reach the one that labels can reach."""
+    return [within_reach(half_width, least) for least in known.spread.least_half_widths(known.rules.level).tolist()]
+
+
+def _balanced(known: _Known, aim: Aim) -> IntArray:
     """The rows of the balanced order up to the number asked for, or to where every model is within the half width."""
-    strata = counted.strata
+    strata = known.counted.strata
     free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
     if aim.labels is None and free > MAX_BALANCED:
         raise DataError(f"{free} predictions are unlabelled: with --design balanced give --labels N instead")
-    order = balanced_rows(strata, counted.target, free if aim.labels is None else aim.labels, seed=rules.seed)
-    if aim.half_width is None:
-        return order
+    order = balanced_rows(
+        strata, known.counted.target, free if aim.labels is None else aim.labels, seed=known.rules.seed
+    )
+    return order if aim.half_width is None else _first_enough(known, order, np.array(_goals(known, aim.half_width)))
+
+
+def _first_enough(known: _Known, order: IntArray, goals: FloatArray) -> IntArray:
+    """The first rows of the order with which every model's half width is within its goal [K] (fractions)."""
     low, high = 0, len(order)
     while low < high:  # more labels never widen in expectation
         middle = (low + high) // 2
-        enough = _half_widths(counted, order[:middle], rules).max(initial=0.0) <= aim.half_width + 1e-12
+        enough = bool((known.half_widths(order[:middle]) <= goals + 1e-9).all())
         low, high = (low, middle) if enough else (middle + 1, high)
     return order[:low]
 
 
-def _balanced_labels(counted: Counted, rows: IntArray, rules: Rules) -> int | None:
-    free = int(((counted.strata.row_label < 0) & (counted.strata.row_bin >= 0)).sum())
+def _balanced_labels(known: _Known, rows: IntArray) -> int | None:
+    strata = known.counted.strata
+    free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
     if not len(rows) or free > MAX_COMPARED:
         return None
-    widest = float(_half_widths(counted, rows, rules).max(initial=0.0))
-    return len(_balanced(counted, Aim(half_width=widest, design="balanced"), rules))
+    widest = known.half_widths(rows).max(initial=0.0)
+    order = balanced_rows(strata, known.counted.target, free, seed=known.rules.seed)
+    return len(_first_enough(known, order, np.full(len(known.counted.entrants), widest)))
 
 
-def _half_widths(counted: Counted, rows: IntArray, rules: Rules, post: Posterior | None = None) -> FloatArray:
-    """[K] expected half widths (fractions) once ``rows`` are labelled."""
-    strata = counted.strata
-    extra = np.zeros_like(strata.n)
-    np.add.at(extra, (counted.target.model[rows], strata.row_bin[rows]), 1)
-    post = post or VoteLaw(counted, rules).posterior
-    z = two_sided_quantile(rules.level)
-    return np.asarray(z * np.sqrt(np.maximum(expected_variance(strata, post, extra), 0.0)))
-
-
-def _model_plans(counted: Counted, rows: IntArray, rules: Rules) -> tuple[ModelPlan, ...]:
-    none = np.zeros(0, dtype=np.int64)
-    now, then = (_half_widths(counted, part, rules) for part in (none, rows))
+def _model_plans(known: _Known, rows: IntArray) -> tuple[ModelPlan, ...]:
+    counted = known.counted
+    now, then = (known.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
+    least = known.spread.least_half_widths(known.rules.level)
     count = np.bincount(counted.target.model[rows], minlength=len(counted.entrants))
     left = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
     plans = []
     for i in sorted(range(len(now)), key=lambda i: (-count[i], -now[i], i)):
         one = counted.entrants[i]
-        widths = round(100 * float(now[i]), 2), round(100 * float(then[i]), 2)
+        widths = [round(100 * float(widths[i]), 2) for widths in (now, then, least)]
         plans.append(ModelPlan(one.model, one.provider, one.n_hints, int(count[i]), int(left[i]), *widths))
     return tuple(plans)
 
@@ -249,12 +340,12 @@ class Gain:
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """The predictions to label next, and what that buys. ``gains``: after some numbers of labels, the first of them 0;
-    ``halving``: how many would halve the interval of every model."""
+    ``enough``: after as many as make every model's interval about as short as labels can."""
 
     queue: tuple[LabelAsk, ...]
     unlabelled: int
     gains: tuple[Gain, ...]
-    halving: int
+    enough: Gain
 
 
 def outlook(
@@ -266,26 +357,37 @@ def outlook(
     steps: Sequence[int] = (),
     length: int = 100,
 ) -> Outlook:
-    """What ``length`` more labels are best spent on, and the intervals after each number in ``steps``.
+    """What ``length`` more labels are best spent on, and the intervals for new items after each number in ``steps``.
 
     The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
     """
-    counted = count_votes(in_order(ballots), labels)
-    strata, post = counted.strata, VoteLaw(counted, rules).posterior
+    known = _Known.of(ballots, labels, rules, this_set=False)
+    strata = known.counted.strata
     free = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
     steps = sorted({min(step, len(free)) for step in steps})
     if design == "balanced":
-        order = _balanced_queue(counted, free, max(length, *steps, 0), rules)
+        order = _balanced_queue(known.counted, free, max(length, *steps, 0), rules)
         orders = [order[:step] for step in steps]
     else:
-        order = _contested(counted, Aim(labels=min(length, len(free))), rules, post)
-        orders = [_contested(counted, Aim(labels=step), rules, post) for step in steps]
-    parts = (order[:0], *orders)
+        order = _contested(known, Aim(labels=min(length, len(free))))
+        orders = [_contested(known, Aim(labels=step)) for step in steps]
+    gains = tuple(_gain(known, rows) for rows in (order[:0], *orders))
+    enough = _gain(known, _contested(known, Aim(half_width=0.0)))
+    return Outlook(_asks(known.counted, order[:length], design), len(free), gains, enough)
+
+
+def _gain(known: _Known, rows: IntArray) -> Gain:
     # where nothing is known the approximation is wider than the scale, which is 50 points to either side
-    widths = [(len(rows), np.minimum(_half_widths(counted, rows, rules, post), 0.5)) for rows in parts]
-    gains = tuple(Gain(count, *_points(then)) for count, then in widths)
-    return Outlook(
-        _asks(counted, order[:length], design), len(free), gains, _halving(counted, widths[0][1], rules, post)
+    widths = 100 * np.minimum(known.half_widths(rows), 0.5)
+    mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
+    return Gain(len(rows), round(mean, 2), round(widest, 2))
+
+
+def what_labels_do(labels: int, now: float, then: float, run: str) -> str:
+    """Say what so many labels would do for the intervals of a run: mean half widths in points, and the command."""
+    return (
+        f"{plural(labels, 'label')} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average, "
+        f"and only more items make them shorter: layton-batch annotate {run}"
     )
 
 
@@ -296,15 +398,6 @@ def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules)
     taken = int((strata.row_bin >= 0).sum()) - len(free)
     order = balanced_rows(unlabelled, counted.target, length + taken, seed=rules.seed)
     return order[np.isin(order, free)]
-
-
-def _points(widths: FloatArray) -> tuple[float, float]:
-    return (round(100 * float(widths.mean()), 2), round(100 * float(widths.max()), 2)) if len(widths) else (0.0, 0.0)
-
-
-def _halving(counted: Counted, now: FloatArray, rules: Rules, post: Posterior) -> int:
-    goals = enumerate((now / 2).tolist())
-    return sum(plan_labels(counted.strata, model, half, level=rules.level, post=post).count for model, half in goals)
 
 
 def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, float | None]:

@@ -44,21 +44,21 @@ class VoteLaw:
     """What is known of the models of a jury's board, with or without labels."""
 
     def __init__(self, counted: Counted, rules: Rules) -> None:
-        self._counted, self._rules = counted, rules
+        self.counted, self.rules = counted, rules
 
     @cached_property
     def _fit(self) -> Fit:
-        counted = self._counted
+        counted = self.counted
         table = label_table(counted.target, counted.gold, counted.strata)
-        rules = self._rules
+        rules = self.rules
         return fit(table, len(counted.entrants), other_jury=rules.other_jury, label_error=rules.label_error)
 
     def scores(self) -> tuple[ModelScore, ...]:
-        return hierarchical_scores(self._counted.strata, self._fit, level=self._rules.level)
+        return hierarchical_scores(self.counted.strata, self._fit, level=self.rules.level)
 
     def draws(self) -> tuple[JointDraws, JointDraws]:
         """On these items and on new ones."""
-        counted = self._counted
+        counted = self.counted
         rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS, 0))
         here = draws_on_these(counted.strata, rates, seed=STREAM)
         return here, draws_on_new(counted.strata, counted.target, rates, seed=STREAM)
@@ -66,15 +66,15 @@ class VoteLaw:
     @cached_property
     def posterior(self) -> Posterior:
         """For plans, which without a label assume nothing about the jury."""
-        strata = self._counted.strata
-        if not len(self._counted.gold.label):
+        strata = self.counted.strata
+        if not len(self.counted.gold.label):
             return Posterior(np.full(strata.n.shape, PRIOR), np.full(strata.n.shape, PRIOR), strata.n)
         return collapsed(strata, self._fit)
 
     @property
     def slope(self) -> tuple[float, float, float]:
         """Mean and ends of the ability slope."""
-        return slope_interval(self._fit, self._rules.level)
+        return slope_interval(self._fit, self.rules.level)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

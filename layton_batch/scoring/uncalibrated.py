@@ -52,7 +52,7 @@ def need(labels: Sequence[int | None]) -> str:
         return RAW_SHARE
     return (
         f"{RAW_SHARE} About {plural(sum(known), 'label')} would give ± {AIM_POINTS} points for every model on these "
-        f"items: `layton-batch label-plan --half-width {AIM_POINTS}` says on which answers."
+        f"items: `layton-batch label-plan --this-set --half-width {AIM_POINTS}` says on which answers."
     )
 
 
@@ -144,10 +144,10 @@ def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
 
 
 def _labels_needed(ballots: Sequence[Ballot], rules: Rules) -> dict[Entrant, int]:
-    """By entrant, as ``label-plan --half-width 3`` says."""
+    """By entrant, as ``label-plan --this-set --half-width 3`` says."""
     from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
 
     if len({ballot.entrant for ballot in ballots}) > _MOST_PLANNED:
         return {}
-    plan = plan_next(ballots, [], Aim(half_width=AIM_POINTS / 100), rules)
+    plan = plan_next(ballots, [], Aim(half_width=AIM_POINTS / 100, this_set=True), rules)
     return {Entrant(one.model, one.provider, one.n_hints): one.labels for one in plan.models}

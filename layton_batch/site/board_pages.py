@@ -17,7 +17,7 @@ from layton_batch.site.item_rates import item_rates
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
 from layton_batch.site.reading import Asked
-from layton_batch.site.standing import Facts, halving, label_need
+from layton_batch.site.standing import Facts, label_need
 
 Row = Mapping[str, object]
 About = Mapping[str, object]
@@ -41,7 +41,6 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
     """``about``: what all pages are told; ``index``: what the leaderboard's page is told besides."""
     assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
     facts = ranked.facts
-    need = label_need(folder)
     duel = duels(folder, ranked.rows, ranked.items, ranked.metric)
     _write_charts(folder, ranked, facts, building, assets)
     if duel:
@@ -52,7 +51,7 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
     own = {
         "sentence": said, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
         "facts": facts, "downloads": write_downloads(ranked.rows, building),
-        "halving": halving(need, ranked.run) if need else "", "refreshes": show_history(snapshots(folder.history)),
+        "label_need": label_need(folder, ranked.run), "refreshes": show_history(snapshots(folder.history)),
     }  # fmt: skip
     write(building / "index.html", "index.html", **assets, **index, **own)
 

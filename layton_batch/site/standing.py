@@ -1,5 +1,5 @@
 """What a board's page says of each model beside its score: who made it, what an answer costs, how long it is, what
-failed; and how many labels would halve the intervals."""
+failed; and what labels would do for the intervals."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.label_plan import what_labels_do
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import table
-from layton_batch.text import NONE, plural
+from layton_batch.text import NONE
 
 _KINDS = ("abstained", "unparsed", "missing", "unjudged")
 
@@ -102,12 +103,11 @@ def _groups(rows: Sequence[Mapping[str, object]]) -> list[int]:
     return [order[value] for value in best]
 
 
-def label_need(folder: RunFolder) -> int | None:
-    """How many labels would halve the intervals, as the last ranking worked it out; None where it could not say."""
-    found = table(folder, "label_need", ("labels",)).filter(pl.col("labels") > 0)
-    return None if found.is_empty() else int(found.item(0, 0))
-
-
-def halving(labels: int, run: str) -> str:
-    """The sentence that says so, with the command to type."""
-    return f"{plural(labels, 'label')} would halve the intervals: layton-batch annotate {run}"
+def label_need(folder: RunFolder, run: str) -> str:
+    """Say what labels would do for the intervals, as the last ranking worked it out; empty where it could not say."""
+    columns = ("labels", "half_width_now", "half_width_then")
+    found = table(folder, "label_need", columns).filter(pl.col("labels") > 0)
+    if found.is_empty():
+        return ""
+    labels, now, then = found.select(columns).row(0)
+    return what_labels_do(labels, now, then, run)

@@ -271,8 +271,8 @@ def write_board(run: Run) -> list[BoardRow]:
 
 
 def _write_pairs(run: Run, found: _Evidence | None) -> None:
-    """The tables beside the board, for its pages: every two models against each other, and how many labels would halve
-    the intervals (no row where none would)."""
+    """The tables beside the board, for its pages: every two models against each other, and what labels would do for the
+    intervals (no row where nothing)."""
     if found is None:
         pairs, need = pairs_by_marks(item_scores(run, run.rules.metric)), None
     else:
@@ -281,8 +281,11 @@ def _write_pairs(run: Run, found: _Evidence | None) -> None:
         _write_judges(run, ballots, labels, rules)
         pairs = pairs_by_votes(ballots, labels, rules) if labels else []
         planned = labels and len(ballots) <= MOST_PLANNED
-        need = outlook(ballots, labels, rules, length=0).halving if planned else None
-    rows = [] if need is None else [{"labels": need}]
+        need = outlook(ballots, labels, rules, length=0) if planned else None
+    rows = []
+    if need is not None and need.enough.labels:
+        now, then = need.gains[0].mean, need.enough
+        rows = [{"labels": then.labels, "half_width_now": now, "half_width_then": then.mean}]
     tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
 

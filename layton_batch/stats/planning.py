@@ -33,6 +33,39 @@ class LabelPlan:
         return int(self.labels.sum())
 
 
+AS_SHORT = 1.05
+"""An interval counts as being as short as labels can make it where it is at most so many times as long as that."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spread:
+    """Variance [K] of each model's score where that on these items is known: `fixed` + `scale` times it. Labels take
+    away the second part alone; the items themselves leave the first one open."""
+
+    fixed: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def on_these_items(cls, models: int) -> Spread:
+        """Return the spread of scores on these items, which labels on all of them leave nothing of."""
+        return cls(np.zeros(models), np.ones(models))
+
+    @classmethod
+    def between(cls, now: FloatArray, least: FloatArray, here: FloatArray) -> Spread:
+        """Return the spread of scores whose variance [K] is `now`, with `here` on these items, and would be `least` if
+        every answer had a label."""
+        fixed = np.minimum(least, now)
+        return cls(fixed, (now - fixed) / np.maximum(here, 1e-12))
+
+    def variance(self, here: FloatArray) -> FloatArray:
+        """[K] of the variances `here`, on these items."""
+        return np.asarray(self.fixed + self.scale * np.maximum(here, 0.0))
+
+    def least_half_widths(self, level: float) -> FloatArray:
+        """[K] half widths (fractions) that no number of labels makes shorter."""
+        return np.asarray(two_sided_quantile(level) * np.sqrt(self.fixed))
+
+
 @dataclass(frozen=True, slots=True)
 class Separation:
     """Labels for `first` and `second` that are expected to separate them, if their scores stay where they are."""
@@ -56,20 +89,39 @@ def expected_variance(strata: Strata, post: Posterior, extra: IntArray | None = 
     return np.asarray(variance.sum(axis=1) / np.maximum(strata.items, 1) ** 2)
 
 
-def plan_labels(strata: Strata, model: int, half_width: float, *, level: float = 0.95, post: Posterior) -> LabelPlan:
+def plan_labels(
+    strata: Strata,
+    model: int,
+    half_width: float,
+    *,
+    level: float = 0.95,
+    post: Posterior,
+    spread: Spread | None = None,
+) -> LabelPlan:
     """The fewest labels of `model` whose expected half width at `level` (normal approximation) is at most `half_width`.
 
-    Labelling every item gives half width 0, so a plan always exists. Raises ValueError for a negative half width.
+    Where no number of labels is enough, the fewest with which it is as short as labels can make it (`AS_SHORT`).
+    `spread`: of scores on these items, unless it is given. Raises ValueError for a negative half width.
     """
     if not half_width >= 0:
         raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
-    path = _Path.of(strata, post, model, two_sided_quantile(level))
-    goal = (half_width / path.scale) ** 2
-    return path.plan(_first_within(path.left, goal))
+    path = _Path.of(strata, post, model, level, spread)
+    return path.plan(_first_within(path.half_widths, within_reach(half_width, float(path.half_widths[-1]))))
+
+
+def within_reach(half_width: float, least: float) -> float:
+    """The half width, or where it is out of reach the one that counts as short as the `least`."""
+    return max(half_width, AS_SHORT * least)
 
 
 def plan_budget(
-    strata: Strata, labels: int, models: Sequence[int], *, level: float = 0.95, post: Posterior
+    strata: Strata,
+    labels: int,
+    models: Sequence[int],
+    *,
+    level: float = 0.95,
+    post: Posterior,
+    spread: Spread | None = None,
 ) -> tuple[LabelPlan, ...]:
     """`labels` in all over `models`: each next one goes to the model whose expected interval is the widest by then.
 
@@ -78,18 +130,18 @@ def plan_budget(
     """
     if labels < 0:
         raise ValueError(f"the number of labels must be 0 or more, not {labels}")
-    paths = [_Path.of(strata, post, m, two_sided_quantile(level)) for m in models if strata.items[m] > 0]
+    paths = [_Path.of(strata, post, m, level, spread) for m in models if strata.items[m] > 0]
     counts = [0] * len(paths)
-    heap = [(-path.half_width(0), at) for at, path in enumerate(paths)]
+    heap = [(-float(path.half_widths[0]), at) for at, path in enumerate(paths)]
     heapq.heapify(heap)
     for _ in range(labels):
-        while heap and counts[heap[0][1]] + 1 >= len(paths[heap[0][1]].left):
+        while heap and counts[heap[0][1]] + 1 >= len(paths[heap[0][1]].half_widths):
             heapq.heappop(heap)  # all of this model's items are labelled
         if not heap:
             break
         at = heap[0][1]
         counts[at] += 1
-        heapq.heapreplace(heap, (-paths[at].half_width(counts[at]), at))
+        heapq.heapreplace(heap, (-float(paths[at].half_widths[counts[at]]), at))
     plans = [path.plan(n) for path, n in zip(paths, counts, strict=True)]
     return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
 
@@ -175,25 +227,22 @@ def balanced_rows(strata: Strata, target: TargetPredictions, size: int, *, seed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Path:
-    """The best labels of one model one after the other: `bins` [N], and `left` [N + 1], the expected variance of its
-    count of positives after 0..N of them; `scale` makes a half width (fraction) of a standard deviation."""
+    """The best labels of one model one after the other: `bins` [N], and the expected `half_widths` [N + 1] (fractions)
+    after 0..N of them."""
 
     model: int
     bins: IntArray
-    left: FloatArray
-    scale: float
+    half_widths: FloatArray
     width: int
 
     @classmethod
-    def of(cls, strata: Strata, post: Posterior, model: int, z: float) -> _Path:
-        items = max(int(strata.items[model]), 1)
-        now = float(expected_variance(strata, post)[model]) * items**2
+    def of(cls, strata: Strata, post: Posterior, model: int, level: float, spread: Spread | None) -> _Path:
         bins, gains = _gains(post, model)
-        left = now - np.concatenate([np.zeros(1), np.cumsum(gains)])
-        return cls(model, bins, left, z / items, len(strata.bin_yes))
-
-    def half_width(self, count: int) -> float:
-        return self.scale * float(np.sqrt(max(float(self.left[count]), 0.0)))
+        taken = np.concatenate([np.zeros(1), np.cumsum(gains)]) / max(int(strata.items[model]), 1) ** 2
+        here = np.maximum(float(expected_variance(strata, post)[model]) - taken, 0.0)
+        spread = spread or Spread.on_these_items(len(strata.items))
+        variance = spread.fixed[model] + spread.scale[model] * here
+        return cls(model, bins, two_sided_quantile(level) * np.sqrt(variance), len(strata.bin_yes))
 
     def plan(self, count: int) -> LabelPlan:
         return LabelPlan(self.model, np.bincount(self.bins[:count], minlength=self.width))
@@ -211,8 +260,8 @@ def _gains(post: Posterior, model: int) -> tuple[IntArray, FloatArray]:
     return np.concatenate(bins)[order], np.concatenate(gains)[order]
 
 
-def _first_within(left: FloatArray, goal: float) -> int:
+def _first_within(falling: FloatArray, goal: float) -> int:
     """Index of the first entry of a falling sequence that is within the goal; the last one is, up to rounding."""
-    within = left <= goal + 1e-12
+    within = falling <= goal + 1e-12
     within[-1] = True
     return int(np.argmax(within))

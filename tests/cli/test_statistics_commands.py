@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -219,10 +220,24 @@ def test_a_half_width_is_reached_by_either_design_and_contested_items_take_fewer
     source = gold_file(tmp_path)
     counts = {}
     for design in ("contested", "balanced"):
-        plan = document(invoke("label-plan", source, "--half-width", "4", "--design", design, "--json"))
+        asked = ("--this-set", "--half-width", "4", "--design", design)
+        plan = document(invoke("label-plan", source, *asked, "--json"))
         assert max(one["half_width_then"] for one in plan["models"]) <= 4.0
         counts[design] = len(plan["rows"])
     assert 0 < counts["contested"] < counts["balanced"]
+
+
+def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke: Invoke, tmp_path: Path) -> None:
+    asked = ("label-plan", gold_file(tmp_path), "--half-width", "4")
+    plan = document(invoke(*asked, "--json"))
+    assert plan["target"] == "new"
+    assert min(one["half_width_least"] for one in plan["models"]) > 4.0
+    assert all(one["half_width_then"] <= 1.06 * one["half_width_least"] for one in plan["models"])
+    code, out, _ = invoke(*asked)
+    said = " ".join(out.split())
+    assert code == 0
+    assert "half widths for new items" in said
+    assert re.search(r"More labels cannot make the intervals? .*shorter than ±[\d.]+.*; more items can\.", said)
 
 
 def test_a_plan_for_one_model_asks_about_no_other(invoke: Invoke, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from tests.pipeline.lab import BUNDLED
 
 def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> None:
     root = copied(WITH_GOLD)
-    plan = json.loads(call("label-plan", root.name, "--labels", "12", "--json").out)
+    plan = json.loads(call("label-plan", root.name, "--labels", "12", "--audit", "0", "--json").out)
     with opened(root) as app:
         queue = set(app.desk.forecast.queue)
         now, gain = app.desk.forecast.outlook.gains[:2]
@@ -37,30 +37,28 @@ def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> 
         assert abs(width.widest - max(widths)) < 0.02
 
 
-def test_as_many_labels_as_are_said_to_halve_the_intervals_do_so_by_the_plan(copied: Copied) -> None:
+def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copied) -> None:
     root = copied(PLAIN)
     with read_run(RunFolder(root), Settings.from_process()) as run:
         ballots, labels = evidence(run, run.rules.metric)
         found = outlook(ballots, labels, run.rules, length=0)
-        told = f"No answer has a person's label yet; {found.halving} labels would give intervals of about ±"
+        told = f"No answer has a person's label yet; {found.enough.labels} labels would give intervals "
+        told += "for new items of about ±"
         assert str(labels_wanted(run, "lab")).startswith(told)
         assert str(labels_wanted(run, "lab")).endswith(": layton-batch annotate lab")
         assert found.gains[0].widest <= 50
-    models = json.loads(call("label-plan", root.name, "--labels", "0", "--json").out)["models"]
-    needed = 0
-    for model in models:
-        half = str(min(model["half_width_now"], 50) / 2 + 0.01)
-        plan = call("label-plan", root.name, "--model", model["model"], "--half-width", half, "--json")
-        needed += len(json.loads(plan.out)["rows"])
-    assert abs(needed - found.halving) <= len(models)
+    plan = json.loads(call("label-plan", root.name, "--half-width", "0", "--audit", "0", "--json").out)
+    assert len(plan["rows"]) == found.enough.labels
+    assert all(model["half_width_then"] <= 1.06 * model["half_width_least"] for model in plan["models"])
 
 
-def test_a_run_says_at_its_end_how_many_labels_would_halve_the_intervals(tmp_path: Path) -> None:
+def test_a_run_says_at_its_end_what_labels_would_do_for_its_intervals(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, desk(tmp_path, patch) as at:
         shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
         ended = call("run", at.write(asked(WITH_GOLD + "rejudge = 0\ntrust = true\n", limit=12)))
         assert ended.code == 0, ended.err
-        assert re.search(r"\d+ labels would halve the intervals: layton-batch annotate lab\n", ended.err)
+        said = r"\d+ labels would bring the intervals for new items from ±[\d.]+ to ±[\d.]+ on average, and only more "
+        assert re.search(said + r"items make them shorter: layton-batch annotate lab\n", ended.err)
 
 
 def test_nothing_is_said_where_every_answer_has_a_label(copied: Copied) -> None:
