@@ -239,7 +239,7 @@ class FabricatedRun:
         ]
 
     def label_need_rows(self) -> list[Row]:
-        return [{"labels": 12}]
+        return [{"labels": 12, "half_width_now": 8.1, "half_width_then": 6.3}]
 
     def judges_rows(self) -> list[Row]:
         return judges_rows(self.words.models, self.words.judge, self.words.provider, self.item_id)
