@@ -9,9 +9,10 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.batches import raw_results
-from layton_batch.errors import ProviderError, ProviderReplyError, file_error
+from layton_batch.errors import LaytonBatchError, ProviderError, file_error
 from layton_batch.files import tables
 from layton_batch.providers import damaged_rows
+from layton_batch.providers.wire_errors import unreadable_reply
 from layton_batch.records import Response
 
 Decode = Callable[[bytes], Response]
@@ -166,12 +167,9 @@ def _read_copy(path: Path, decode: Decode, texts: _Texts, seen: set[Reply]) -> _
     """Read one stored part. ``seen``: the replies of the file's copies so far; new ones are added."""
     copy = _Copy()
     for number, (line, is_complete) in enumerate(raw_results.lines(path), 1):
-        try:
-            if len(line) > raw_results.LONGEST_LINE:
-                raise ProviderReplyError(f"the line is longer than {raw_results.LONGEST_LINE} bytes")
-            response = decode(line)
-        except ProviderError as error:
-            reason = f"{path.name} line {number}: {error}"
+        response = _decoded(line, decode)
+        if isinstance(response, str):
+            reason = f"{path.name} line {number}: {response}"
             ids = damaged_rows.named_in(line)
             copy.hidden += [Reply(damaged_rows.unreadable(custom_id, reason)) for custom_id in ids] or [reason]
             copy.damaged += 1
@@ -188,3 +186,18 @@ def _read_copy(path: Path, decode: Decode, texts: _Texts, seen: set[Reply]) -> _
                 if text is not None:
                     texts.add(text)
     return copy
+
+
+def _decoded(line: bytes, decode: Decode) -> Response | str:
+    """Decode a line, or return why it cannot be: whatever a dialect raises over a line is about that line alone.
+    Raises StoppedError."""
+    if len(line) > raw_results.LONGEST_LINE:
+        return f"the line is longer than {raw_results.LONGEST_LINE} bytes"
+    try:
+        return decode(line)
+    except ProviderError as error:
+        return str(error)
+    except LaytonBatchError:
+        raise
+    except Exception as error:
+        return unreadable_reply(error)

@@ -148,7 +148,7 @@ class Mistral:
         The server's metadata filter cannot be relied on, so all jobs are read and matched here.
         """
         return [
-            Found(text(job, "id") or "", certain=True, created_at=_time(job))
+            Found(text(job, "id") or "", certain=True, created_at=moment(job, "created_at"))
             for job in submission.listed(self._listed)
             if _is_ours(job, submission)
         ]
@@ -335,12 +335,6 @@ def _is_ours(job: JsonObject, submission: Submission) -> bool:
         return bool(tag == submission.tag)
     files = job.get("input_files")
     return submission.input_ref is not None and isinstance(files, list) and submission.input_ref in files
-
-
-def _time(job: JsonObject) -> float | None:
-    """When it was made: seconds by the documents, taken as RFC 3339 too."""
-    made = job.get("created_at")
-    return float(made) if type(made) in (int, float) else moment(job, "created_at")  # type: ignore[arg-type]
 
 
 def _said(errors: JsonValue) -> str | None:

@@ -32,6 +32,7 @@ from layton_batch.providers.protocol import (
     StatusMeaning,
 )
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
+from layton_batch.providers.wire_json import moment
 from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
 from layton_batch.states import Lifecycle
 
@@ -129,7 +130,7 @@ class FileBatches:
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         return [
-            Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=created_at(batch))
+            Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=moment(batch, "created_at"))
             for batch in submission.listed(self._listed)
             if _is_ours(batch, submission)
         ]
@@ -262,12 +263,6 @@ def rows(page: Mapping[str, JsonValue], provider: str) -> list[Mapping[str, Json
 def incomplete(provider: str) -> TransientProviderError:
     """The server says that a file is not all there yet."""
     return TransientProviderError(f"{provider}: a result file of a batch that has ended is still being written")
-
-
-def created_at(batch: Mapping[str, JsonValue]) -> float | None:
-    """Epoch seconds; None where the batch does not tell."""
-    created = batch.get("created_at")
-    return float(created) if type(created) in (int, float) else None  # type: ignore[arg-type]
 
 
 def _is_ours(batch: Mapping[str, JsonValue], submission: Submission) -> bool:

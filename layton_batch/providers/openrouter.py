@@ -32,10 +32,10 @@ from layton_batch.providers import http_rules, inline_requests, model_notices, o
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import dollars, usage_of
 from layton_batch.providers.inline_results import InlineResults
-from layton_batch.providers.openai_files import FileBatches, created_at, rows
+from layton_batch.providers.openai_files import FileBatches, rows
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart
 from layton_batch.providers.wire_errors import clean, parse_object
-from layton_batch.providers.wire_json import JsonObject, at, compact, count, text
+from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, text
 from layton_batch.records import Found, Image, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
@@ -138,7 +138,7 @@ class OpenRouter(FileBatches):
         found = []
         for batch, headers in submission.listed(self._rows):
             since = http_rules.intended_at(submission, headers)
-            made, total = created_at(batch), count(at(batch, "request_counts"), "total")
+            made, total = moment(batch, "created_at"), count(at(batch, "request_counts"), "total")
             named, status = text(batch, "id") or "", text(batch, "status") or ""
             if named in submission.known:
                 continue

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +17,7 @@ from layton_batch.providers.http_client import open_client
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, parse_json, parse_object
+from layton_batch.providers.wire_json import moment
 from layton_batch.records import Found, JsonValue, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
@@ -103,8 +103,8 @@ class Together(FileBatches):
         found = []
         for job in submission.listed(self._listed):
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
-                created = when(job.get("created_at"))
-                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created))
+                made = moment(job, "created_at")
+                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=made))
         return found
 
     def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
@@ -168,14 +168,6 @@ class Together(FileBatches):
             message=clean(error) if error else "the provider gave no reason" if failed else None,
             error_class=_failure(error or "") if failed else ErrorClass.NONE,
         )
-
-
-def when(value: JsonValue) -> float | None:
-    """Epoch seconds of an RFC 3339 time; None where it is none."""
-    try:
-        return datetime.fromisoformat(value).timestamp() if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
 
 
 def _failure(text: str) -> ErrorClass:

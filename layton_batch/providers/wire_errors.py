@@ -108,7 +108,13 @@ def translate(error: BaseException, provider: str, call: str, *, secret: str = "
         return AmbiguousCallError(f"{what}; {_LOOK_FIRST}")
     if names & (_DROPPED | _BAD_ADDRESS):
         return TransientProviderError(what)
-    return ProviderReplyError(f"{provider}: {call}: the reply could not be read: {type(error).__name__}: {said}")
+    return ProviderReplyError(f"{provider}: {call}: {unreadable_reply(error, said)}")
+
+
+def unreadable_reply(error: BaseException, message: str | None = None) -> str:
+    """Say that reading a reply raised this error. ``message``: the error's own text, where it was made harmless."""
+    said = clean(str(error)) if message is None else message
+    return f"the reply could not be read: {type(error).__name__}: {said}"
 
 
 # ---- replies with a status -----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ and decides by itself what is worth refusing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -58,12 +59,16 @@ def count(value: JsonObject, key: str) -> int:
 
 
 def moment(value: JsonObject, key: str) -> float | None:
-    """Epoch seconds of the RFC 3339 time under ``key``; None for what is not one."""
-    found = text(value, key)
+    """Epoch seconds of the time under ``key``, a number of seconds or an RFC 3339 text; None for what is neither, such
+    as a number of 400 digits: a time that is not known rules no batch out."""
+    found = value.get(key)
     try:
-        return datetime.fromisoformat(found).timestamp() if found else None
-    except (ValueError, OverflowError):
+        if isinstance(found, str):
+            return datetime.fromisoformat(found).timestamp()
+        seconds = float(found) if type(found) in (int, float) else math.nan  # type: ignore[arg-type]
+    except (ValueError, OverflowError, OSError):
         return None
+    return seconds if math.isfinite(seconds) else None
 
 
 def merged(base: JsonObject, extra: JsonObject) -> dict[str, JsonValue]:

@@ -1,8 +1,8 @@
-"""A provider as the stages see it: no key of ours is in anything it says.
+"""A provider as the stages see it: nothing it says holds a key of ours, and nothing its dialect raises ends a run.
 
 A gateway that repeats what it was sent puts our key into result files. Keys are covered in the bytes as they come in,
 before anything is kept, so that nothing that is made of those bytes can show them: the raw results, tables, pages,
-exports.
+exports. A reply with a time of 400 digits raises OverflowError in a dialect: that ends one call, not the run.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
 
-from layton_batch.errors import ProviderError
+from layton_batch.errors import AmbiguousCallError, LaytonBatchError, ProviderError, ProviderReplyError
 from layton_batch.providers.protocol import Provider, ResultPart
-from layton_batch.records import Snapshot
+from layton_batch.providers.wire_errors import unreadable_reply
+from layton_batch.records import Snapshot, Submission
 from layton_batch.redaction import Redactor
 
 
@@ -55,6 +56,10 @@ class _WithoutKeys:
         with self._errors():
             yield from self._redact.stream(chunks)
 
+    def create(self, submission: Submission) -> str:
+        with self._errors(AmbiguousCallError):
+            return self._provider.create(submission)
+
     def _telling(self, call: Callable[..., object]) -> Callable[..., object]:
         def called(*arguments: object, **named: object) -> object:
             with self._errors():
@@ -63,10 +68,19 @@ class _WithoutKeys:
         return called
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _errors(self, kind: type[ProviderError] = ProviderReplyError) -> Iterator[None]:
+        """Raise errors of this package without keys; anything else that a dialect raises is an error of this ``kind``:
+        the provider sent a reply that the dialect cannot read."""
         try:
             yield
         except ProviderError as error:
             error.args = (self._redact(str(error)),)
             error.code = error.code and self._redact(error.code)
             raise
+        except LaytonBatchError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.filename is not None:
+                raise  # a file of ours
+            # from None: a traceback would show the reply, and with it keys
+            raise kind(self._redact(f"{self._provider.name}: {unreadable_reply(error)}")) from None

@@ -14,7 +14,6 @@ from layton_batch.errors import AmbiguousCallError, FileError, ProviderReplyErro
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Access
 from layton_batch.providers.request_line import request_line
-from layton_batch.providers.together import when
 from layton_batch.records import Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
 from layton_batch.testing.providers import Answer, Loopback, Received
@@ -193,11 +192,6 @@ def test_no_jobs_at_all_is_an_empty_listing_and_an_object_is_an_error(serve: Ser
     provider, _ = serve("together", reply({"error": "odd"}))
     with pytest.raises(ProviderReplyError, match="not a list"):
         provider.find(submission)
-
-
-def test_times_that_are_none_are_none() -> None:
-    assert when("2027-01-15T08:00:00Z") == 1_800_000_000.0
-    assert [when(value) for value in (None, "", "soon", 7, "2027-13-99T00:00:00Z")] == [None] * 5
 
 
 @pytest.mark.parametrize("status", list(TOGETHER.status_map))

@@ -1,0 +1,150 @@
+"""Replies at which a dialect stumbles: the call fails and is repeated, or the row is unreadable; the run goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from layton_batch.batches.replies import Reply, read_replies
+from layton_batch.errors import (
+    AmbiguousCallError,
+    FileError,
+    LaytonBatchError,
+    ProviderReplyError,
+    StoppedError,
+    TransientProviderError,
+)
+from layton_batch.providers.protocol import ResultPart
+from layton_batch.providers.wire_json import moment
+from layton_batch.providers.without_keys import without_keys
+from layton_batch.records import JsonValue, Response, Snapshot, Submission
+from layton_batch.runs.status import RunState
+from layton_batch.states import ErrorClass, Lifecycle
+from tests.hostile.tampering import Answer, hostile
+from tests.pipeline.lab import manifest_text
+from tests.stages.test_replies import decode, kept, line
+
+KEY = "sk-a-secret-key-of-ours"
+ENDED = Snapshot("b-1", "ended", Lifecycle.ENDED, results_ref="file-1")
+STUMBLES = (
+    OverflowError("int too large to convert to float"),
+    RecursionError("maximum recursion depth exceeded"),
+    MemoryError(),
+    KeyError(f"{KEY} is no key of this object"),
+    OSError(75, "Value too large for defined data type"),
+)
+
+
+class Stumbling:
+    """A dialect whose every call raises ``error``."""
+
+    name = "stumbling"
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def _call(self, *_arguments: object) -> Any:
+        raise self._error
+
+    upload = create = find = snapshot = cancel = about = _call
+
+    def results(self, _snapshot: Snapshot) -> Iterator[ResultPart]:
+        yield ResultPart("output", self._chunks(), self._call)
+
+    def _chunks(self) -> Iterator[bytes]:
+        yield b"{}\n"
+        raise self._error
+
+
+def calls_of(error: Exception, submission: Submission) -> dict[str, Callable[[], object]]:
+    """Every call to a dialect that raises the error, as the stages make it."""
+    provider: Any = without_keys(Stumbling(error), [KEY])  # type: ignore[arg-type]
+    return {
+        "create": lambda: provider.create(submission),
+        "upload": lambda: provider.upload(submission),
+        "find": lambda: provider.find(submission),
+        "snapshot": lambda: provider.snapshot("b-1"),
+        "cancel": lambda: provider.cancel("b-1"),
+        "about": lambda: provider.about("a-model"),
+        "results": lambda: [list(part.chunks) for part in provider.results(ENDED)],
+        "resume": lambda: next(iter(provider.results(ENDED))).resume(3),
+    }
+
+
+@pytest.mark.parametrize("error", STUMBLES, ids=lambda error: type(error).__name__)
+def test_whatever_a_dialect_raises_is_an_error_of_its_provider(error: Exception, submission: Submission) -> None:
+    for name, call in calls_of(error, submission).items():
+        expected = AmbiguousCallError if name == "create" else ProviderReplyError
+        with pytest.raises(expected, match=f"stumbling: the reply could not be read: {type(error).__name__}") as raised:
+            call()
+        assert KEY not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [StoppedError("stop"), FileError("gone"), TransientProviderError("busy"), FileNotFoundError(2, "gone", "b.jsonl")],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_that_are_not_of_a_reply_stay_as_they_are(error: Exception, submission: Submission) -> None:
+    for call in calls_of(error, submission).values():
+        with pytest.raises(type(error)):
+            call()
+
+
+def test_a_line_that_a_dialect_cannot_read_costs_its_row(tmp_path: Path) -> None:
+    def stumbling(content: bytes) -> Response:
+        if b"c2" in content:
+            raise OverflowError("int too large")
+        return decode(content)
+
+    replies = read_replies(kept(tmp_path, line("c1", "a"), line("c2", "b"), line("c3", "c")), stumbling)
+    responses = [entry.response for entry in replies.entries if isinstance(entry, Reply)]
+    assert [one.custom_id for one in responses] == ["c1", "c3", "c2"]
+    assert responses[2].error_class is ErrorClass.UNREADABLE
+    assert "output.jsonl" in str(responses[2].error_message)
+    assert "OverflowError" in str(responses[2].error_message)
+    assert replies.damaged == 1
+
+
+def test_a_stop_ends_the_reading_of_results(tmp_path: Path) -> None:
+    def stopped(_content: bytes) -> Response:
+        raise StoppedError("the program was told to stop")
+
+    with pytest.raises(LaytonBatchError, match="told to stop"):
+        read_replies(kept(tmp_path, line("c1", "a")), stopped)
+
+
+def test_a_list_with_a_time_of_400_digits_shows_the_batch_all_the_same(tmp_path: Path) -> None:
+    dropped: list[str] = []
+
+    def tamper(provider: str, kind: str, path: str, answer: Answer) -> Answer:
+        if kind == "create" and not dropped:
+            dropped.append(path)
+            return replace(answer, send=lambda _call: None)
+        if (provider, kind) != ("openai", "list") or "files" in path.partition("?")[0]:
+            return answer
+        page = json.loads(answer.content)
+        for batch in page["data"]:
+            batch["created_at"] = 10**400
+        return answer.of(json.dumps(page).encode())
+
+    with hostile(tmp_path) as (bench, between):
+        between.tamper = tamper
+        status = bench.finish(manifest_text(("openai",), limit=2))
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), float("inf"), float("nan"), True, "soon", "", None, [1.0], {}])
+def test_a_time_that_is_none_is_unknown(value: JsonValue) -> None:
+    assert moment({"created_at": value}, "created_at") is None
+
+
+@pytest.mark.parametrize("value", [1_800_000_000, 1_800_000_000.0, "2027-01-15T08:00:00Z", "2027-01-15T09:00:00+01:00"])
+def test_a_time_is_a_number_of_seconds_or_a_text(value: JsonValue) -> None:
+    assert moment({"created_at": value}, "created_at") == 1_800_000_000.0
