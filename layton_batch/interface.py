@@ -20,7 +20,7 @@ import polars as pl
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files import tables
+from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import Asked, Sources, read_sources, rows_of
 from layton_batch.imports.entering import enter
@@ -108,6 +108,7 @@ class Plan:
 def _settings() -> Settings:
     """Read the environment, and log what a ``.env`` gives before anything is fetched."""
     settings = Settings.from_process()
+    limits.LIMITS.take(settings)
     _warn((*file_notes(settings), *hub_notes(settings)))
     return settings
 

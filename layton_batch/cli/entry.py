@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from layton_batch import log
 from layton_batch.cli.terminal import forgiving_streams, lost_output
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
+from layton_batch.files import limits
 from layton_batch.processes import bypass_proxy, one_thread_a_product, terminating
 from layton_batch.settings import Settings
 from layton_batch.text import plain
@@ -43,7 +44,9 @@ def prepare_process() -> None:
     forgiving_streams()
     bypass_proxy()
     one_thread_a_product()
-    log.protect(Settings.from_process().secrets())  # no key in any log record or message from here on
+    settings = Settings.from_process()
+    limits.LIMITS.take(settings)
+    log.protect(settings.secrets())  # no key in any log record or message from here on
 
 
 def _invoke(arguments: list[str]) -> int:

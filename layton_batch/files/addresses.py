@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
@@ -78,7 +81,8 @@ def fetch(url: str, target: Path, *, token: str | None, clock: Clock, waits: Seq
 
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    with httpx.Client(headers=headers, timeout=timeout, follow_redirects=True) as client:
+    hooks = {"request": [lambda request: _check_target(request.url.host, url)]}
+    with httpx.Client(headers=headers, timeout=timeout, follow_redirects=True, event_hooks=hooks) as client:
         for wait in (*waits, None):
             try:
                 _try(client, url, target, clock)
@@ -98,7 +102,10 @@ def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
     try:
         with client.stream("GET", url) as response, target.open("wb") as handle:
             _check(response, url)
+            size = 0
             for chunk in response.iter_bytes():
+                size += len(chunk)
+                limits.check_download(size, shown(url))
                 handle.write(chunk)
                 if clock.now() > give_up_at:
                     raise DataError(
@@ -110,6 +117,29 @@ def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
         raise DataError(f"{shown(url)}: cannot be downloaded ({error})") from error
     except OSError as error:
         raise DataError(f"{shown(url)}: cannot be stored ({error.strerror or error})") from error
+
+
+def _check_target(host: str, url: str) -> None:
+    """Raise DataError where a call for ``url`` was redirected from another machine to an address of this machine or of
+    its link, where services answer that trust who calls them."""
+    asked = urlsplit(url).hostname or ""
+    if host == asked or _is_near(asked):
+        return
+    if _is_near(host):
+        raise DataError(
+            f"{shown(url)}: redirects to {host}, an address of this machine or its local link, which is not followed"
+        )
+
+
+def _is_near(host: str) -> bool:
+    """Return whether a host is, or has, a loopback, link-local or unspecified address."""
+    try:
+        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), None)}
+    except (OSError, UnicodeError):
+        return False  # nobody can be called there
+    addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
+    plain = [getattr(address, "ipv4_mapped", None) or address for address in addresses]
+    return any(address.is_loopback or address.is_link_local or address.is_unspecified for address in plain)
 
 
 def _check(response: httpx.Response, url: str) -> None:

@@ -19,6 +19,7 @@ import orjson
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
 from layton_batch.files.csv_rows import SEPARATORS, csv_rows
 from layton_batch.records import JsonValue
@@ -150,14 +151,16 @@ def json_list(path: Path) -> Sequence[Row] | None:
     """
     if path.suffix != ".json":
         return None
+    limits.check_is_file(path, str(path))
     try:
         with path.open("rb") as handle:
             start = handle.read(64)
-            content = start + handle.read() if start.lstrip().startswith(b"[") else None
+            if not start.lstrip().startswith(b"["):
+                return None
+            limits.check_document(path, str(path))
+            content = start + handle.read()
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
-    if content is None:
-        return None
     try:
         rows: list[object] = orjson.loads(content)
     except orjson.JSONDecodeError as error:
@@ -213,6 +216,7 @@ class Lines:
 
 
 def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place, Row]]]:
+    limits.check_is_file(path, name)
     try:
         with path.open("rb", buffering=0) as handle:
             is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
@@ -229,16 +233,21 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place
 
 def _lines(handle: io.RawIOBase, name: str, at_once: int) -> Iterator[Lines]:
     number = 1
-    for content in _whole_lines(handle, at_once):
+    for content in _whole_lines(handle, at_once, name):
         lines = Lines(Place(name, number), content, len(io.BytesIO(content).readlines()))
         yield lines
         number += lines.count
 
 
-def _whole_lines(handle: io.RawIOBase, at_once: int) -> Iterator[bytes]:
+def _whole_lines(handle: io.RawIOBase, at_once: int, name: str) -> Iterator[bytes]:
+    """Yield whole lines, some at a time. Raises DataError for a line beyond the limit of a row."""
     begun: list[bytes] = []
+    held, ended = 0, 0
     while part := handle.read(at_once):
         end = part.rfind(b"\n") + 1
+        held = len(part) - end if end else held + len(part)
+        ended += part.count(b"\n")
+        limits.check_row(held, f"{name}, line {ended + 1}")
         if end:
             yield b"".join((*begun, memoryview(part)[:end]))
             begun = []
@@ -288,15 +297,23 @@ def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
 
 def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
     import polars as pl
+    import polars.selectors as cs
 
-    from layton_batch.files.tables import portion_rows
+    from layton_batch.files.tables import PORTION_CHARACTERS, portion_rows
 
+    limits.check_parquet(path, name)
     try:
         scan = pl.scan_parquet(path, glob=False)
+        texts = cs.string().str.len_bytes(), cs.binary().bin.size()
         count = scan.select(pl.len()).collect().item()
-        step = portion_rows(path, count)
+        step, size = portion_rows(path, count), 0
         for start in range(0, count, step):
-            yield scan.slice(start, step).collect()
+            portion = scan.slice(start, step).collect()
+            held = sum(filter(None, portion.select(*texts).sum().row(0)))  # one text of many rows is stored once
+            size += held
+            limits.check_unpacked(size, path, name)
+            slices = 1 + held // PORTION_CHARACTERS
+            yield from portion.iter_slices(max(1, portion.height // slices))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).partition("\n")[0]
         raise DataError(f"{name}: not a readable Parquet file ({first})") from error

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.vote_table import ballots_of
@@ -53,6 +54,8 @@ def read_votes(source: str, metric: str) -> pl.DataFrame:
 
 
 def _read_file(path: Path, metric: str) -> pl.DataFrame:
+    limits.check_is_file(path, str(path))
+    limits.check_parquet(path, str(path))
     try:
         scan = pl.scan_parquet(path, glob=False)
         present = scan.collect_schema()

@@ -11,9 +11,11 @@ import zipfile
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.grading.harnesses.score_file import (
     LARGEST_JSON,
     Object,
@@ -42,12 +44,15 @@ def is_log(document: Object) -> bool:
 
 def read_zip(path: Path) -> list[ScoreFile]:
     """The marks of an ``.eval`` file. Raises DataError with file, member and reason."""
+    limits.check_is_file(path, str(path))
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
+            limits.LIMITS.check("members", len(names), str(path), "the archive has")
+            contents = _Contents(path, archive)
             header = "header.json" if "header.json" in names else "_journal/start.json"
-            about = object_of(_member(path, archive, header), f"{path}, {header}")
-            samples = list(_samples(path, archive, names))
+            about = object_of(contents.member(header), f"{path}, {header}")
+            samples = list(_samples(contents, names))
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError) as error:
         raise DataError(f"{path}: not a readable inspect log ({str(error)[:200]})") from error
     return [_scored(path, about, samples)]
@@ -58,23 +63,24 @@ def read_document(path: Path, document: Object) -> list[ScoreFile]:
     return [_scored(path, document, _numbered(document.get("samples"), f"{path}, sample"))]
 
 
-def _samples(path: Path, archive: zipfile.ZipFile, names: set[str]) -> Iterator[tuple[str, Object]]:
+def _samples(contents: _Contents, names: set[str]) -> Iterator[tuple[str, Object]]:
     """The summaries, of a log that was cut short those in its journal, else the samples themselves."""
     if "summaries.json" in names:
-        yield from _list(path, archive, "summaries.json")
+        yield from _list(contents, "summaries.json")
         return
     if journal := sorted(name for name in names if name.startswith("_journal/summaries/")):
         for name in journal:
-            yield from _list(path, archive, name)
+            yield from _list(contents, name)
         return
     for name in sorted(name for name in names if name.startswith("samples/") and name.endswith(".json")):
         if name.endswith("/sample.json") or "_epoch_" in name.rpartition("/")[2]:
-            yield f"{path}, {name}", object_of(_member(path, archive, name), f"{path}, {name}")
+            place = f"{contents.path}, {name}"
+            yield place, object_of(contents.member(name), place)
 
 
-def _list(path: Path, archive: zipfile.ZipFile, name: str) -> Samples:
-    place = f"{path}, {name}"
-    document = object_of(b'{"samples":' + _member(path, archive, name) + b"}", place)
+def _list(contents: _Contents, name: str) -> Samples:
+    place = f"{contents.path}, {name}"
+    document = object_of(b'{"samples":' + contents.member(name) + b"}", place)
     return _numbered(document["samples"], f"{place}, sample")
 
 
@@ -171,6 +177,22 @@ def _number(value: JsonValue) -> float | None:
 
 
 # ---- the zip -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The members of an archive as they are read. ``size``: bytes of those that were, unpacked."""
+
+    path: Path
+    archive: zipfile.ZipFile
+    size: int = 0
+
+    def member(self, name: str) -> bytes:
+        """Return the content of a member. Raises DataError as ``_member``, and beyond the limit of all together."""
+        content = _member(self.path, self.archive, name)
+        self.size += len(content)
+        limits.LIMITS.check("unpacked_mib", self.size >> 20, str(self.path), "unpacked, its documents have")
+        return content
 
 
 def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:

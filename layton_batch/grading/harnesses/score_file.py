@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.records import JsonValue
 from layton_batch.tasks.offline import Outcome
 
@@ -53,9 +54,10 @@ def json_lines(path: Path) -> Iterator[tuple[str, Object]]:
 
     ``NaN`` and ``Infinity`` are read: Python programs write them.
     """
+    limits.check_is_file(path, str(path))
     try:
         with path.open("rb") as handle:
-            for number, line in enumerate(handle, 1):
+            for number, line in limits.lines(handle, str(path)):
                 if line.strip():
                     place = f"{path}, line {number}"
                     yield place, object_of(line, place)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import limits
 from layton_batch.grading.harnesses import every_eval_ever, inspect_logs, lm_eval
 from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
 from layton_batch.tasks.offline import GradedModel, Outcome
@@ -27,6 +28,7 @@ class Marked:
 
 def read(path: Path) -> list[ScoreFile] | None:
     """A file in one of the forms; None for one in another. Raises DataError for what is broken in a known form."""
+    limits.check_is_file(path, str(path))
     if path.suffix == ".eval" or zipfile.is_zipfile(path):
         return inspect_logs.read_zip(path)
     first = _first_line(path)
@@ -133,7 +135,9 @@ def _first_line(path: Path) -> Object | None:
     """The first line that is not empty, where it is a JSON object by itself."""
     try:
         with path.open("rb") as handle:
-            line = next((line for line in handle if line.strip()), b"")
+            line = next((line for _, line in limits.lines(handle, str(path)) if line.strip()), b"")
+    except DataError:
+        return None  # too long for a line: it may be a document
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
     return _object(line)

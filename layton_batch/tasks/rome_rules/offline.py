@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.records import Grade, Item, JsonValue, Prediction
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
@@ -239,18 +240,20 @@ def read_annotations(path: Path) -> Iterator[FileRow]:
 
 def read_predictions(path: Path) -> Iterator[FileRow]:
     """The predictions, in order; a JSONL file is read line by line. Raises DataError as for annotations."""
+    limits.check_is_file(path, str(path))
     try:
         if _is_parquet(path):
+            limits.check_parquet(path, str(path))
             yield from _table(path)
             return
-        with path.open(encoding="utf-8-sig") as handle:
-            first = next((line for line in handle if line.strip()), "")
-            if _is_one_of_many(first):
-                handle.seek(0)
+        with path.open("rb") as handle:
+            first = next((line for _, line in limits.lines(handle, str(path)) if line.strip()), b"")
+            handle.seek(0)
+            if _is_one_of_many(first.decode("utf-8-sig")):
                 yield from _lines(path, handle)
                 return
-            handle.seek(0)
-            whole = handle.read()
+            limits.check_document(path, str(path))
+            whole = handle.read().decode("utf-8-sig")
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
@@ -289,11 +292,11 @@ def _is_mapping(value: Mapping[str, JsonValue]) -> bool:
     return bool(value) and all(isinstance(row, dict) for row in value.values())
 
 
-def _lines(path: Path, handle: IO[str]) -> Iterator[FileRow]:
-    for number, line in enumerate(handle, 1):
+def _lines(path: Path, handle: IO[bytes]) -> Iterator[FileRow]:
+    for number, line in limits.lines(handle, str(path)):
         if line.strip():
             where = f"{path}, line {number}"
-            yield _object(_loads(line, where), where)
+            yield _object(_loads(line.decode("utf-8-sig" if number == 1 else "utf-8"), where), where)
 
 
 def _shaped(value: JsonValue, path: Path) -> Iterator[FileRow]:

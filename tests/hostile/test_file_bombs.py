@@ -1,0 +1,294 @@
+"""Files of others that are larger than they look: refused in little memory, with the limit and what raises it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import struct
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import addresses
+from layton_batch.files.limits import LIMITS, FileLimits, check_parquet
+from layton_batch.files.sources import json_list, read_rows, stream_rows
+from layton_batch.grading.harnesses import inspect_logs, together
+from layton_batch.scoring.vote_files import read_votes
+from layton_batch.settings import Settings
+from layton_batch.tasks.rome_rules.offline import read_predictions
+from tests.manual_clock import ManualClock
+
+MIB = 1 << 20
+LITTLE = 48 * MIB
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits that small files exceed."""
+    for name, value in {"row_mib": 1, "unpacked_mib": 2, "download_mib": 3, "rows": 1000, "members": 20}.items():
+        monkeypatch.setattr(LIMITS, name, value)
+
+
+def rows(path: Path) -> list[object]:
+    return list(read_rows(str(path), path.parent, Settings(path.parent)))
+
+
+# ---- Parquet
+
+
+def test_a_parquet_file_with_a_cell_of_a_gigabyte_is_refused_by_its_footer(tmp_path: Path) -> None:
+    path = tmp_path / "cell.parquet"
+    pl.DataFrame({"id": ["x" * (200 * MIB)]}).write_parquet(path, compression="zstd")
+    assert path.stat().st_size < MIB
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match=r"a cell of the file has more than 128 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
+            rows(path)
+        assert tracemalloc.get_traced_memory()[1] < LITTLE
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_parquet_file_with_more_rows_than_the_limit_is_refused_by_its_footer(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.select(pl.repeat(7, 12_000_000, dtype=pl.Int8).alias("id")).write_parquet(path)
+    assert path.stat().st_size < MIB
+    for read in (rows, lambda path: list(stream_rows(path)), lambda path: list(read_predictions(path))):
+        with pytest.raises(DataError, match=r"the file has more than 10,000,000\. .*LAYTON_BATCH_MAX_ROWS"):
+            read(path)
+
+
+def test_a_file_of_votes_has_the_same_limits(tmp_path: Path, small: None) -> None:
+    path = tmp_path / "votes.parquet"
+    pl.DataFrame({"metric": ["score"] * 2000}).write_parquet(path)
+    with pytest.raises(DataError, match="MAX_ROWS"):
+        read_votes(str(path), "score")
+
+
+def test_a_parquet_file_that_unpacks_to_more_than_the_limit_and_is_small_itself_is_refused(
+    tmp_path: Path, small: None
+) -> None:
+    path = tmp_path / "wide.parquet"
+    pl.DataFrame({f"c{number}": ["y" * 500_000] for number in range(8)}).write_parquet(path)
+    with pytest.raises(DataError, match=r"unpacked, the file has more than 2 MiB.*MAX_UNPACKED_MIB"):
+        rows(path)
+
+
+def test_a_parquet_file_that_is_as_large_as_it_looks_is_read(tmp_path: Path, small: None) -> None:
+    path = tmp_path / "real.parquet"
+    pl.DataFrame({"id": [os.urandom(400_000).hex() for _ in range(5)]}).write_parquet(path)
+    assert len(rows(path)) == 5
+
+
+def test_one_text_in_very_many_rows_is_counted_as_often_as_it_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "same.parquet"
+    pl.select(pl.repeat("x" * MIB, 5_000).alias("id")).write_parquet(path)
+    assert path.stat().st_size < 2 * MIB
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="LAYTON_BATCH_MAX_"):
+            for _ in stream_rows(path):
+                pass
+        assert tracemalloc.get_traced_memory()[1] < 4 * LITTLE
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli"])
+@pytest.mark.parametrize("group", [None, 7])
+def test_the_footer_of_any_parquet_file_is_understood(
+    tmp_path: Path, small: None, compression: Any, group: int | None
+) -> None:
+    frame = pl.DataFrame({"id": range(2000), "text": ["a"] * 2000, "list": [[1, 2]] * 2000, "x": [1.5] * 2000})
+    path = tmp_path / "x.parquet"
+    frame.write_parquet(path, compression=compression, row_group_size=group)
+    with pytest.raises(DataError, match="MAX_ROWS"):
+        check_parquet(path, "x")
+    frame.head(900).write_parquet(path, compression=compression, row_group_size=group)
+    check_parquet(path, "x")
+
+
+@pytest.mark.parametrize("size", [0, 3, 8, 9, 40, 200])
+def test_a_broken_footer_is_left_to_the_reader_to_name(tmp_path: Path, size: int) -> None:
+    path = tmp_path / "x.parquet"
+    body = b"PAR1" + b"\x19" * size
+    path.write_bytes(body + struct.pack("<I", size) + b"PAR1")
+    check_parquet(path, "x")
+    with pytest.raises(DataError, match="not a readable Parquet file"):
+        rows(path)
+
+
+# ---- lines, documents, pipes
+
+
+def long_line(path: Path) -> Path:
+    path.write_bytes(b'{"id": "a"}\n{"id": "' + b"b" * (3 * MIB) + b'"}\n')
+    return path
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "source": rows,
+    "streamed": lambda path: list(stream_rows(path)),
+    "rome": lambda path: list(read_predictions(path)),
+    "harness": lambda path: list(together.every_eval_ever.json_lines(path)),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_line_beyond_the_limit_is_named(tmp_path: Path, small: None, reader: str) -> None:
+    path = long_line(tmp_path / "x.jsonl")
+    with pytest.raises(DataError, match=r"line 2: the line has more than 1 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
+        READERS[reader](path)
+
+
+def test_a_line_without_an_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    with path.open("wb") as handle:
+        handle.truncate(1 << 30)  # a gigabyte of zeros that takes no space
+    for reader in ("source", "harness"):
+        tracemalloc.start()
+        try:
+            with pytest.raises(DataError, match=r"line 1: the line has more than 128 MiB"):
+                READERS[reader](path)
+            assert tracemalloc.get_traced_memory()[1] < 300 * MIB
+        finally:
+            tracemalloc.stop()
+
+
+def test_a_list_that_is_read_whole_has_a_limit(tmp_path: Path, small: None) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(b"[" + b" " * (3 * MIB) + b"]")
+    with pytest.raises(DataError, match="read whole has more than 2 MiB"):
+        json_list(path)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda path: list(stream_rows(path)),
+        lambda path: list(read_predictions(path)),
+        together.read,
+        inspect_logs.read_zip,
+        json_list,
+        lambda path: read_votes(str(path), "score"),
+    ],
+)
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, read: Callable[[Path], object]) -> None:
+    path = tmp_path / "pipe.json"
+    os.mkfifo(path)
+    with pytest.raises(DataError, match="is a pipe or a device, not a file"):
+        read(path)
+
+
+# ---- archives
+
+
+def archive(path: Path, members: int, size: int = 10) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as held:
+        held.writestr("header.json", '{"version": 2, "status": "success", "eval": {"model": "m", "task": "t"}}')
+        for number in range(members):
+            sample = {"id": number, "epoch": 1, "scores": {"s": {"value": 1, "x": "z" * size}}}
+            held.writestr(f"samples/{number}_epoch_1.json", json.dumps(sample))
+    return path
+
+
+def test_an_archive_of_too_many_members_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.eval", 20_001)
+    with pytest.raises(DataError, match=r"the archive has more than 20,000\..*LAYTON_BATCH_MAX_MEMBERS"):
+        inspect_logs.read_zip(path)
+
+
+def test_members_that_are_large_together_are_refused(tmp_path: Path, small: None) -> None:
+    assert len(inspect_logs.read_zip(archive(tmp_path / "good.eval", 10))) == 1
+    path = archive(tmp_path / "x.eval", 10, MIB // 2)
+    assert path.stat().st_size < MIB // 10
+    with pytest.raises(DataError, match=r"unpacked, its documents have more than 2 MiB.*MAX_UNPACKED_MIB"):
+        inspect_logs.read_zip(path)
+
+
+# ---- the web
+
+
+class Web:
+    """Hosts by name, without a network: replies by address."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, replies: dict[str, httpx.Response]) -> None:
+        self.asked: list[str] = []
+        self._replies = replies
+        monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda _, request: self._handle(request))
+
+    def _handle(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(str(request.url))
+        return self._replies[str(request.url)]
+
+
+def fetched(url: str, tmp_path: Path) -> bytes:
+    target = tmp_path / "fetched"
+    addresses.fetch(url, target, token=None, clock=ManualClock(0.0), waits=())
+    return target.read_bytes()
+
+
+def test_a_download_that_inflates_without_an_end_is_given_up(
+    tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = gzip.compress(b" " * (64 * MIB))
+    reply = httpx.Response(200, headers={"content-encoding": "gzip"}, stream=httpx.ByteStream(packed))
+    Web(monkeypatch, {"http://203.0.113.5/x.jsonl": reply})
+    with pytest.raises(DataError, match=r"the download has more than 3 MiB.*LAYTON_BATCH_MAX_DOWNLOAD_MIB"):
+        fetched("http://203.0.113.5/x.jsonl", tmp_path)
+    assert (tmp_path / "fetched").stat().st_size <= 3 * MIB
+
+
+NEAR = [
+    "127.0.0.1", "127.8.8.8", "localhost", "169.254.169.254", "0.0.0.0", "[::1]", "[fe80::1]", "[::ffff:127.0.0.1]",
+    "2130706433",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("host", NEAR)
+def test_a_redirect_to_this_machine_or_its_link_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    target = f"http://{host}/latest/meta-data"
+    web = Web(
+        monkeypatch,
+        {
+            "http://203.0.113.5/x.jsonl": httpx.Response(302, headers={"location": target}),
+            target: httpx.Response(200, content=b'{"id": "secret"}'),
+        },
+    )
+    with pytest.raises(DataError, match="an address of this machine or its local link, which is not followed"):
+        fetched("http://203.0.113.5/x.jsonl", tmp_path)
+    assert web.asked == ["http://203.0.113.5/x.jsonl"]
+
+
+def test_other_redirects_are_followed_and_so_is_one_on_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for first, second in (("203.0.113.5", "198.51.100.7"), ("127.0.0.1", "localhost")):
+        moved = httpx.Response(302, headers={"location": f"http://{second}/y"})
+        Web(monkeypatch, {f"http://{first}/x": moved, f"http://{second}/y": httpx.Response(200, content=b"z")})
+        assert fetched(f"http://{first}/x", tmp_path) == b"z"
+
+
+# ---- the keys
+
+
+def test_the_environment_raises_a_limit() -> None:
+    limits = FileLimits()
+    limits.take(Settings.from_environment({"LAYTON_BATCH_MAX_ROWS": "12", "LAYTON_BATCH_MAX_ROW_MIB": "7"}, Path()))
+    assert (limits.rows, limits.row_mib, limits.members) == (12, 7, FileLimits().members)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "many", "9" * 12, "²"])
+def test_a_limit_that_is_none_is_refused(value: str) -> None:
+    with pytest.raises(ManifestError, match=r"LAYTON_BATCH_MAX_ROWS.*whole number above 0"):
+        FileLimits().take(Settings.from_environment({"LAYTON_BATCH_MAX_ROWS": value}, Path()))
