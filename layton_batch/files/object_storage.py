@@ -9,22 +9,26 @@ from __future__ import annotations
 import atexit
 import fcntl
 import json
+import logging
 import os
+import re
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, PreconditionError
 from obstore.store import ObjectStore, from_url
 
 from layton_batch.errors import StorageError, file_error
 from layton_batch.files import atomic
-from layton_batch.files.run_folder import ADDRESS_FILE
+from layton_batch.files.run_folder import ADDRESS_FILE, BATCHES, MANIFEST
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion
@@ -46,6 +50,7 @@ class _Known(NamedTuple):
     changed: int
 
 
+_log = logging.getLogger(__name__)
 _open: dict[str, Bucket] = {}
 _opening = Lock()
 
@@ -84,6 +89,7 @@ class Bucket:
         self._index, self._locks, self._store = home / "index.json", home / "locks", store
         self._known: dict[str, _Known] = {}
         self._arrived: set[Hashable] = set()
+        self._bad: set[str] = set()
         self._arriving = Lock()
 
     def begin(self) -> None:
@@ -114,11 +120,14 @@ class Bucket:
     def fetch(self) -> None:
         """Get what was put there since, and remove what was removed there."""
         before = dict(self._known)
+        listing = Listing(self._store, urlsplit(self.address).path.strip("/"))
         with _told(self.address, "listed"):
-            there = {str(one["path"]): str(one["e_tag"]) for rows in obstore.list(self._store) for one in rows}
+            there = listing.tags(before)
+        self._warn_of(listing.bad)
         for name in before.keys() - there.keys():
             self._drop(name, before[name])
-        new = [name for name, tag in there.items() if _is_fetched(name) and self._tag(name) != tag]
+        runs = {name.partition("/")[0] for name in there if name.count("/") == 1 and name.endswith(f"/{MANIFEST}")}
+        new = [name for name, tag in there.items() if _is_fetched(name, runs) and self._tag(name) != tag]
         with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
             list(pool.map(self._get, new, [there[name] for name in new]))
 
@@ -157,10 +166,32 @@ class Bucket:
             try:
                 self._put(name, path, {"e_tag": known.tag} if known else "create")
             except (AlreadyExistsError, PreconditionError) as error:
+                if self._is_there(name, path):
+                    return  # it was put, and the reply was lost
                 raise StorageError(
                     f"{self.address}/{name} was changed by another host: this one did not know its last lines. Stop "
                     "one of the two, start the other again, and repeat the last entry"
                 ) from error
+
+    def _is_there(self, name: str, path: Path) -> bool:
+        """Read an object back, and return whether it is the file as it is here. Its tag is then known."""
+        with _told(self.address, f"read ({name})"), suppress(FileNotFoundError):
+            found, about = obstore.get(self._store, name), path.stat()
+            if found.meta["size"] == about.st_size and bytes(found.bytes()) == path.read_bytes():
+                self._known[name] = _Known(str(found.meta["e_tag"]), about.st_size, about.st_mtime_ns)
+                return True
+        return False
+
+    def _warn_of(self, bad: Collection[str]) -> None:
+        """Say once of each object that its name cannot be a file's."""
+        for name in sorted(set(bad) - self._bad):
+            _log.warning(
+                "%s holds an object that is ignored, for its name is not a file's: %r. Remove it: what another host "
+                "writes beside it may stay unseen",
+                self.address,
+                name,
+            )
+        self._bad.update(bad)
 
     # ---- how ---------------------------------------------------------------------------------------------------
 
@@ -248,8 +279,107 @@ class Bucket:
             atomic.write_text(self._index, json.dumps(self._known))
 
 
-def _is_fetched(name: str) -> bool:
-    return name.split("/")[1:2] != [_MADE_AGAIN]
+_BAD_NAME = re.compile(r'Path "(.*?)":? (?:contained|Encountered)', re.DOTALL)
+
+
+_PLAIN = re.compile(r"[^/.\x00-\x1f\x7f][^/\x00-\x1f\x7f]*/")
+"""A folder's name that may be listed, and what is below it."""
+_MOST_SKIPPED = 100
+"""Names that are passed over in one folder, before the rest of it is left alone."""
+
+
+def _behind_bad(name: str) -> str | None:
+    """Return a name that can be read and comes behind all names that are bad as this one is; None where this one is
+    not known to be bad. Nothing that a run has comes between them."""
+    if (control := re.search(r"[\x00-\x1f\x7f]", name)) is not None:
+        return name[: control.start()] + " "
+    parts = name.split("/")
+    number = next((number for number, part in enumerate(parts) if part in ("", ".", "..")), None)
+    return None if number is None else "/".join(parts[: number + 1]) + "0"
+
+
+@dataclass(slots=True)
+class Listing:
+    """One list of the objects below an address. The storage's library gives up a list in which a name holds ``..``,
+    ``//`` or a control character; the folders beside that name are then listed one by one.
+
+    ``prefix``: of the address within its bucket. ``bad``: the names that were passed over.
+    """
+
+    store: ObjectStore
+    prefix: str
+    bad: set[str] = field(default_factory=set)
+
+    def tags(self, known: Collection[str]) -> dict[str, str]:
+        """Return the tag of each object by name. ``known``: names of objects from before, which are asked for one by
+        one where a folder cannot be listed. Raises errors of the storage."""
+        try:
+            return self._all("")
+        except InvalidPathError as error:
+            self._pass_over(error)
+            found = self._walked("", known)
+        for name in set(known) - found.keys():
+            found |= self._asked(name)
+        return found
+
+    def _all(self, folder: str, offset: str | None = None) -> dict[str, str]:
+        listed = obstore.list(self.store, folder or None, offset=offset)
+        return {str(one["path"]): str(one["e_tag"]) for rows in listed for one in rows}
+
+    def _walked(self, folder: str, known: Collection[str]) -> dict[str, str]:
+        """List a folder of which some name cannot be read: its files and, one by one, its folders."""
+        found: dict[str, str] = {}
+        start = f"{folder}/" if folder else ""
+        try:
+            level = obstore.list_with_delimiter(self.store, folder or None)
+            found = {str(one["path"]): str(one["e_tag"]) for one in level["objects"]}
+            folders = {str(one) for one in level["common_prefixes"]}
+        except InvalidPathError:
+            found = self._behind(folder)
+            names = [name.removeprefix(start) for name in (*known, *found, *self.bad) if name.startswith(start)]
+            folders = {start + name.partition("/")[0] for name in names if _PLAIN.match(name)}
+        for below in sorted(folders):
+            try:
+                found |= self._all(below)
+            except InvalidPathError as error:
+                self._pass_over(error)
+                found |= self._walked(below, known)
+        return found
+
+    def _behind(self, folder: str) -> dict[str, str]:
+        """List the objects of a folder from the first usual name on, and again behind each name that cannot be read."""
+        offset = f"{folder}/0" if folder else "0"
+        for _ in range(_MOST_SKIPPED):
+            try:
+                return self._all(folder, offset)
+            except InvalidPathError as error:
+                behind = _behind_bad(self._pass_over(error))
+                if behind is None or behind <= offset:
+                    break
+                offset = behind
+        return {}
+
+    def _pass_over(self, error: InvalidPathError) -> str:
+        """Note the name, below the address, that a list was given up for."""
+        match = _BAD_NAME.search(str(error))
+        name = match[1] if match else str(error).partition("\n")[0]
+        name = name.removeprefix(f"{self.prefix}/" if self.prefix else "")
+        self.bad.add(name)
+        return name
+
+    def _asked(self, name: str) -> dict[str, str]:
+        try:
+            return {name: str(obstore.head(self.store, name)["e_tag"])}
+        except FileNotFoundError:
+            return {}
+
+
+def _is_fetched(name: str, runs: Collection[str]) -> bool:
+    """Return whether a run may read the object: a file of one of these runs, or of a batch, be its run gone or not."""
+    parts = name.split("/")
+    if parts[0] == BATCHES:
+        return len(parts) > 3
+    return parts[0] in runs and len(parts) > 1 and parts[1] != _MADE_AGAIN
 
 
 @contextmanager

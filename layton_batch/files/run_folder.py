@@ -11,6 +11,8 @@ from pathlib import Path
 
 BATCHES = "batches"
 """In a folder of runs: the batches of all of them. No run can have this name."""
+MANIFEST = "run.json"
+"""In a run's folder: its manifest as frozen."""
 ADDRESS_FILE = "address"
 """Beside this machine's copy of a folder of runs: the address in object storage of which it is a copy."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -64,7 +66,7 @@ class RunFolder:
 
     @property
     def manifest(self) -> Path:
-        return self.root / "run.json"
+        return self.root / MANIFEST
 
     @property
     def workspace(self) -> Workspace:

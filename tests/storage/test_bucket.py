@@ -55,6 +55,7 @@ def test_a_copy_knows_of_which_address_it_is_one(host: Host, address: str, tmp_p
 
 def test_what_one_host_writes_and_removes_another_has_when_it_is_told(host: Host) -> None:
     one, other = host("one"), host("other")
+    atomic.write_text(one / "a" / "run.json", "{}")
     atomic.write_text(one / "a" / "tables" / "x é#?%.parquet", "first")
     assert not (other / "a").exists()
     told = atomic.arrivals(other / "a")
@@ -73,6 +74,7 @@ def test_what_one_host_writes_and_removes_another_has_when_it_is_told(host: Host
 
 def test_a_folder_takes_the_place_of_another_one_with_all_its_files(host: Host) -> None:
     one, other = host("one"), host("other")
+    atomic.write_text(one / "run" / "run.json", "{}")
     for names in (("a", "b"), ("b", "c")):
         with atomic.writing_folder(one / "run" / "tables" / "responses" / "batch") as folder:
             for name in names:
@@ -86,23 +88,24 @@ def test_the_next_process_of_a_host_fetches_only_what_changed_since(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = host("one"), host("other")
-    for name in ("same", "changed", "removed"):
-        atomic.write_text(one / name, name)
+    for name in ("run.json", "same", "changed", "removed"):
+        atomic.write_text(one / "run" / name, name)
     _storage(other).fetch()
     host("third")  # which keeps the indexes of the two, as their ends do
-    atomic.write_text(one / "changed", "changed since")
-    atomic.remove(one / "removed")
+    atomic.write_text(one / "run" / "changed", "changed since")
+    atomic.remove(one / "run" / "removed")
     got: list[str] = []
     original = Bucket._get
     monkeypatch.setattr(Bucket, "_get", lambda self, name, tag: (got.append(name), original(self, name, tag)))
     again = host("other")
-    assert got == ["changed"]
-    assert sorted(path.name for path in again.iterdir()) == ["changed", "same"]
-    assert (again / "changed").read_text() == "changed since"
+    assert got == ["run/changed"]
+    assert sorted(path.name for path in (again / "run").iterdir()) == ["changed", "run.json", "same"]
+    assert (again / "run" / "changed").read_text() == "changed since"
 
 
 def test_a_copy_without_an_index_holds_no_table_that_was_removed(host: Host, tmp_path: Path) -> None:
     one, other = host("one"), host("other")
+    atomic.write_text(one / "run" / "run.json", "{}")
     for name in ("kept", "removed"):
         atomic.write_text(one / "run" / "tables" / "usage" / f"{name}.parquet", name)
     _storage(other).fetch()
@@ -117,13 +120,14 @@ def test_a_copy_without_an_index_holds_no_table_that_was_removed(host: Host, tmp
 def test_lines_that_two_hosts_append_to_one_file_are_refused_instead_of_lost(host: Host) -> None:
     one, other = host("one"), host("other")
     for runs in (one, other):
-        (runs / "run").mkdir()
+        (runs / "run").mkdir(exist_ok=True)
         (runs / "run" / "labels.jsonl").write_text(f"of {runs}\n")
     atomic.has_grown(one / "run" / "labels.jsonl")
     with pytest.raises(StorageError, match="changed by another host"):
         atomic.has_grown(other / "run" / "labels.jsonl")
     (one / "run" / "labels.jsonl").write_text("two\nlines\n")
     atomic.has_grown(one / "run" / "labels.jsonl")
+    atomic.write_text(one / "run" / "run.json", "{}")
     third = host("third")
     assert (third / "run" / "labels.jsonl").read_text() == "two\nlines\n"
 
