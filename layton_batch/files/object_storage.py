@@ -311,15 +311,17 @@ class Listing:
     bad: set[str] = field(default_factory=set)
 
     def tags(self, known: Collection[str]) -> dict[str, str]:
-        """Return the tag of each object by name. ``known``: names of objects from before, which are asked for one by
-        one where a folder cannot be listed. Raises errors of the storage."""
+        """Return the tag of each object by name. ``known``: names of objects from before. Those that the list lacks are
+        asked for one by one: the list may be older than the object. Raises errors of the storage."""
         try:
-            return self._all("")
+            found = self._all("")
         except InvalidPathError as error:
             self._pass_over(error)
             found = self._walked("", known)
-        for name in set(known) - found.keys():
-            found |= self._asked(name)
+        missing = [name for name in known if name not in found]
+        with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
+            for answer in pool.map(self._asked, missing):
+                found |= answer
         return found
 
     def _all(self, folder: str, offset: str | None = None) -> dict[str, str]:

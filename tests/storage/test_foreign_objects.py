@@ -118,6 +118,19 @@ def test_batches_of_a_run_that_is_gone_are_still_there(host: Host) -> None:
     assert "batches/run/b1/request.jsonl" in read(host("new"))
 
 
+def test_a_list_that_is_older_than_an_object_removes_nothing(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = host("one")
+    written(one)
+    listed: Callable[..., Any] = obstore.list
+
+    def stale(*given: Any, **named: Any) -> Any:
+        return [[row for row in rows if row["path"] != FILES[1]] for rows in listed(*given, **named)]
+
+    monkeypatch.setattr("obstore.list", stale)
+    _storage(one).fetch()
+    assert read(one) == {file: file for file in FILES}
+
+
 # ---- a conditional write whose reply was lost
 
 
