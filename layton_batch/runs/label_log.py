@@ -43,10 +43,12 @@ class Deed:
 
 @dataclass(frozen=True, slots=True)
 class Deeds:
-    """All deeds, by annotator in the order they were done; ``damaged``: how many lines of a file could not be read."""
+    """All deeds, by annotator in the order they were done. ``damaged``: how many lines of a file could not be read.
+    ``foreign``: why whole lines, which the app did not write, were passed over."""
 
     by_annotator: Mapping[str, Sequence[Deed]]
     damaged: Mapping[Path, int] = field(default_factory=dict)
+    foreign: Sequence[str] = ()
 
     def standing(self, annotator: str) -> list[Deed]:
         """What an annotator did on answers and did not take back, in order."""
@@ -117,7 +119,7 @@ def _file_name(annotator: str) -> str:
 
 
 def read_deeds(folder: RunFolder) -> Deeds:
-    """What all annotators did. Raises DataError naming file and line for a whole line that is no deed."""
+    """What all annotators did. Raises DataError for a file that cannot be read."""
     return LogReader(folder).read()
 
 
@@ -130,6 +132,7 @@ class LogReader:
     """By file: how far it was read, in bytes and in lines."""
     _deeds: dict[str, list[Deed]] = field(default_factory=dict)
     _damaged: dict[Path, int] = field(default_factory=dict)
+    _foreign: list[str] = field(default_factory=list)
     _cut: set[Path] = field(default_factory=set)
     _whole: Deeds | None = None
 
@@ -138,7 +141,8 @@ class LogReader:
         has_news = [self._read(path) for path in log_paths(self.folder)]
         if any(has_news) or self._whole is None:
             damaged = {path: self._damaged.get(path, 0) + (path in self._cut) for path in (*self._damaged, *self._cut)}
-            self._whole = Deeds({name: tuple(deeds) for name, deeds in self._deeds.items()}, damaged)
+            by_annotator = {name: tuple(deeds) for name, deeds in self._deeds.items()}
+            self._whole = Deeds(by_annotator, damaged, tuple(self._foreign))
         return self._whole
 
     def _read(self, path: Path) -> bool:
@@ -162,7 +166,11 @@ class LogReader:
     def _take(self, line: bytes, place: Place, path: Path) -> None:
         row = _decoded(line)
         if row is not None:
-            deed = _deed(row, place)
+            try:
+                deed = _deed(row, place)
+            except DataError as error:  # a line that somebody else wrote costs that line, not the labels of all
+                self._foreign.append(str(error))
+                return
             self._deeds.setdefault(deed.annotator, []).append(deed)
         elif line.strip():
             self._damaged[path] = self._damaged.get(path, 0) + 1

@@ -44,6 +44,10 @@ class Change:
         return bool(self.added or self.changed or self.gone)
 
 
+_MOST_NOTED = 5
+"""Lines that are named one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Labels:
     """People's labels as they are now. ``digest``: of all that they are; ``notes``: what could not be read, and the
@@ -211,6 +215,9 @@ class LabelSources:
         deeds = read_deeds(self.folder)
         for path, count in deeds.damaged.items():
             notes.append(f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between")
+        notes += [f"{reason}; the line is passed over" for reason in deeds.foreign[:_MOST_NOTED]]
+        if (more := len(deeds.foreign) - _MOST_NOTED) > 0:
+            notes.append(f"{plural(more, 'more line')} of the labelling app's files passed over")
         return list(deeds.labels())
 
     def _first(self) -> Mapping[tuple[object, ...], object]:

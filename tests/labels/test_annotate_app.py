@@ -323,6 +323,26 @@ def test_labels_that_others_keep_beside_the_app_are_seen_without_a_restart(copie
         assert bob.get("/progress.json").json()["people"] == ["ada: 1"]
 
 
+@pytest.mark.parametrize(
+    "line", [b'{"kind": "label", "item_id": 7}', b'{"hello": "world"}', b'{"kind": "drop", "n_hints": 0}', b"{}"]
+)
+def test_a_foreign_line_in_one_annotators_file_costs_that_line_and_is_said(copied: Copied, line: bytes) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label()
+    log = next((root / "labels").glob("annotate-*.jsonl"))
+    with log.open("ab") as handle:
+        handle.write(line + b"\n")
+    with opened(root) as app:
+        app.label()
+    deeds = read_deeds(RunFolder(root))
+    assert (len(list(deeds.labels())), len(deeds.foreign)) == (2, 1)
+    told = call("leaderboard", root.name)
+    assert told.code == 0
+    assert f"{log.name}, line 2" in told.err
+    assert "the line is passed over" in told.err
+
+
 def test_a_line_that_is_being_written_is_read_when_it_is_whole(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root) as app:
