@@ -53,9 +53,9 @@ class FileLimits:
 
     def exceeded(self, name: str, place: str, what: str) -> DataError:
         """Say that something is larger than the limit ``name``, and what raises the limit."""
-        unit = " MiB" if name.endswith("_mib") else ""
+        unit = "MiB" if name.endswith("_mib") else name
         return DataError(
-            f"{place}: {what} more than {getattr(self, name):,}{unit}. If you trust it, raise the limit with "
+            f"{place}: {what} more than {getattr(self, name):,} {unit}. If you trust it, raise the limit with "
             f"{_PREFIX}{name.upper()} in the environment"
         )
 
