@@ -110,6 +110,9 @@ class Templates:
             return text if name in self._as_written else text.strip()
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {error}") from error
+        except (RecursionError, MemoryError) as error:
+            told = "it calls itself without end" if isinstance(error, RecursionError) else "it fills the memory"
+            raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {told}") from error
 
     @cached_property
     def _environment(self) -> Environment:

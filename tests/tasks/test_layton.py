@@ -266,6 +266,22 @@ def test_a_prompt_file_that_cannot_work_is_refused_at_once(
         task(**{name: path})
 
 
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}{{ question }}", "it calls itself without end"),
+        ("{{ 'x' * 9000000000000000000 }}{{ question }}", "it fills the memory"),
+    ],
+)
+def test_a_prompt_file_that_never_ends_or_fills_the_memory_is_a_sentence(
+    tmp_path: Path, source: str, told: str
+) -> None:
+    path = tmp_path / "mine.txt"
+    path.write_text(source, encoding="utf-8")
+    with pytest.raises(ManifestError, match=f"participant_question .* fails: {told}"):
+        task(participant_question=path).prompt(item())
+
+
 def test_a_prompt_file_cannot_reach_into_the_program(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("{{ question.__class__.__mro__ }}{{ question }}", encoding="utf-8")
