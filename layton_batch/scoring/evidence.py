@@ -4,7 +4,7 @@ runs or files."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 
 import numpy as np
@@ -57,7 +57,8 @@ class Label:
 class Judged:
     """A prediction with every judge's verdict on one metric, by judge, and a person's word where there is one.
 
-    ``family``: who made the model that answered, where that is known, else its provider.
+    ``family``: who made the model that answered, where that is known, else its provider. ``recorded``: the verdicts
+    that the gold set has of the same answer, where ``verdicts`` are later ones.
     """
 
     entrant: Entrant
@@ -66,6 +67,7 @@ class Judged:
     verdicts: Mapping[str, bool]
     human: bool | None
     content: int = 0
+    recorded: Mapping[str, bool] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,7 +14,8 @@ from layton_batch.scoring.counting import Counted, count_votes, in_order, settle
 from layton_batch.scoring.evidence import Ballot, Judged, Label
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
-from layton_batch.stats.distributions import two_sided_quantile
+from layton_batch.stats.distributions import exact_sign_test, two_sided_quantile
+from layton_batch.stats.joint import detectable
 from layton_batch.stats.judges import (
     BinCalibration,
     JudgeReport,
@@ -68,6 +71,23 @@ class JudgeFinding:
 
 
 @dataclass(frozen=True, slots=True)
+class JudgeDrift:
+    """How a judge's verdicts differ from those that the gold set records of it, on the same ``answers``.
+
+    ``more_yes``, ``fewer_yes``: answers to which it says yes now and did not, and the other way round; ``p_value``: of
+    McNemar's exact test that neither is likelier; ``detectable``: the shift (a fraction) that so many answers show with
+    a chance of 80 %.
+    """
+
+    judge: str
+    answers: int
+    more_yes: int
+    fewer_yes: int
+    p_value: float
+    detectable: float
+
+
+@dataclass(frozen=True, slots=True)
 class Mistake:
     """A prediction whose majority a person contradicts; ``wrong_judges`` voted with the majority."""
 
@@ -110,7 +130,8 @@ class Diagnosis:
     """Everything about a jury on one metric.
 
     ``ability_slope``: how much more the same vote means for a better model (log odds of a person's yes per log odds of
-    accuracy; 0: as much for all), with its interval; None without labels.
+    accuracy; 0: as much for all), with its interval; None without labels. ``drift``: of the judges that judged labelled
+    answers again.
     """
 
     metric: str
@@ -122,6 +143,7 @@ class Diagnosis:
     mistakes: tuple[Mistake, ...]
     models: tuple[LabelWorth, ...]
     ability_slope: tuple[float, float, float] | None
+    drift: tuple[JudgeDrift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,7 +191,26 @@ def diagnose(
         mistakes=_mistakes(arrays, rows),
         models=_label_worths(ballots, labels, rules),
         ability_slope=_slope(ballots, labels, rules),
+        drift=_drift(rows, rules.level),
     )
+
+
+def _drift(rows: Sequence[Judged], level: float) -> tuple[JudgeDrift, ...]:
+    """By judge, on the answers that it judged before and now."""
+    pairs: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
+    for row in rows:
+        for judge in row.recorded.keys() & row.verdicts.keys():
+            pairs[judge].append((row.recorded[judge], row.verdicts[judge]))
+    return tuple(_drift_of(judge, both, level) for judge, both in sorted(pairs.items()))
+
+
+def _drift_of(judge: str, pairs: Sequence[tuple[bool, bool]], level: float) -> JudgeDrift:
+    more, fewer = (
+        sum(1 for before, now in pairs if (before, now) == moved) for moved in ((False, True), (True, False))
+    )
+    changed = (more + fewer + 1) / (len(pairs) + 2)  # a judge that changed nothing yet may
+    sd = math.sqrt(changed / len(pairs))
+    return JudgeDrift(judge, len(pairs), more, fewer, exact_sign_test(more, fewer), min(detectable(sd, level), 1.0))
 
 
 def _slope(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> tuple[float, float, float] | None:

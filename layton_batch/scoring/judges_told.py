@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.scoring.annotators import AnnotatorAgreement
-from layton_batch.scoring.judges import Diagnosis, JudgeFinding, SelfPreference
+from layton_batch.scoring.judges import Diagnosis, JudgeDrift, JudgeFinding, SelfPreference
 from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
 
 TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
@@ -33,7 +33,7 @@ class Section:
 
 def diagnosis_told(found: Diagnosis) -> list[Section]:
     """Judges, jury, bins and models; the jury's mistakes stand in a section of their own."""
-    return [_judges(found), _by_family(found), _favours(found), _jury(found), *_worth(found)]
+    return [_judges(found), *_drift(found), _by_family(found), _favours(found), _jury(found), *_worth(found)]
 
 
 def _judges(found: Diagnosis) -> Section:
@@ -54,6 +54,22 @@ def _judge_line(one: JudgeFinding) -> tuple[str, ...]:
     accuracy, kappa = number_text(report.accuracy, 3), number_text(report.kappa, 3)
     interval = range_text(report.lower, report.upper, 3)
     return one.judge, str(report.labels), accuracy, interval, kappa, _points(report.leniency)
+
+
+def _drift(found: Diagnosis) -> list[Section]:
+    """Whether judges still judge as they did when the labels were given."""
+    said = tuple(Remark(_drift_words(one, 1 - found.level), about=one.judge) for one in found.drift)
+    return [Section("drift", "Do judges judge as they did?", said)] if said else []
+
+
+def _drift_words(one: JudgeDrift, error: float) -> str:
+    answers = plural(one.answers, "answer")
+    moved = (
+        f"{one.judge}: of {answers} that it judged before, it says yes to {one.more_yes} more and {one.fewer_yes} fewer"
+    )
+    if one.p_value <= error:
+        return f"{moved} (p {one.p_value:.3f}): its votes may not mean what they did when people labelled"
+    return f"{moved}: no drift; one of ±{100 * one.detectable:.0f} points would be seen with a chance of 80 %"
 
 
 def _by_family(found: Diagnosis) -> Section:

@@ -22,6 +22,8 @@ MOST_ROWS = 500
 _WHY = {
     "judges": "Accuracy is the share of labelled answers on which the judge says what a person says. Kappa is the same "
     "beyond chance: 0 is no better than chance, 1 is full agreement.",
+    "drift": "A label says how often people agree with the votes of one jury. Where a judge has changed since, labels "
+    "say less of its votes now.",
     "families": "A judge may be kinder to the answers of one maker than to another’s. The standard error is that of "
     "the difference.",
     "own": "No judge sits on the jury of its own family’s answers; where it judged none of them, nobody can tell "

@@ -221,16 +221,22 @@ def judged(run: Run, metric: str, ballots: Sequence[Ballot] | None = None) -> li
     """
     gold = run.load_labels().gold
     rows = judged_of(gold, metric) if gold else []
+    then = {(row.entrant, row.item_id, row.content): row.verdicts for row in rows}
     if rejudging(run):
         given = _rejudged(run, metric)
-        rows = [replace(row, verdicts=given.get((row.entrant, row.item_id, row.content), {})) for row in rows]
+        keys = [(row.entrant, row.item_id, row.content) for row in rows]
+        rows = [
+            replace(row, verdicts=given.get(key, {}), recorded=then[key]) for row, key in zip(rows, keys, strict=True)
+        ]
     recorded = {(row.entrant, row.item_id, row.content): row for row in rows}
     annotated = joined(run, ballots).by_prediction
     own, families = {}, {entrant(run, job): job.spec.family for job in finished_jobs(run)}
     for row in _own_judged(run, _said(run, metric, ballots), metric, families):
-        known = recorded.pop((row.entrant, row.item_id, row.content), None)
+        key = (row.entrant, row.item_id, row.content)
+        known = recorded.pop(key, None)
         people = annotated.get((row.entrant, row.item_id), {}).values()
-        own[row.entrant, row.item_id] = replace(row, human=settled(known.human if known else None, people, metric))
+        human = settled(known.human if known else None, people, metric)
+        own[row.entrant, row.item_id] = replace(row, human=human, recorded=then.get(key, {}))
     others = [replace(row, family=families.get(row.entrant, row.family)) for row in recorded.values()]
     return [*own.values(), *others]
 

@@ -154,6 +154,17 @@ def chunks(sizes: IntArray) -> list[IntArray]:
 # ---- intervals -----------------------------------------------------------------------------------------------------
 
 
+def exact_sign_test(first: int, second: int) -> float:
+    """The two-sided p-value of so many changes one way and so many the other way, where each way is as likely.
+
+    1 without any change.
+    """
+    from scipy import special
+
+    changes = first + second
+    return min(1.0, 2 * float(special.bdtr(min(first, second), changes, 0.5))) if changes else 1.0
+
+
 def two_sided_quantile(level: float) -> float:
     """How many standard errors an interval of `level` reaches to each side, by the normal law: 1.96 for 0.95.
 

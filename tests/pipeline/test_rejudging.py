@@ -16,8 +16,10 @@ from layton_batch.runs.status import RunState
 from layton_batch.scoring.board import OTHER_JURY
 from layton_batch.scoring.gold import Gold, GoldRow
 from layton_batch.scoring.gold_file import read_gold
+from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.rules import Rules
 from layton_batch.settings import Settings
-from layton_batch.stages.rank import board, evidence
+from layton_batch.stages.rank import board, evidence, judged
 from layton_batch.states import Role
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
@@ -46,6 +48,18 @@ def bundled() -> Gold:
 def rejudged(bench: Lab, text: str) -> list[str]:
     """The labelled items that went before this run's jury, once for each answer."""
     return [row["item_id"] for row in bench.requests(text).filter(role="rejudge").iter_rows(named=True)]
+
+
+def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_what_it_said(tmp_path: Path) -> None:
+    judge = "tern-3-referee"
+    with lab(tmp_path) as bench:
+        bench.finish(asked("rejudge = 5"))
+        with bench.open(asked("rejudge = 5")) as run:
+            rows = [row for row in judged(run, "both_correct") if judge in row.recorded and judge in row.verdicts]
+            found = {one.judge: one for one in diagnose(judged(run, "both_correct"), [], [], {}, Rules()).drift}
+        assert found[judge].answers == len(rows) > 0
+        moved = sum(row.recorded[judge] != row.verdicts[judge] for row in rows)
+        assert found[judge].more_yes + found[judge].fewer_yes == moved
 
 
 def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(
