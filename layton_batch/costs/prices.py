@@ -10,9 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from layton_batch.costs.rates import Price
 from layton_batch.errors import ManifestError
+
+if TYPE_CHECKING:
+    from layton_batch.costs.own_table import Discount
 
 PROVIDER_IDS = {"gemini": "google", "vertex": "google", "xai": "x-ai"}
 """Our provider names where the price data says otherwise."""
@@ -74,6 +78,13 @@ class PriceBook:
         if found is None or found.inferred:
             found = table.entry(data_id, bare, on) or found
         return None if found is None else replace(found, provider=provider, model=model)
+
+
+def discount(provider: str, model: str) -> Discount | None:
+    """Return what the provider's documents promise a batch of this model; None: nothing."""
+    from layton_batch.costs import own_table
+
+    return own_table.load().discount(_data_id(provider), bare_model(model))
 
 
 def _data_id(provider: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from layton_batch.clock import Clock, utc
-from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.prices import PriceBook, discount
 from layton_batch.costs.rates import Price, Rates, manifest_price
 from layton_batch.manifest.form import PriceTable
 from layton_batch.manifest.manifest import Manifest
@@ -18,11 +18,13 @@ def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
 
 
 def _own_price(entry: PriceTable, today: date) -> Price:
+    """Rates in a batch that the manifest leaves out follow from the provider's discount, where its documents state one."""
     standard = Rates(entry.input, entry.output, entry.cached_input)
-    batch = Rates(
-        input=entry.input if entry.batch_input is None else entry.batch_input,
-        output=entry.output if entry.batch_output is None else entry.batch_output,
-        cached_input=entry.cached_input if entry.batch_cached_input is None else entry.batch_cached_input,
-    )
+    rule = discount(entry.provider, entry.model)
+    reduced = standard if rule is None else rule.apply(standard)
+    fresh, cached = reduced.input if entry.batch_input is None else entry.batch_input, entry.batch_cached_input
+    if cached is None and reduced.cached_input is not None:
+        cached = min(reduced.cached_input, fresh)
+    batch = Rates(fresh, reduced.output if entry.batch_output is None else entry.batch_output, cached)
     as_of = date.fromisoformat(entry.date) if entry.date else today
     return manifest_price(entry.provider, entry.model, batch, as_of, standard, entry.source)
