@@ -42,6 +42,12 @@ class NotAgreedError(LaytonBatchError):
     exit_code = 3
 
 
+class OverBudgetError(LaytonBatchError):
+    """The budget does not allow what is left to send, or nobody can say what it would cost."""
+
+    exit_code = 3
+
+
 class StoreError(LaytonBatchError):
     """The state store, or what a run's folder holds, cannot be gone on with as it is: newer schema, damaged, unknown
     run, older than what was paid for."""

@@ -19,7 +19,7 @@ from typing import cast
 import polars as pl
 
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, ManifestError, OverBudgetError
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import Asked, Sources, read_sources, rows_of
@@ -38,7 +38,7 @@ from layton_batch.runs.environment_notes import address_notes, file_notes, hub_n
 from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
-from layton_batch.runs.status import Status
+from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import Rules
@@ -350,6 +350,7 @@ def judge(
     ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
     a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
     under ``runs`` (as in :func:`run`); the same call with more models pays for these only.
+    Raises OverBudgetError where ``max_usd`` does not allow all of it, or a judge has no known price.
     """
     settings, clock = _settings(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
@@ -359,7 +360,9 @@ def judge(
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         known = frozenset(item.id for item in opened.load_items())
         enter(opened, list(_answered(frame, known)))
-        _driven(opened, progress)
+        status = _driven(opened, progress)
+        if status.state is RunState.OVER_BUDGET:
+            raise OverBudgetError(f"judge: {status.reason}")
         wanted = frame["model"].unique().implode()
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
 

@@ -74,15 +74,16 @@ def plan(
     The expected cost comes from the tokens of earlier runs of the same model and task (under --runs), else from bundled
     figures by reasoning effort; a note says which.
     Prompts at addresses are fetched, unless a run of the manifest's name (under --runs) has a copy.
-    Providers whose key is set are asked whether their models are on sale. Ends with 2 where `run` would refuse a model,
-    after the plan.
+    Providers whose key is set are asked whether their models are on sale. After the plan it ends with 2 where
+    `run` would refuse a model, and with 3 where a budget keeps `run` from a model of unknown price.
     """
     from layton_batch.cli.before_calling import say_addresses, say_sources
     from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
-    from layton_batch.errors import ManifestError
+    from layton_batch.errors import ManifestError, OverBudgetError
     from layton_batch.reports.plan import plan_json, print_plan
+    from layton_batch.reports.status import ADD_PRICES, NO_PRICE
     from layton_batch.runs.model_questions import ask_providers
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
@@ -102,6 +103,8 @@ def plan(
         print_plan(result)
     if result.refused:
         raise ManifestError("\n".join(("`run` refuses this manifest:", *result.refused)))
+    if result.unpriced:
+        raise OverBudgetError(f"{NO_PRICE} {', '.join(result.unpriced)}: {ADD_PRICES}")
 
 
 def run(

@@ -227,6 +227,10 @@ def expectation(status: Status, now: float) -> str | None:
     return f"What is at the providers is expected to end by {day} UTC, as half of the batches before it did."
 
 
+NO_PRICE = "There is a budget, and no price is known for"
+ADD_PRICES = "nothing is sent to it. Add [[prices]] for it to the manifest, or take [budget] out"
+
+
 def next_steps(status: Status) -> list[str]:
     """What a person does next, a sentence each with its command."""
     run = one_line(status.run)
@@ -239,6 +243,8 @@ def next_steps(status: Status) -> list[str]:
     match status.state:
         case RunState.NEEDS_PERSON if not steps:
             steps.append("A batch cannot be sent. Fix what its line above names, then run the same command again.")
+        case RunState.OVER_BUDGET if unpriced := _unpriced(status):
+            steps.append(f"{NO_PRICE} {', '.join(unpriced)}: {ADD_PRICES}; then run the same command again.")
         case RunState.OVER_BUDGET:
             steps.append(
                 "The budget stopped it. Raise [budget] max_usd (or --max-usd), then run the same command again."
@@ -253,3 +259,9 @@ def next_steps(status: Status) -> list[str]:
         case RunState.DONE:
             steps.append(f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder.")
     return steps
+
+
+def _unpriced(status: Status) -> list[str]:
+    """The models of batches that the budget holds back since nobody knows a price."""
+    held = [batch for batch in status.batches if batch.state is Lifecycle.PLANNED and batch.max_cost is None]
+    return list(dict.fromkeys(one_line(f"{batch.provider} {batch.model}") for batch in held))

@@ -110,6 +110,13 @@ class Preview:
         return _sum(self.by_provider().values())
 
     @property
+    def unpriced(self) -> tuple[str, ...]:
+        """The models, as ``provider model``, to which nothing is sent: there is a budget, and no price is known."""
+        unknown = [one.job.spec for one in self.jobs if one.max_usd is None and one.requests > one.answered]
+        names = dict.fromkeys(f"{spec.provider} {spec.model}" for spec in unknown)
+        return () if self.budget is None else tuple(names)
+
+    @property
     def expected_usd(self) -> Decimal | None:
         """What the first attempts will probably cost together."""
         return _sum(one.expected_usd for one in self.jobs)

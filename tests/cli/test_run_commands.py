@@ -113,6 +113,22 @@ def test_a_budget_stops_before_the_batch_that_could_break_it_and_a_larger_one_go
         assert call("run", path, "--max-usd", "5").code == 0
 
 
+def test_a_budget_and_a_model_without_a_price_are_said_to_need_a_price_by_plan_and_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(manifest_text(top="[budget]\nmax_usd = 5\n", prices=""))
+        for command in ("plan", "run"):
+            end = call(command, path)
+            said = " ".join(end.err.split())
+            assert end.code == 3
+            assert "no price is known for openai larch-2-mini" in said
+            assert "Add [[prices]]" in said
+            assert "Raise" not in said
+        assert bench.lab.server.ledger().rows == ()
+        assert call("plan", bench.write(manifest_text(prices=""))).code == 0  # without a budget it can be asked
+
+
 def test_cancel_stops_paying_and_what_was_answered_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(manifest_text())

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import layton_batch as lb
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, ManifestError, OverBudgetError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interface import RunResult
 from tests.cli.cli_harness import Desk, call, desk
@@ -130,6 +130,15 @@ def test_runs_are_kept_where_the_environment_says(tmp_path: Path, monkeypatch: p
         assert lb.plan(path).requests == 8
         assert Path(lb.run(path, max_usd=5).folder).parent == tmp_path / "elsewhere"
         assert not (tmp_path / "runs").exists()
+
+
+def test_judges_without_a_price_under_a_budget_are_an_error_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch):
+        items = Path(shutil.copy(BUNDLED / "riddles_llm.jsonl", tmp_path / "items.jsonl"))
+        with pytest.raises(OverBudgetError, match=r"judge: openai larch-2-referee has no known price"):
+            lb.judge(_answers(), PANEL, items=items, seats=1, max_usd=5)
 
 
 def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
