@@ -76,15 +76,15 @@ def test_annotations_added_after_the_run_began_are_used_at_once_and_said(copied:
     write_rows(tmp_path / "labels.jsonl", [label(one, False) for one in said])
     rows = board_json(root)
     assert {row["method"] for row in rows} == {"hierarchical"}
-    assert {row["score"] for row in rows} == {0.0}
+    assert {row["set_score"] for row in rows} == {0.0}
     assert f"+{len(said)} labels since 2026-11-18, when the run began" in call("leaderboard", root.name).err
     write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said[1:]])
-    assert max(row["score"] for row in board_json(root)) == 100.0
+    assert max(row["set_score"] for row in board_json(root)) == 100.0
     scored = call("score", root.name)
     assert scored.code == 0, scored.err
     assert f"+{len(said) - 1} labels since" in scored.err
     stored = tables.read(root / "tables", "leaderboard")
-    assert stored["score"].max() == 100.0
+    assert stored["set_score"].max() == 100.0
     assert stored["own_labels"].sum() == len(said) - 1
 
 
