@@ -127,4 +127,4 @@ def test_the_sentence_names_the_command(tmp_path: Path) -> None:
     assert label_need(folder) is None
     tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [{"labels": 1200}]))
     assert label_need(folder) == 1200
-    assert halving(1200, "lab") == "1,200 labels would halve the intervals: layton-batch annotate lab"
+    assert halving(1200, "lab") == "1,200 labels would halve the intervals for this set: layton-batch annotate lab"

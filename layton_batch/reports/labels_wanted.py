@@ -21,6 +21,6 @@ def labels_wanted(run: Run, name: str) -> str | None:
         return None
     wanted, how = plural(found.halving, "label"), f"layton-batch annotate {name}"
     if labels:
-        return f"{wanted} would halve the intervals: {how}"
+        return f"{wanted} would halve the intervals for this set: {how}"
     then = outlook(ballots, labels, run.rules, steps=(found.halving,), length=0).gains[-1]
     return f"No answer has a person's label yet; {wanted} would give intervals of about ±{then.mean:.0f}: {how}"

@@ -1,5 +1,5 @@
 """What a board's page says of each model beside its score: who made it, what an answer costs, how long it is, what
-failed; and how many labels would halve the intervals."""
+failed; and how many labels would halve the intervals for this set."""
 
 from __future__ import annotations
 
@@ -89,11 +89,12 @@ def _per(usd: str | None, requests: int) -> float | None:
 
 
 def label_need(folder: RunFolder) -> int | None:
-    """How many labels would halve the intervals, as the last ranking worked it out; None where it could not say."""
+    """How many labels would halve the intervals for this set, as the last ranking worked it out; None where it could
+    not say."""
     found = table(folder, "label_need", ("labels",)).filter(pl.col("labels") > 0)
     return None if found.is_empty() else int(found.item(0, 0))
 
 
 def halving(labels: int, run: str) -> str:
     """The sentence that says so, with the command to type."""
-    return f"{plural(labels, 'label')} would halve the intervals: layton-batch annotate {run}"
+    return f"{plural(labels, 'label')} would halve the intervals for this set: layton-batch annotate {run}"

@@ -60,7 +60,7 @@ def test_a_run_says_at_its_end_how_many_labels_would_halve_the_intervals(tmp_pat
         shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
         ended = call("run", at.write(asked(WITH_GOLD + "rejudge = 0\ntrust = true\n", limit=12)))
         assert ended.code == 0, ended.err
-        assert re.search(r"\d+ labels would halve the intervals: layton-batch annotate lab\n", ended.err)
+        assert re.search(r"\d+ labels would halve the intervals for this set: layton-batch annotate lab\n", ended.err)
 
 
 def test_nothing_is_said_where_every_answer_has_a_label(copied: Copied) -> None:
