@@ -39,6 +39,7 @@ from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState, Status
+from layton_batch.scoring.board import THIS_SET, on_this_set
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import Rules
@@ -211,10 +212,12 @@ def leaderboard(
     seed: int | None = None,
     max_score: float | None = None,
     labels: Sequence[str | Path] = (),
+    this_set: bool = False,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
     """Rank models: a row each, best first, scores and intervals in percent, with the range of ranks that holds for all
-    of them at once.
+    of them at once; all for new items of this kind or, with ``this_set``, for exactly these. Columns ``new_*`` and
+    ``set_*`` always hold both.
 
     ``source``: runs, files or frames, one or several. A frame is either per-item scores (``model``, ``item_id``,
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
@@ -222,7 +225,8 @@ def leaderboard(
     """
     asked = Asked(method, metric, seed, level, max_score, tuple(map(str, labels)))
     found = _read(source, asked, _folder(runs, Settings.from_process()))
-    return tables.frame("leaderboard", [row.columns() for row in rows_of(found)])
+    rows = rows_of(found)
+    return tables.frame("leaderboard", [row.columns() for row in (on_this_set(rows) if this_set else rows)])
 
 
 def compare(
@@ -236,7 +240,7 @@ def compare(
     max_score: float | None = None,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
-    """Which of two models is better: a row for these items (where a jury judged) and one for new ones of the kind.
+    """Which of two models is better: a row for new items of the kind and one for this set (where a jury judged).
 
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
@@ -258,7 +262,7 @@ def compare(
             "level": told.level,
             "n_items": told.n_items,
             "items": told.items,
-            "labels": told.labels.count if told.labels is not None and standing.target == "these" else None,
+            "labels": told.labels.count if told.labels is not None and standing.target == THIS_SET else None,
         }
         for standing in told.standings
     ]

@@ -18,7 +18,21 @@ from layton_batch.files.tables import frame
 from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.reports.leaderboard import board_csv, board_markdown, board_notes, write_board
 from layton_batch.reports.table import folded
-from layton_batch.scoring.board import FLAGS, OTHER_HINTS, RULE, BoardRow, rank_board, rank_marks
+from layton_batch.scoring.board import (
+    ASSUMES,
+    BORROWED_ONLY,
+    FLAGS,
+    NEW_ITEMS,
+    OTHER_HINTS,
+    RULE,
+    THIS_SET,
+    UNKNOWN,
+    BoardRow,
+    alike,
+    on_this_set,
+    rank_board,
+    rank_marks,
+)  # fmt: skip
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
 from layton_batch.scoring.uncalibrated import rank_votes
@@ -67,7 +81,7 @@ def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
         row, want = rows[one["model"]], one["paper"]
         assert (row.score, row.half_width, row.rank) == (want["score"], want["W"], want["rank"])
         assert [row.rank_best, row.rank_worst] == want["spread"]
-        assert (row.new_lower, row.new_upper, row.new_rank_best) == (None, None, None)
+        assert (row.target, row.new) == (THIS_SET, UNKNOWN)
         assert row.own_labels == 0
         assert row.borrowed_labels == sum(b["m"] for b in one["bins"] if b["n"])
         assert row.smallest_gold_bin == min(b["m"] for b in one["bins"] if b["n"])
@@ -114,10 +128,9 @@ def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
         rows = rank_board(ballots, labels, Rules(seed=seed))
         assert rows == rank_board(ballots, labels, Rules(seed=seed))
         for row in rows:
-            assert 1 <= (row.rank_best or 0) <= (row.rank or 0) <= (row.rank_worst or 0) <= 8
-            assert 1 <= (row.new_rank_best or 0) <= (row.rank or 0) <= (row.new_rank_worst or 0) <= 8
-            assert 0 <= (row.lower or 0) <= (row.score or 0) <= (row.upper or 0) <= 100
-            assert 0 <= (row.new_lower or 0) <= (row.new_score or 0) <= (row.new_upper or 0) <= 100
+            for one in (row.new, row.this_set):
+                assert 1 <= (one.rank_best or 0) <= (one.rank or 0) <= (one.rank_worst or 0) <= 8
+                assert 0 <= (one.lower or 0) <= (one.score or 0) <= (one.upper or 0) <= 100
 
 
 def test_labels_are_told_apart_by_whose_they_are() -> None:
@@ -168,7 +181,7 @@ def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None
     ballots = [Ballot(who, str(i), 3, 3, known_zero=kind != "answered", kind=kind) for i, kind in enumerate(kinds)]
     (row,) = rank_board(ballots, [], Rules())
     assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
-    assert (row.upper or 100) <= 20
+    assert (row.this_set.upper or 100) <= 20
 
 
 def test_contradictions_name_the_model_and_the_item() -> None:
@@ -189,11 +202,13 @@ def test_a_board_graded_by_rule_is_exact_here_and_careful_about_new_items() -> N
     rows = rank_marks([sheet("b", [1.0] * 10 + [0.0] * 30), sheet("a", [1.0] * 30 + [0.0] * 10)], Rules(metric="acc"))
     assert [(row.model, row.rank, row.score) for row in rows] == [("a", 1, 75.0), ("b", 2, 25.0)]
     for row in rows:
-        assert row.lower == row.upper == row.score == row.new_score
-        assert (row.method, row.metric, row.half_width) == (RULE, "acc", 0.0)
+        here = row.this_set
+        assert here.lower == here.upper == here.score == row.new.score
+        assert (row.method, row.metric, row.target, here.half_width) == (RULE, "acc", NEW_ITEMS, 0.0)
+        assert here.rank_best == here.rank_worst == here.rank
         assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, None)
         assert row.rank_best == row.rank_worst == row.rank
-    assert (rows[0].new_lower, rows[0].new_upper) == (60.1, 86.4)  # Jeffreys: Beta(30.5, 10.5), rounded outwards
+    assert (rows[0].lower, rows[0].upper) == (60.1, 86.4)  # Jeffreys: Beta(30.5, 10.5), rounded outwards
 
 
 def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
@@ -205,7 +220,7 @@ def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
 def test_marks_below_nothing_can_be_ranked() -> None:
     (row, last) = rank_marks([sheet("a", [1.0, -1.0, 1.0, 1.0]), sheet("b", [-1.0, -1.0, 0.0, 1.0])], Rules())
     assert (row.score, last.score) == (50.0, -25.0)
-    assert (last.new_lower or 0) < -25 < (last.new_upper or 0)
+    assert (last.lower or 0) < -25 < (last.upper or 0)
 
 
 def test_kinds_are_counted_and_bad_marks_refused() -> None:
@@ -276,6 +291,7 @@ def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
     names = list(row.columns())
     assert tuple(names[: len(CONTRACT)]) == CONTRACT
     assert names == [*SCHEMAS["leaderboard"], "failures"]
+    assert row.columns()["target"] == NEW_ITEMS
     assert frame("leaderboard", [row.columns()]).row(0, named=True) | {"failures": row.failures} == row.columns()
 
 
@@ -368,6 +384,78 @@ def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: p
     assert "No answer of this model's maker has a label" in " ".join(shown.split())
 
 
+# ---- one target a row ----------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
+    rows = rank_board(*made_up(), Rules())
+    here = on_this_set(rows)
+    assert [row.rank for row in here] == sorted(row.rank or 0 for row in here)
+    assert {row.target for row in rows} == {NEW_ITEMS}
+    by_model = {row.model: row for row in here}
+    for row in rows:
+        other = by_model[row.model]
+        assert (row.shown, row.other) == (row.new, row.this_set) == (other.new, other.this_set)
+        assert (other.shown, other.target) == (row.this_set, THIS_SET)
+        assert (other.half_width or 0) < (row.half_width or 0)
+        for found, kind in ((row.columns(), "new"), (other.columns(), "set")):
+            for name in ("rank", "rank_best", "rank_worst", "score", "lower", "upper"):
+                assert found[name] == found[f"{kind}_{name}"]
+    assert on_this_set(here) == here
+
+
+def test_the_paper_s_board_is_on_this_set_and_an_unlabelled_one_on_new_items() -> None:
+    ballots, labels = made_up()
+    paper = rank_board(ballots, labels, Rules(method="paper"))
+    assert on_this_set(paper) == paper
+    assert {(row.target, row.new) for row in paper} == {(THIS_SET, UNKNOWN)}
+    unlabelled = rank_votes(ballots, [], Rules())
+    assert on_this_set(unlabelled) == unlabelled
+    assert {(row.target, row.this_set) for row in unlabelled} == {(NEW_ITEMS, UNKNOWN)}
+
+
+def test_marks_are_exact_on_this_set() -> None:
+    rows = on_this_set(rank_marks([sheet("b", [1.0, 0.0]), sheet("a", [1.0, 1.0])], Rules()))
+    assert [(row.model, row.score, row.lower, row.upper, row.rank_best, row.rank_worst) for row in rows] == [
+        ("a", 100.0, 100.0, 100.0, 1, 1),
+        ("b", 50.0, 50.0, 50.0, 2, 2),
+    ]
+
+
+def test_two_models_share_a_letter_exactly_where_their_rank_ranges_overlap() -> None:
+    published = [(1, 5), (1, 5), (1, 5), (1, 6), (1, 6), (5, 8), (6, 8), (6, 9), (8, 9)]
+    assert alike(published) == ["A", "A", "A", "AB", "AB", "A–C", "BC", "BC", "C"]
+    assert alike([(1, 1), (2, 2), (None, None), (3, 3)]) == ["A", "B", "", "C"]
+    assert alike([(rank, rank) for rank in range(1, 30)])[24:28] == ["Y", "Z", "AA", "AB"]
+    rng = random.Random(4)
+    for _ in range(200):
+        ranges = [tuple(sorted(rng.choices(range(1, 8), k=2))) for _ in range(6)]
+        letters = [spelt(one) for one in alike([(best, worst) for best, worst in ranges])]
+        for (best, worst), one in zip(ranges, letters, strict=True):
+            for (other_best, other_worst), other in zip(ranges, letters, strict=True):
+                assert bool(one & other) == (best <= other_worst and other_best <= worst)
+
+
+def spelt(text: str) -> set[str]:
+    first, dash, last = text.partition("–")
+    return {chr(code) for code in range(ord(first), ord(last) + 1)} if dash else set(text)
+
+
+def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = rank_board(*made_up(), Rules())
+    for board, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
+        write_board(board, "table")
+        shown = " ".join(capsys.readouterr().out.split())
+        assert where in shown
+        assert ASSUMES in shown
+        assert "models that share a letter cannot be told apart" in shown
+        for row in board:
+            assert (f"{row.model} *" in shown) == (BORROWED_ONLY in row.flags)
+            assert f"{row.score:.1f} {row.lower:.1f}–{row.upper:.1f} {row.rank_best}–{row.rank_worst}" in shown
+    write_board(rows, "table", wide=True)
+    assert "(this set)" in capsys.readouterr().out
+
+
 # ---- tiny boards ---------------------------------------------------------------------------------------------------
 
 
@@ -378,8 +466,9 @@ TINY = [
 """Items, right answers of two models, and whether that tells them apart on new items."""
 
 
-def ends_of_ranks(rows: list[BoardRow], *, new: bool = False) -> set[tuple[int | None, int | None]]:
-    return {(row.new_rank_best, row.new_rank_worst) if new else (row.rank_best, row.rank_worst) for row in rows}
+def ends_of_ranks(rows: list[BoardRow]) -> set[tuple[int | None, int | None]]:
+    assert {row.target for row in rows} == {NEW_ITEMS}
+    return {(row.rank_best, row.rank_worst) for row in rows}
 
 
 @pytest.mark.parametrize(("items", "first", "second", "apart"), TINY)
@@ -395,7 +484,7 @@ def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: in
     ]
     assert ends_of_ranks(rank_votes(ballots, [], Rules())) == expected
     own = [Label(one.entrant, one.item_id, one.yes, 3, one.yes == 3, one.content) for one in ballots]
-    assert ends_of_ranks(rank_votes(ballots, own, Rules()), new=True) == expected
+    assert ends_of_ranks(rank_votes(ballots, own, Rules())) == expected
     stranger = Entrant("third", "third", 0)
     others = [Label(stranger, f"z{item}", 3 * (item % 2), 3, item % 2 == 1, 1000 + item) for item in range(200)]
-    assert ends_of_ranks(rank_votes(ballots, others, Rules()), new=True) == expected
+    assert ends_of_ranks(rank_votes(ballots, others, Rules())) == expected

@@ -46,7 +46,7 @@ def test_a_pair_says_what_comparing_the_two_says() -> None:
     found = pairs_by_votes(ballots, labels, RULES)
     assert len(found) == 3
     for pair in found:
-        here, new = compare_votes(ballots, labels, (pair.model, pair.other), RULES).standings
+        new, here = compare_votes(ballots, labels, (pair.model, pair.other), RULES).standings
         assert pair.better == pytest.approx(here.better, abs=1e-3)
         assert pair.better_new == pytest.approx(new.better, abs=1e-3)
 
@@ -56,9 +56,11 @@ def test_a_comparison_has_the_difference_of_the_board_s_scores_and_its_own_detec
     rows = {row.model: row for row in rank_votes(ballots, labels, RULES)}
     least = set()
     for one, other in (("m0", "m1"), ("m0", "m2"), ("m1", "m2")):
-        here, new = compare_votes(ballots, labels, (one, other), RULES).standings
-        assert here.difference == pytest.approx((rows[one].score or 0) - (rows[other].score or 0), abs=0.11)
-        assert new.difference == pytest.approx((rows[one].new_score or 0) - (rows[other].new_score or 0), abs=0.11)
+        new, here = compare_votes(ballots, labels, (one, other), RULES).standings
+        assert here.difference == pytest.approx(
+            (rows[one].this_set.score or 0) - (rows[other].this_set.score or 0), abs=0.11
+        )
+        assert new.difference == pytest.approx((rows[one].score or 0) - (rows[other].score or 0), abs=0.11)
         for standing in (here, new):
             assert standing.lower <= standing.difference <= standing.upper
         least.add(new.minimum_detectable_difference)

@@ -166,9 +166,9 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> Non
 def _interval(result: Result) -> Iterator[tuple[str, str]]:
     """The interval that the file would have on a board beside others."""
     row = result.alone
-    if row is not None and row.new_lower is not None:
+    if row is not None and row.lower is not None:
         name = result.metric.replace("_", " ")
-        yield f"{name}: {percent(row.level)} CI (new items)", f"{range_text(row.new_lower, row.new_upper)} %"
+        yield f"{name}: {percent(row.level)} CI (new items)", f"{range_text(row.lower, row.upper)} %"
 
 
 def _print_board(result: Result, board: Ranking) -> None:

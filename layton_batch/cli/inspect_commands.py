@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, MaxScore, RunName, Runs
+from layton_batch.cli.run_commands import RUNS, Json, MaxScore, RunName, Runs, ThisSet
 from layton_batch.text import one_line
 
 SOURCES = "Runs, files in layton-eval-ppi's form, files or folders of votes, or scores of other programs ([NAME=]FILE)."
@@ -66,6 +66,7 @@ def leaderboard(
         str | None,
         typer.Option("--metric", help="both_correct | answer_correct | justification_correct, or one that files have."),
     ] = None,
+    this_set: ThisSet = False,
     max_score: MaxScore = None,
     seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
     level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank range; default 0.95.")] = None,
@@ -80,6 +81,7 @@ def leaderboard(
 ) -> None:
     """Rank models from runs or files.
 
+    Score, interval and rank range are for new items of this kind; with --this-set for exactly these items.
     Files of recorded predictions, or the per-item scores of any evaluation program.
 
     Files of other programs: Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples; their
@@ -93,13 +95,18 @@ def leaderboard(
     from layton_batch.errors import ManifestError
     from layton_batch.grading.board_sources import Asked, read_sources, rows_of
     from layton_batch.reports.leaderboard import FORMATS, write_board
+    from layton_batch.scoring.board import on_this_set
+    from layton_batch.scoring.uncalibrated import UNCALIBRATED
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     asked = Asked(method, metric, seed, level, max_score, tuple(labels or ()))
     found = read_sources(sources, runs, Settings.from_process(), asked)
-    write_board(rows_of(found), "json" if as_json else form, wide=wide)
+    rows = rows_of(found)
+    write_board(on_this_set(rows) if this_set else rows, "json" if as_json else form, wide=wide)
+    if this_set and rows and rows[0].method == UNCALIBRATED:
+        say("Nothing is known of exactly these items without a label: the board is for new items of this kind.")
     for note in found.notes:
         say(one_line(note))
 

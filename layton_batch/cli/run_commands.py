@@ -43,6 +43,7 @@ EngineName = Annotated[
     str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
+ThisSet = Annotated[bool, typer.Option("--this-set", help="For exactly these items, not for new items of their kind.")]
 MaxScore = Annotated[
     float | None,
     typer.Option("--max-score", help="The best mark in files of other programs, where it is not 1."),

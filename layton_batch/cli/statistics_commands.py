@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs
+from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs, ThisSet
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
@@ -115,21 +115,23 @@ def label_plan(
 def compare(
     names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
     metric: Metric = None,
+    this_set: ThisSet = False,
     max_score: MaxScore = None,
     level: Level = None,
     seed: Seed = None,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Which of two models is better, and how surely.
+    """Which of two models is better on new items of this kind, and how surely; with --this-set on exactly these.
 
-    And what it would take to tell them apart: more labels, more items. A model at one of several hint levels is
-    MODEL@HINTS, one that several providers serve is PROVIDER/MODEL. Sources are those of `leaderboard`.
+    And what it would take to tell them apart: more items or, on exactly these, more labels. A model at one of several
+    hint levels is MODEL@HINTS, one that several providers serve is PROVIDER/MODEL. Sources are those of `leaderboard`.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
     from layton_batch.grading.board_sources import Asked
     from layton_batch.reports.statistics import print_comparison
+    from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
     from layton_batch.scoring.compare import compare_marks, compare_votes
 
     if len(names) < 3:
@@ -143,7 +145,7 @@ def compare(
     if as_json:
         print_json(comparison)
     else:
-        print_comparison(comparison)
+        print_comparison(comparison, THIS_SET if this_set else NEW_ITEMS)
     for note in found.notes:
         say(one_line(note))
 

@@ -164,17 +164,14 @@ def _judge_prompt(found: Contents) -> str:
 
 
 def _score(row: BoardRow, model: ModelContents) -> Json:
-    """On these items with a jury, whose votes stand for people's; on new ones where a rule makes these exact."""
-    rule = row.method == "rule"
-    lower, upper = (row.new_lower, row.new_upper) if rule else (row.lower, row.upper)
+    """Of the target that the row shows; ``details`` hold both."""
     found: Json = {"score": _fraction(row.score or 0.0), "details": _details(row, model)}
-    if lower is not None and upper is not None:
-        target = "new items" if rule else "these items"
+    if row.lower is not None and row.upper is not None:
         interval: Json = {
-            "lower": _fraction(lower),
-            "upper": _fraction(upper),
+            "lower": _fraction(row.lower),
+            "upper": _fraction(row.upper),
             "confidence_level": row.level,
-            "method": f"layton-batch, {row.method}, for {target}",
+            "method": f"layton-batch, {row.method}, for {row.target}",
         }
         found["uncertainty"] = {"confidence_interval": interval, "num_samples": row.n_items}
     return found
@@ -185,8 +182,12 @@ def _fraction(percent: float) -> float:
     return round(percent / 100, 3)
 
 
+_RANKS = ("rank", "rank_best", "rank_worst")
+
+
 def _details(row: BoardRow, model: ModelContents) -> Json:
-    names = ("rank", "rank_best", "rank_worst", "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
+    both = (f"{target}_{name}" for target in ("new", "set") for name in ("score", "lower", "upper", *_RANKS))
+    names = (*_RANKS, "target", *both, "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
              "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
     columns = row.columns()
     told = {name: str(columns[name]) for name in names if columns[name] not in (None, "")}

@@ -61,11 +61,9 @@ def _yaml(row: BoardRow, benchmark: Benchmark, date: str) -> str:
 
 
 def _notes(row: BoardRow) -> str:
-    rule = row.method == "rule"
-    low, high = (row.new_lower, row.new_upper) if rule else (row.lower, row.upper)
     said = [row.metric.replace("_", " "), f"{row.n_items} items", row.method]
-    if low is not None and high is not None:
-        said.append(f"{percent(row.level)} interval {range_text(low, high)}{' for new items' if rule else ''}")
+    if row.lower is not None and row.upper is not None:
+        said.append(f"{percent(row.level)} interval {range_text(row.lower, row.upper)} for {row.target}")
     return ", ".join(said)
 
 

@@ -207,7 +207,7 @@ def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
         "rank": row.rank,
         "rank_box": [row.rank_best, row.rank_worst],
         "score": row.score,
-        "interval": [row.new_lower, row.new_upper],
+        "interval": [row.lower, row.upper],
         "n_items": row.n_items,
         "failures": dict(row.failures),
     }

@@ -265,6 +265,7 @@ def _result(row: BoardRow) -> dict[str, object]:
         "n_hints": row.n_hints,
         "lower": row.lower,
         "upper": row.upper,
+        "target": row.target,
         "level": row.level,
         "method": row.method,
         "metric": row.metric,

@@ -5,19 +5,31 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import as_csv, as_json, as_markdown, json_text, print_table, say_line, show
-from layton_batch.scoring.board import FLAGS, METHOD_WORDS, OTHER_HINTS, RULE, BoardRow
+from layton_batch.scoring.board import (
+    ASSUMES,
+    BORROWED_ONLY,
+    FLAGS,
+    METHOD_WORDS,
+    NEW_ITEMS,
+    NO_OWN,
+    OTHER_HINTS,
+    RULE,
+    THIS_SET,
+    BoardRow,
+    Estimate,
+    alike,
+)
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, range_text, text_table
 
 FORMATS = ("table", "json", "csv", "md")
 _COUNTS = ("abstained", "unparsed", "missing", "unjudged")
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
-_TEXTS = ("model", "provider")
-ASSUMES = "Assumes that labels are right and that the jury is the one that was labelled."
+_TEXTS = ("model", "marked model", "provider", "alike")
 
 
 def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> None:
@@ -38,7 +50,7 @@ def print_board(rows: Sequence[BoardRow], *, wide: bool = False) -> None:
     paper = rows[0].method == "paper"
     names = _paper_names(rows) if paper else _names(rows, wide)
     table = _table(rows, names)
-    notes = _legend(rows[0], names, other_hints=any(OTHER_HINTS in row.flags for row in rows))
+    notes = _legend(rows, names)
     # what is too wide for the terminal is for ``less -S`` or a file
     show(Table(table.columns, table.rows, _title(rows), notes), width=10_000 if wide else None)
     if not paper:
@@ -107,27 +119,45 @@ def _title(rows: Sequence[BoardRow]) -> str:
     items = {row.n_items for row in rows}
     count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
     how = METHOD_WORDS.get(rows[0].method, rows[0].method)
-    return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count}"
+    return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count} · {_WHERE[rows[0].target]}"
 
 
-def _legend(row: BoardRow, names: Sequence[str], *, other_hints: bool) -> tuple[str, ...]:
+_WHERE = {NEW_ITEMS: "for new items of this kind", THIS_SET: "for exactly this set"}
+_ALIKE = "alike: models that share a letter cannot be told apart by their rank ranges"
+
+
+def _legend(rows: Sequence[BoardRow], names: Sequence[str]) -> tuple[str, ...]:
     """What the headings mean."""
+    row = rows[0]
     if row.method == "paper":
-        return ("interval: the published bootstrap's · range: ranks that overlapping intervals leave open",)
+        interval = "interval: the published bootstrap's, which has none for new items"
+        return (f"{interval} · range: ranks that overlapping intervals leave open", _ALIKE)
     level = percent(row.level)
     if row.method == UNCALIBRATED:
         spread = f"{level} CI: binomial (Wilson), over items: what the jury would say of such items, right or wrong"
-        return (spread, f"{level} range: holds the ranks of all models at once, by the jury's word on such items")
-    where = "new items" if row.method == RULE else "these items"
-    ranks = f"rank range: holds the ranks of all models at once with {level} probability, on {where}"
+        ranks = f"{level} range: holds the ranks of all models at once, by the jury's word on such items"
+        return (spread, ranks, _ALIKE)
+    if row.method == RULE and row.target == THIS_SET:
+        return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
+    where = _ON[row.target]
+    ranks = f"rank range: holds the ranks of all models at once with {level} probability, {where}"
     if row.method == RULE:
-        return (f"score: exact on these items · {level} CI: holds the score on new items", ranks)
-    score = f"{level} CI: holds the score on new items of this kind · this set: on exactly these, {level} each"
-    labels = "human labels: on the model's own answers · borrowed from other models" + (
-        " and other hints" if other_hints else ""
-    )
+        return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
+    other = " · --this-set: on exactly these" if row.target == NEW_ITEMS else ""
+    score = f"{level} CI: holds the score {where}, each singly{other}"
+    hints = " and other hints" if any(OTHER_HINTS in one.flags for one in rows) else ""
+    labels = f"human labels: on the model's own answers · borrowed from other models{hints}"
+    if any(map(_has_none_of_its_own, rows)):
+        labels += f" · {NO_OWN}: none of its own"
     bins = "fewest labels per vote: the fewest borrowed labels behind any vote that the model's answers have"
-    return (score, ranks, labels, *([bins] if "bin" in names else []), ASSUMES)
+    return (score, ranks, _ALIKE, labels, *([bins] if "bin" in names else []), ASSUMES)
+
+
+_ON = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly these items"}
+
+
+def _has_none_of_its_own(row: BoardRow) -> bool:
+    return BORROWED_ONLY in row.flags
 
 
 def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
@@ -137,14 +167,14 @@ def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     jury = rows[0].method != RULE
     hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
     items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
-    score = ["score", "new", "these", "range"] if jury else ["score", "new", "range"]
-    score += _rounds(rows)
+    score = ["score", "interval", *_rounds(rows), "range", "alike"]
     labels = ["labels"] if jury else []
     if not wide:
-        return ["rank", "model", *hints, *score, *labels, *items]
+        return ["rank", "marked model", *hints, *score, *labels, *items]
     counts = [*_COUNTS] if jury else [*_COUNTS[:3]]
-    more = (["new range"], ["bin"]) if jury else ([], [])
-    return ["rank", "model", "provider", *hints, *score, *more[0], *labels, *more[1], *items, *counts]
+    other = ["other score", "other interval", "other range"]
+    bins = ["bin"] if jury else []
+    return ["rank", "marked model", "provider", *hints, *score, *other, *labels, *bins, *items, *counts]
 
 
 def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
@@ -153,10 +183,11 @@ def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
     return [
         "rank",
         "range",
+        "alike",
         "model",
         *hints,
         "score",
-        "spread",
+        "interval",
         *_rounds(rows),
         "needed",
         *items,
@@ -168,7 +199,7 @@ def _paper_names(rows: Sequence[BoardRow]) -> list[str]:
     """Columns that say nothing in any row are left out."""
     optional = [name for name in _COUNTS if any(_count(row, name) for row in rows)]
     hints = ["hints"] if len({row.n_hints for row in rows}) > 1 else []
-    return ["rank", "range", "model", *hints, "score", "interval", *_rounds(rows), "items", *optional]
+    return ["rank", "range", "alike", "model", *hints, "score", "half width", *_rounds(rows), "items", *optional]
 
 
 def _rounds(rows: Sequence[BoardRow]) -> list[str]:
@@ -176,24 +207,37 @@ def _rounds(rows: Sequence[BoardRow]) -> list[str]:
     return ["rounds"] if any(row.rounds for row in rows) else []
 
 
-def _table(rows: Sequence[BoardRow], names: Sequence[str]) -> Table:
-    """The columns of these names, in words for people."""
+def _table(rows: Sequence[BoardRow], names: Sequence[str], *, says_target: bool = False) -> Table:
+    """The columns of these names, in words for people; ``says_target``: the headings say what the rows are for, where
+    no legend does."""
+    method = rows[0].method if rows else ""
     level = percent(rows[0].level) if rows else ""
+    target = rows[0].target if rows else NEW_ITEMS
+    other = THIS_SET if target == NEW_ITEMS else NEW_ITEMS
+    on = f" ({target})" if says_target else ""
     heads = {
-        "range": "range" if not rows or rows[0].method in ("paper", UNCALIBRATED) else "rank\nrange",
-        "new range": "rank range\n(new items)",
+        "marked model": "model",
+        "range": "range" if not rows or method in ("paper", UNCALIBRATED) else f"rank\nrange{on}",
+        "interval": f"{level} CI{on}",
+        "half width": "interval",
+        "other score": f"score\n({other})",
+        "other interval": f"{level} CI\n({other})",
+        "other range": f"rank range\n({other})",
         "rounds": "rounds\n± sd",
-        "these": "this set",
-        "new": f"{level} CI",
         "labels": "human labels\nown · borrowed",
         "bin": "fewest labels\nper vote",
-        "score": "jury's\nshare" if rows and rows[0].method == UNCALIBRATED else "score",
-        "spread": f"{level} CI\n(over\nitems)",
         "needed": f"labels\nfor ± {AIM_POINTS}",
     }
-    styles = {"range": "dim"}
+    if method == UNCALIBRATED:
+        heads |= {"score": "jury's\nshare", "interval": f"{level} CI\n(over\nitems)"}
+    letters = alike([(row.rank_best, row.rank_worst) for row in rows])
+    styles = {"range": "dim", "alike": "dim"}
     shown = tuple(Column(heads.get(name, name), name in _TEXTS, styles.get(name, "")) for name in names)
-    return Table(shown, tuple(tuple(_CELLS.get(name, _counted(name))(row) for name in names) for row in rows))
+    cells = (
+        tuple(letter if name == "alike" else _CELLS.get(name, _counted(name))(row) for name in names)
+        for row, letter in zip(rows, letters, strict=True)
+    )
+    return Table(shown, tuple(cells))
 
 
 def _counted(name: str) -> Callable[[BoardRow], JsonValue]:
@@ -212,20 +256,31 @@ def _half_width(row: BoardRow) -> str:
     return NONE if row.score is None or row.half_width is None else f"±{row.half_width:.1f}"
 
 
+def _interval(row: BoardRow, found: Estimate) -> str:
+    if row.method == RULE and found is row.this_set:
+        return "exact"
+    return range_text(found.lower, found.upper)
+
+
+def _ranks(found: Estimate) -> str:
+    return range_text(found.rank_best, found.rank_worst, 0)
+
+
 _CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
     "rank": lambda row: row.rank,
-    "range": lambda row: range_text(row.rank_best, row.rank_worst, 0),
-    "new range": lambda row: range_text(row.new_rank_best, row.new_rank_worst, 0),
+    "range": lambda row: _ranks(row.shown),
     "model": lambda row: row.model,
+    "marked model": lambda row: f"{row.model} {NO_OWN}" if _has_none_of_its_own(row) else row.model,
     "provider": lambda row: row.provider,
     "score": lambda row: number_text(row.score),
-    "interval": _half_width,
-    "these": lambda row: range_text(row.lower, row.upper),
-    "new": lambda row: range_text(row.new_lower, row.new_upper),
+    "interval": lambda row: _interval(row, row.shown),
+    "half width": _half_width,
+    "other score": lambda row: number_text(row.other.score),
+    "other interval": lambda row: _interval(row, row.other),
+    "other range": lambda row: _ranks(row.other),
     "labels": lambda row: f"{row.own_labels} · {row.borrowed_labels}",
     "rounds": _rounds_text,
     "bin": lambda row: row.smallest_gold_bin,
-    "spread": lambda row: range_text(row.lower, row.upper),
     "needed": lambda row: row.labels_needed,
 }
 """What stands under a heading of the table; the others are counts."""
@@ -239,7 +294,7 @@ def board_csv(rows: Sequence[BoardRow]) -> str:
     return as_csv(_fields(rows, without="failures"))  # one cell holds one value
 
 
-JSON_NAMES = {"new_lower": "ci_lower", "new_upper": "ci_upper", "smallest_gold_bin": "fewest_labels_per_vote"}
+JSON_NAMES = {"smallest_gold_bin": "fewest_labels_per_vote"}
 """Names in JSON by the name in the run's table, where the two differ."""
 
 
@@ -248,16 +303,17 @@ def _renamed(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:
-    names = [field.name for field in fields(BoardRow) if field.name != without]
+    names = [name for name in (*SCHEMAS["leaderboard"], "failures") if name != without]
     return Table(columns(*names), tuple(tuple(map(row.columns().__getitem__, names)) for row in rows))
 
 
 def board_markdown(rows: Sequence[BoardRow]) -> str:
     """A GitHub-style table; names cannot break out of their cell."""
     paper = bool(rows) and rows[0].method == "paper"
-    names = ["rank", "range", "model", "provider", "score"]
+    names = ["rank", "range", "alike", "model", "provider", "score"]
     if rows and rows[0].method == UNCALIBRATED:
-        return as_markdown(_table(rows, [*names, "spread", "needed", "items", "unparsed", "missing"]))
-    names = [*names, "interval"] if paper else ["rank", "model", "provider", "score", "new", "these", "range", "labels"]
+        return as_markdown(_table(rows, [*names, "interval", "needed", "items", "unparsed", "missing"]))
+    board = ["rank", "model", "provider", "score", "interval", "range", "alike", "labels"]
+    names = [*names, "half width"] if paper else board
     names += _rounds(rows)
-    return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"]))
+    return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"], says_target=True))

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from layton_batch.reports.table import heading, say_line, show
+from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.compare import Comparison, Standing
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import Plan
 from layton_batch.scoring.uncalibrated import RAW_SHARE, UNCALIBRATED
+from layton_batch.stats.planning import Separation
 from layton_batch.text import Table, number_text, one_line, percent, plural, text_table
 
 _SHOWN_ROWS = 10
-_TARGETS = {"these": "on these items", "new": "on new items"}
+_TARGETS = {NEW_ITEMS: "on new items", THIS_SET: "on this set"}
 
 
 def print_diagnosis(found: Diagnosis, *, errors: bool) -> None:
@@ -79,26 +81,41 @@ def _out_of_reach(plan: Plan) -> str:
     )
 
 
-def print_comparison(found: Comparison) -> None:
-    """Who is better, on these items and on new ones, and what would tell the two apart."""
+def print_comparison(found: Comparison, target: str) -> None:
+    """Who is better on ``target`` (``new items`` or ``this set``), and what would tell the two apart there."""
     first, second = (_name(one) for one in (found.first, found.second))
     heading(f"{first}  against  {second} · {_words(found.metric)}")
+    shown = [one for one in found.standings if one.target == target]
     names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "minimum detectable\ndifference"]
-    _table(names, [_standing_line(one) for one in found.standings])
-    say_line("difference: first minus second, in points", "dim")
-    say_line("minimum detectable difference (80 % power): of these two", "dim")
+    _table(names, [_standing_line(one) for one in shown])
+    if shown:
+        say_line("difference: first minus second, in points", "dim")
+        say_line("minimum detectable difference (80 % power): of these two", "dim")
+    elif found.method == UNCALIBRATED:
+        say_line("Nothing is known of exactly these items without a label.")
+    else:
+        say_line("A rule graded every answer: on this set the scores of the leaderboard are exact.")
     if found.method == UNCALIBRATED:
         say_line(f"{RAW_SHARE} `layton-batch label-plan` says which answers to label.", "yellow")
-    need = found.labels
-    if need is not None and need.count == 0:
-        say_line("The existing labels already separate the two on these items.")
-    elif need is not None:
-        shares = f"{need.first_labels} of the first, {need.second_labels} of the second"
-        say_line(f"{plural(need.count, 'more label')} ({shares}) should separate the two on these items, "
-                 "if their scores stay as they are.")  # fmt: skip
+    if target == NEW_ITEMS:
+        _say_items(found)
+    elif found.labels is not None:
+        _say_labels(found.labels)
+
+
+def _say_items(found: Comparison) -> None:
     if found.items is not None:
         items = f"About {plural(found.items, 'item')} of this kind"
         say_line(f"{items} (now {found.n_items}) should separate the two on new items.")
+
+
+def _say_labels(need: Separation) -> None:
+    if need.count == 0:
+        say_line("The existing labels already separate the two on this set.")
+        return
+    shares = f"{need.first_labels} of the first, {need.second_labels} of the second"
+    say_line(f"{plural(need.count, 'more label')} ({shares}) should separate the two on this set, "
+             "if their scores stay as they are.")  # fmt: skip
 
 
 def _standing_line(one: Standing) -> list[str]:

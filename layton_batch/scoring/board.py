@@ -2,11 +2,14 @@
 
 Jury boards: ``rank_board``, or exactly as the layton-eval paper does.
 Boards graded by rule: ``rank_marks``. All give the same :class:`BoardRow`, so that all leaderboards look alike.
+A row is for one target: new items of this kind, or this set (``on_this_set``).
 """
 
 from __future__ import annotations
 
 import math
+import string
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -23,7 +26,7 @@ from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.paper import PaperScore, paper_scores
 from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import paper_ranks, rank_ranges, score_ranks
-from layton_batch.stats.strata import Flag, IntArray
+from layton_batch.stats.strata import Flag
 
 RULE = "rule"
 METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
@@ -35,6 +38,10 @@ OTHER_JURY = "labels_of_another_jury"
 OTHER_MODEL = "served_another_model"
 OTHER_HINTS = "labels_of_other_hints"
 UNKNOWN_MAKER = "maker_without_labels"
+BORROWED_ONLY = "borrowed_only"
+NO_OWN = "*"
+"""Marks a row none of whose own answers has a label, on a board that rests on labels."""
+ASSUMES = "Assumes that labels are right and that the jury is the one that was labelled."
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
     "no_gold": "There is no human label for this row; its interval says almost nothing.",
@@ -46,37 +53,58 @@ FLAGS = {
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
     "and the interval can miss the truth.",
-    "borrowed_only": "None of this row's own answers has a label; all labels are borrowed.",
+    BORROWED_ONLY: "None of this row's own answers has a label; all labels are borrowed.",
     OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
 }
 """What a row's ``flags`` mean, by name, in a sentence each."""
+
+
+NEW_ITEMS, THIS_SET = "new items", "this set"
+"""What a row is for: new items of the same kind as these, or exactly these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A model's score with its interval, in percent as printed, and its rank with the rank range, all on one target;
+    all None where nothing is known. ``half_width`` is half of the printed interval, in points.
+
+    The rank range holds all entrants' ranks together at the row's ``level`` (in the paper's method it is what
+    overlapping intervals leave open).
+    """
+
+    rank: int | None = None
+    rank_best: int | None = None
+    rank_worst: int | None = None
+    score: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    half_width: float | None = None
+
+
+UNKNOWN = Estimate()
+_SHOWN = ("rank", "rank_best", "rank_worst", "score", "lower", "upper")
 
 
 @dataclass(frozen=True, slots=True)
 class BoardRow:
     """One line of a leaderboard. Scores are percent as printed; None where ``flags`` says why there is none.
 
-    ``score``, ``lower``..``upper``: these items; ``new_*``: new items of the same kind. ``rank_best``..``rank_worst``:
-    the rank range, which holds all entrants' ranks together at ``level`` (in the paper's method the range that
-    overlapping intervals leave open; graded by rule the range for new items). ``own_labels``, ``borrowed_labels``:
-    human labels behind the row; ``smallest_gold_bin``: fewest borrowed labels behind a vote that its items have.
-    ``labels_needed``: labels on the model's answers that would give ± 3 points, where the board has none at all.
+    ``target`` says which of ``new`` (new items of this kind) and ``this_set`` (exactly these items) the row shows.
+    ``own_labels``, ``borrowed_labels``: human labels behind the row; ``smallest_gold_bin``: fewest borrowed labels
+    behind a vote that its items have. ``labels_needed``: labels on the model's answers that would give ± 3 points on
+    this set, where the board has none at all.
     ``rounds``: how many samples of its answers the score is the mean of, with ``round_sd``, the sample standard
     deviation of their scores, in points; None where there is one.
     ``failures``: how often each kind occurs, in the rule's words, or (with a jury) of what never came before it; not a
     column of the run's table.
     """
 
-    rank: int | None
-    rank_best: int | None
-    rank_worst: int | None
     model: str
     provider: str
     n_hints: int
-    score: float | None
-    lower: float | None
-    upper: float | None
-    half_width: float | None
+    target: str
+    new: Estimate
+    this_set: Estimate
     method: str
     metric: str
     n_items: int
@@ -85,11 +113,6 @@ class BoardRow:
     n_unjudged: int
     flags: tuple[str, ...]
     level: float
-    new_score: float | None
-    new_lower: float | None
-    new_upper: float | None
-    new_rank_best: int | None
-    new_rank_worst: int | None
     own_labels: int
     borrowed_labels: int
     smallest_gold_bin: int | None
@@ -99,24 +122,116 @@ class BoardRow:
     round_sd: float | None = None
     failures: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def shown(self) -> Estimate:
+        return self.this_set if self.target == THIS_SET else self.new
+
+    @property
+    def other(self) -> Estimate:
+        """The target that the row does not show."""
+        return self.new if self.target == THIS_SET else self.this_set
+
+    @property
+    def rank(self) -> int | None:
+        return self.shown.rank
+
+    @property
+    def rank_best(self) -> int | None:
+        return self.shown.rank_best
+
+    @property
+    def rank_worst(self) -> int | None:
+        return self.shown.rank_worst
+
+    @property
+    def score(self) -> float | None:
+        return self.shown.score
+
+    @property
+    def lower(self) -> float | None:
+        return self.shown.lower
+
+    @property
+    def upper(self) -> float | None:
+        return self.shown.upper
+
+    @property
+    def half_width(self) -> float | None:
+        return self.shown.half_width
+
     def columns(self) -> dict[str, Any]:
-        """Return the row as tables and files keep it: its flags are one text."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {**values, "flags": ", ".join(self.flags)}
+        """Return the row as tables and files keep it: what it shows, then both targets under their names (``new_*``,
+        ``set_*``); its flags are one text."""
+        told = {name: getattr(self, name) for name in _FIRST}
+        both = {f"new_{name}": getattr(self.new, name) for name in _SHOWN}
+        both |= {f"set_{name}": getattr(self.this_set, name) for name in _SHOWN}
+        rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in (*_FIRST, *_BOTH)}
+        return {**told, "flags": ", ".join(self.flags), "level": self.level, "target": self.target, **both, **rest}
 
 
-_Range = tuple[int, int]
+_FIRST = (
+    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "half_width",
+    "method", "metric", "n_items", "n_unparsed", "n_missing", "n_unjudged",
+)  # fmt: skip
+_BOTH = ("new", "this_set", "target", "flags", "level")
+
+
+def on_this_set(rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """The rows for exactly these items, best first; as they are where nothing is known of these (``uncalibrated``)."""
+    if all(row.this_set.score is None for row in rows):
+        return list(rows)
+    return in_rank_order([replace(row, target=THIS_SET) for row in rows])
+
+
+def columns_on_this_set(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """As ``on_this_set``, of rows that were read from a table."""
+    if all(row["set_score"] is None for row in rows):
+        return [dict(row) for row in rows]
+    swapped = [{**row, **{name: row[f"set_{name}"] for name in _SHOWN}, "target": THIS_SET} for row in rows]
+    return sorted(swapped, key=lambda row: (row["rank"] is None, row["rank"] or 0))
+
+
+def in_rank_order(rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """Best first by what they show, those without a rank last."""
+    return sorted(rows, key=lambda row: (row.rank is None, row.rank or 0))
+
+
+def alike(ranges: Sequence[tuple[int | None, int | None]]) -> list[str]:
+    """Letters for rank ranges: two of them share one exactly where they overlap, so that the two models cannot be told
+    apart. "A–C" is A, B and C; empty where there is no range."""
+    known = [(best, worst) for best, worst in ranges if best is not None and worst is not None]
+    starts, shared, before = sorted({best for best, _ in known}), [], 0
+    for end in sorted({worst for _, worst in known}):
+        # one group for each end before which another range starts: it is of those that are open there
+        if bisect_right(starts, end) > bisect_right(starts, before):
+            shared.append(end)
+        before = end
+    return [
+        "" if best is None or worst is None else _letters(bisect_left(shared, best), bisect_right(shared, worst) - 1)
+        for best, worst in ranges
+    ]
+
+
+def _letters(first: int, last: int) -> str:
+    if last - first > 1:
+        return f"{_letter(first)}–{_letter(last)}"
+    return _letter(first) + (_letter(last) if last > first else "")
+
+
+def _letter(number: int) -> str:
+    return (_letter(number // 26 - 1) if number >= 26 else "") + string.ascii_uppercase[number % 26]
+
+
+_Rank = tuple[int, int, int]
+"""Rank by score, best and worst rank."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """What a method found out about one entrant, in percent as printed; ``new``: score, lower, upper."""
+    """What a method found out about one entrant: its estimates, still without ranks."""
 
-    score: float | None
-    lower: float | None
-    upper: float | None
-    half_width: float | None
-    new: tuple[float | None, float | None, float | None]
+    new: Estimate
+    this_set: Estimate
     labels: tuple[int, int, int | None]
     items: int
     unjudged: int
@@ -172,13 +287,13 @@ def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     unjudged = strata.unjudged.tolist()
     scores = paper_scores(strata, seed=rules.seed)
     scored = [_paper_print(one, behind[i], unjudged[i]) for i, one in enumerate(scores)]
-    ranks = paper_ranks([one.score for one in scored], [one.half_width for one in scored])
+    ranks = paper_ranks([one.score for one in scores], [one.half_width for one in scores])
     kinds = counted.ballots.kinds_of()
     rows = []
     for i in ranks.order.tolist():
         rank, best, worst = ranks.of(i) or (None, None, None)
-        found = None if best is None or worst is None else (best, worst)
-        rows.append(_row(counted.entrants[i], scored[i], rank, (found, None), kinds, rules))
+        placed = replace(scored[i].this_set, rank=rank, rank_best=best, rank_worst=worst)
+        rows.append(_row(counted.entrants[i], replace(scored[i], this_set=placed), kinds, rules))
     return rows
 
 
@@ -187,7 +302,8 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
     upper = None if one.upper is None else round_tenth(one.upper)
     flags = _flags(one.flags, one.reason)
     labels = (0, behind, one.smallest_gold_bin)  # the paper does not use a provider's own labels
-    return _Scored(one.score, lower, upper, one.half_width, (None, None, None), labels, one.items, unjudged, flags)
+    found = Estimate(score=one.score, lower=lower, upper=upper, half_width=one.half_width)
+    return _Scored(UNKNOWN, found, labels, one.items, unjudged, flags)
 
 
 def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
@@ -197,14 +313,20 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
     without = ~np.isin(counted.target.provider, counted.gold.provider)
     scored = [replace(one, flags=(*one.flags, UNKNOWN_MAKER)) if without[i] else one for i, one in enumerate(scored)]
-    rank = score_ranks([one.score for one in scores])
     draws_here, draws_new = law.draws()
-    here, new = _ranges(draws_here, rank, rules.level), _ranges(draws_new, rank, _two_sided(rules.level))
+    here = _ranked([one.score for one in scores], draws_here, rules.level)
+    new = _ranked([one.new_score for one in scores], draws_new, _two_sided(rules.level))
     kinds = counted.ballots.kinds_of()
-    return [
-        _row(counted.entrants[i], scored[i], int(rank[i]), (here[i], new[i]), kinds, rules)
-        for i in np.argsort(rank, kind="stable").tolist()
-    ]
+    rows = [_row(counted.entrants[i], _placed(one, new[i], here[i]), kinds, rules) for i, one in enumerate(scored)]
+    return in_rank_order(rows)
+
+
+def _placed(one: _Scored, new: _Rank, here: _Rank) -> _Scored:
+    return replace(one, new=_at(one.new, new), this_set=_at(one.this_set, here))
+
+
+def _at(found: Estimate, place: _Rank) -> Estimate:
+    return replace(found, rank=place[0], rank_best=place[1], rank_worst=place[2])
 
 
 def _two_sided(level: float) -> float:
@@ -213,23 +335,30 @@ def _two_sided(level: float) -> float:
     return (1 + level) / 2
 
 
-def _ranges(draws: JointDraws, rank: IntArray, level: float) -> list[_Range]:
-    """Every entrant of a board has a prediction, so each is in the draws."""
+def _ranked(scores: Sequence[float | None], draws: JointDraws, level: float) -> list[_Rank]:
+    """Rank by score, best and worst rank. Every entrant of a board has a prediction, so each is in the draws."""
+    rank = score_ranks(scores)
     sets = rank_ranges(draws, level=level, rank=rank)
-    return list(zip(sets.best.tolist(), sets.worst.tolist(), strict=True))
+    return list(zip(rank.tolist(), sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
 def _print(one: ModelScore, unjudged: int) -> _Scored:
     behind = (one.own_labels, one.borrowed_labels, one.smallest_gold_bin)
     flags = _flags(one.flags, one.reason)
     if one.own_labels == 0 and one.borrowed_labels > 0:
-        flags = (*flags, "borrowed_only")
+        flags = (*flags, BORROWED_ONLY)
     if one.score is None or one.lower is None or one.upper is None or one.new_score is None:
-        return _Scored(None, None, None, None, (None, None, None), behind, one.items, unjudged, flags)
-    lower, upper = floor_tenth(one.lower), ceil_tenth(one.upper)
-    half = math.ceil((upper - lower) * 5 - 1e-9) / 10
-    new = (round_tenth(one.new_score), floor_tenth(one.new_lower or 0.0), ceil_tenth(one.new_upper or 0.0))
-    return _Scored(round_tenth(one.score), lower, upper, half, new, behind, one.items, unjudged, flags)
+        return _Scored(UNKNOWN, UNKNOWN, behind, one.items, unjudged, flags)
+    here = estimate(one.score, one.lower, one.upper)
+    new = estimate(one.new_score, one.new_lower or 0.0, one.new_upper or 0.0)
+    return _Scored(new, here, behind, one.items, unjudged, flags)
+
+
+def estimate(score: float, lower: float, upper: float) -> Estimate:
+    """Of fractions, without a rank: as printed, the ends moved outwards."""
+    low, high = floor_tenth(lower), ceil_tenth(upper)
+    half = math.ceil((high - low) * 5 - 1e-9) / 10
+    return Estimate(score=round_tenth(score), lower=low, upper=high, half_width=half)
 
 
 def _flags(flags: Sequence[object], reason: str | None) -> tuple[str, ...]:
@@ -240,53 +369,48 @@ def _flags(flags: Sequence[object], reason: str | None) -> tuple[str, ...]:
 def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
-    On these items the score is exact, so its interval is itself; the interval and the rank range for new items come
-    from weights on the items that all entrants share (``mark_draws``). Raises DataError for marks that are no numbers.
+    On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
+    items come from weights on the items that all entrants share (``mark_draws``). Raises DataError for marks that are
+    no numbers.
     """
     if not sheets:
         return []
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     law = mark_law(sheets, rules.level)
     scores = law.scores
-    rank = score_ranks(np.round(scores.mean, 12))  # sums of equal marks in another order are equal
-    ranges = _ranges(law.draws, rank, _two_sided(rules.level))
+    means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
+    places = _ranked(means.tolist(), law.draws, _two_sided(rules.level))
     rows = []
-    for i in np.argsort(rank, kind="stable").tolist():
-        score = round_tenth(float(scores.mean[i]))
-        new = (score, floor_tenth(float(scores.new_lower[i])), ceil_tenth(float(scores.new_upper[i])))
-        scored = _Scored(score, score, score, 0.0, new, (0, 0, None), len(sheets[i].item_ids), 0, ())
+    for i, (rank, _, _) in enumerate(places):
+        new = estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
+        score = new.score
+        here = Estimate(rank, rank, rank, score, score, score, 0.0)
+        scored = _Scored(_at(new, places[i]), here, (0, 0, None), len(sheets[i].item_ids), 0, ())
         entrant = sheets[i].entrant
         kinds = Counter((entrant, kind) for kind in sheets[i].kinds)
-        row = _row(entrant, scored, int(rank[i]), (ranges[i], ranges[i]), kinds, rules, RULE)
+        row = _row(entrant, scored, kinds, rules, RULE)
         failures = Counter(failure for failure in sheets[i].failures if failure is not None)
         rows.append(replace(row, failures=dict(failures)) if sheets[i].failures else row)
-    return rows
+    return in_rank_order(rows)
 
 
 def _row(
     entrant: Entrant,
     scored: _Scored,
-    rank: int | None,
-    ranges: tuple[_Range | None, _Range | None],
     kinds: Counter[tuple[Entrant, str]],
     rules: Rules,
     method: str | None = None,
 ) -> BoardRow:
-    (best, worst), (new_best, new_worst) = (found or (None, None) for found in ranges)
     own, borrowed, least = scored.labels
-    new_score, new_lower, new_upper = scored.new
     never = {name: count for name in _NEVER_JUDGED if (count := kinds[entrant, name])}
+    by_paper = rules.method == PAPER and method is None
     return BoardRow(
-        rank=rank,
-        rank_best=best,
-        rank_worst=worst,
         model=entrant.model,
         provider=entrant.provider,
         n_hints=entrant.n_hints,
-        score=scored.score,
-        lower=scored.lower,
-        upper=scored.upper,
-        half_width=scored.half_width,
+        target=THIS_SET if by_paper else NEW_ITEMS,
+        new=scored.new,
+        this_set=scored.this_set,
         method=method or rules.method,
         metric=rules.metric,
         n_items=scored.items,
@@ -294,12 +418,7 @@ def _row(
         n_missing=kinds[entrant, "missing"],
         n_unjudged=scored.unjudged,
         flags=scored.flags,
-        level=PAPER_LEVEL if rules.method == PAPER and method is None else rules.level,
-        new_score=new_score,
-        new_lower=new_lower,
-        new_upper=new_upper,
-        new_rank_best=new_best,
-        new_rank_worst=new_worst,
+        level=PAPER_LEVEL if by_paper else rules.level,
         own_labels=own,
         borrowed_labels=borrowed,
         smallest_gold_bin=least,

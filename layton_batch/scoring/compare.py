@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.board import RULE
+from layton_batch.scoring.board import NEW_ITEMS, RULE, THIS_SET
 from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
 from layton_batch.scoring.law import VoteLaw, mark_law
@@ -23,8 +23,9 @@ from layton_batch.text import did_you_mean
 class Standing:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
-    ``difference`` is that of the board's scores. ``minimum_detectable_difference``: the smallest true difference of
-    these two that would separate them with chance 0.8, None above 100 points.
+    ``target``: ``new items`` or ``this set``, as on a board; ``difference`` is that of the board's scores for it.
+    ``minimum_detectable_difference``: the smallest true difference of these two that would separate them with chance
+    0.8, None above 100 points.
     """
 
     target: str
@@ -37,7 +38,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``standings`` on these items (left out where the score there is exact) and on new ones.
+    """``standings`` on new items of the kind and on this set (left out where the score there is exact).
 
     ``method``: the board's; ``uncalibrated`` where there is no label, so that all is said of the jury's word alone.
     ``labels``: more human labels that are expected to separate the two on these items, None where their scores are
@@ -100,8 +101,8 @@ def compare_votes(
         method=HIERARCHICAL,
         level=rules.level,
         standings=(
-            _standing("these", here, pair, (first.score, second.score), rules.level, alike=alike),
-            _standing("new", new, pair, (first.new_score, second.new_score), rules.level, alike=alike),
+            _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike),
+            _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike),
         ),
         labels=labels_to_separate(counted.strata, *pair, level=rules.level, post=law.posterior),
         items=_items(new, items, pair, rules.level),
@@ -131,7 +132,7 @@ def _compare_means(sheets: Sequence[ItemScores], names: tuple[str, str], rules: 
     new, (one, other) = law.draws, (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair)
     items = min(len(sheets[i].item_ids) for i in pair)
     means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
-    standing = _standing("new", new, pair, means, rules.level, alike=one == other)
+    standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=one == other)
     needed = _items(new, items, pair, rules.level)
     first, second = (entrants[i] for i in pair)
     return Comparison(first, second, rules.metric, method, rules.level, (standing,), None, needed, items)

@@ -17,8 +17,9 @@ from layton_batch.files import atomic
 from layton_batch.text import number_text
 
 COLUMNS = (
-    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "new_lower",
-    "new_upper", "method", "metric", "level", "n_items", "own_labels", "borrowed_labels", "flags",
+    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "target",
+    "set_score", "set_lower", "set_upper", "method", "metric", "level", "n_items", "own_labels",
+    "borrowed_labels", "flags",
 )  # fmt: skip
 """Columns of the leaderboard that a snapshot keeps."""
 _MOVED = 0.05
@@ -41,8 +42,10 @@ class Line(BaseModel):
     score: float | None = None
     lower: float | None = None
     upper: float | None = None
-    new_lower: float | None = None
-    new_upper: float | None = None
+    target: str | None = None
+    set_score: float | None = None
+    set_lower: float | None = None
+    set_upper: float | None = None
     n_items: int = 0
     own_labels: int | None = None
     borrowed_labels: int | None = None

@@ -14,14 +14,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from layton_batch.scoring.board import BoardRow, rank_marks
+from layton_batch.scoring.board import BoardRow, Estimate, in_rank_order, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.ranks import score_ranks
 
-_ENDS = ("score", "lower", "upper", "half_width", "new_score", "new_lower", "new_upper")
 _COUNTS = ("n_unparsed", "n_missing", "n_unjudged", "n_abstained")
-_BEST, _WORST = ("rank_best", "new_rank_best"), ("rank_worst", "new_rank_worst")
 
 
 def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
@@ -50,11 +48,9 @@ def mean_of_rounds(boards: Sequence[Sequence[BoardRow]], samples: Mapping[str, i
         for row in board:
             found[Entrant(row.model, row.provider, row.n_hints)].append(row)
     rows = [_mean_row(rounds, samples.get(who.model, 1)) for who, rounds in found.items()]
-    scored = [row for row in rows if row.score is not None]
-    ranks = score_ranks([row.score for row in scored]).tolist() if scored else []
-    placed = [_placed(row, int(rank)) for row, rank in zip(scored, ranks, strict=True)]
-    without = [replace(row, rank=None) for row in rows if row.score is None]
-    return sorted(placed, key=lambda row: row.rank or 0) + without
+    new, here = _placed([row.new for row in rows]), _placed([row.this_set for row in rows])
+    placed = [replace(row, new=one, this_set=other) for row, one, other in zip(rows, new, here, strict=True)]
+    return in_rank_order(placed)
 
 
 def _by_entrant(sheets: Sequence[ItemScores]) -> dict[Entrant, list[ItemScores]]:
@@ -115,13 +111,12 @@ def _mean_row(rounds: Sequence[BoardRow], samples: int) -> BoardRow:
     own = rounds[:samples]
     scores = [row.score for row in own if row.score is not None]
     failures = [(kind, count) for row in own for kind, count in row.failures.items()]
-    changes: dict[str, Any] = {name: _mean([getattr(row, name) for row in own], 1) for name in _ENDS}
-    changes |= {name: sum(getattr(row, name) for row in own) for name in _COUNTS}
-    changes |= {name: min(known) for name in _BEST if (known := _known(rounds, name))}
-    changes |= {name: max(known) for name in _WORST if (known := _known(rounds, name))}
+    changes: dict[str, Any] = {name: sum(getattr(row, name) for row in own) for name in _COUNTS}
     return replace(
         rounds[0],
         **changes,
+        new=_mean_estimate([row.new for row in own], [row.new for row in rounds]),
+        this_set=_mean_estimate([row.this_set for row in own], [row.this_set for row in rounds]),
         flags=tuple(dict.fromkeys(flag for row in own for flag in row.flags)),
         own_labels=sum(row.own_labels for row in own),
         failures={kind: sum(count for name, count in failures if name == kind) for kind, _ in failures},
@@ -130,17 +125,31 @@ def _mean_row(rounds: Sequence[BoardRow], samples: int) -> BoardRow:
     )
 
 
-def _known(rounds: Sequence[BoardRow], name: str) -> list[int]:
-    return [value for row in rounds if (value := getattr(row, name)) is not None]
+def _mean_estimate(own: Sequence[Estimate], rounds: Sequence[Estimate]) -> Estimate:
+    """The mean of its own rounds, still without a rank; its rank range reaches as far as that of any round."""
+    return Estimate(
+        rank_best=min((one.rank_best for one in rounds if one.rank_best is not None), default=None),
+        rank_worst=max((one.rank_worst for one in rounds if one.rank_worst is not None), default=None),
+        score=_mean([one.score for one in own]),
+        lower=_mean([one.lower for one in own]),
+        upper=_mean([one.upper for one in own]),
+        half_width=_mean([one.half_width for one in own]),
+    )
 
 
-def _mean(values: Sequence[float | None], digits: int) -> float | None:
+def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
-    return round(sum(known) / len(known), digits) if len(known) == len(values) else None
+    return round(sum(known) / len(known), 1) if len(known) == len(values) else None
 
 
-def _placed(row: BoardRow, rank: int) -> BoardRow:
-    """Its own rank is within its range."""
-    if row.rank_best is None or row.rank_worst is None:
-        return replace(row, rank=rank)
-    return replace(row, rank=rank, rank_best=min(rank, row.rank_best), rank_worst=max(rank, row.rank_worst))
+def _placed(found: Sequence[Estimate]) -> list[Estimate]:
+    """Each with its rank, which is within its range."""
+    scores = [one.score for one in found if one.score is not None]
+    ranks = iter(score_ranks(scores).tolist() if scores else [])
+    return [one if one.score is None else _at(one, next(ranks)) for one in found]
+
+
+def _at(one: Estimate, rank: int) -> Estimate:
+    if one.rank_best is None or one.rank_worst is None:
+        return replace(one, rank=rank)
+    return replace(one, rank=rank, rank_best=min(rank, one.rank_best), rank_worst=max(rank, one.rank_worst))

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from layton_batch.scoring.board import (
+    NEW_ITEMS,
     SHORT_JURY,
+    UNKNOWN,
     BoardRow,
     ceil_tenth,
     floor_tenth,
@@ -30,9 +32,10 @@ _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by
 def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
     """As ``rank_board``, but without any label by the raw share: how often the jury says yes.
 
-    Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, ``lower``..``upper`` Wilson's
-    binomial interval over the items, for the jury's own word on items of this kind, the rank range holds the ranks by
-    that word, and ``labels_needed`` says how many labels on the model's answers would give ± 3 points on these items.
+    Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, and a row is for new items
+    alone: ``lower``..``upper`` is Wilson's binomial interval over the items, for the jury's own word on items of this
+    kind, the rank range holds the ranks by that word, and ``labels_needed`` says how many labels on the model's answers
+    would give ± 3 points on these items.
     The paper's method has no score then.
     """
     if labels or rules.method == "paper" or not ballots:
@@ -85,14 +88,8 @@ def _row(row: BoardRow, cast: Sequence[Ballot], judged: int, needed: Mapping[Ent
     return replace(
         row,
         method=UNCALIBRATED,
-        lower=floor_tenth(low),
-        upper=ceil_tenth(high),
-        half_width=ceil_tenth((high - low) / 2),
-        new_score=None,
-        new_lower=None,
-        new_upper=None,
-        new_rank_best=None,
-        new_rank_worst=None,
+        new=replace(row.new, lower=floor_tenth(low), upper=ceil_tenth(high), half_width=ceil_tenth((high - low) / 2)),
+        this_set=UNKNOWN,
         n_items=len(cast),
         n_unjudged=unjudged,
         flags=("unjudged",) if unjudged else (),
@@ -122,18 +119,9 @@ def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
         n_unjudged=items,
         flags=("unjudged",),
         failures={"unjudged": items},
-        rank=None,
-        rank_best=None,
-        rank_worst=None,
-        score=None,
-        lower=None,
-        upper=None,
-        half_width=None,
-        new_score=None,
-        new_lower=None,
-        new_upper=None,
-        new_rank_best=None,
-        new_rank_worst=None,
+        target=NEW_ITEMS,
+        new=UNKNOWN,
+        this_set=UNKNOWN,
         own_labels=0,
         borrowed_labels=0,
         smallest_gold_bin=None,

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from layton_batch import drawing
 from layton_batch.drawing import BLUE, GRID, INK, Axis, Row, named_points, table, titled
-from layton_batch.scoring.history import Snapshot
+from layton_batch.scoring.history import Line, Snapshot
 from layton_batch.site.item_rates import Rates
 from layton_batch.site.pages import short_line
 from layton_batch.site.standing import Facts, small_money
@@ -35,12 +35,14 @@ PAGE_COLOURS = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. ``name``: of its files; ``words``: what it shows, in a sentence or two; ``svg``: the file."""
+    """A chart. ``name``: of its files; ``words``: what it shows, in a sentence or two; ``svg``: the file; ``view``: of
+    which target its scores are (``new`` or ``these``), empty where it has none."""
 
     name: str
     title: str
     words: str
     svg: str
+    view: str = ""
 
     @property
     def png(self) -> bytes:
@@ -55,14 +57,13 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A row of the board as charts need it, in percent; ``here``, ``new``: lower and upper, None where unknown."""
+    """A row of the board as charts need it, in percent; ``ends``: lower and upper, None where unknown."""
 
     name: str
     model: str
     hints: int
     score: float
-    here: tuple[float, float] | None
-    new: tuple[float, float] | None
+    ends: tuple[float, float] | None
     usd: float | None
     tokens: float | None
 
@@ -76,64 +77,91 @@ def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> l
         if score is None:
             continue
         name = short_line(row["model"]) + (f"@{row['n_hints']}" if several else "")
-        here, new = (_ends(row, prefix) for prefix in ("", "new_"))
         hints = int(_number(row["n_hints"]) or 0)
-        scored.append(Standing(name, short_line(row["model"]), hints, score, here, new, fact.usd, fact.tokens))
+        scored.append(Standing(name, short_line(row["model"]), hints, score, _ends(row), fact.usd, fact.tokens))
     return scored
 
 
-def charts(board: Sequence[Standing], rates: Rates, snapshots: Sequence[Snapshot]) -> list[Chart]:
-    """Draw every chart for which the tables hold something."""
+@dataclass(frozen=True, slots=True)
+class _View:
+    """For which target a chart's scores are: ``key`` on the page, what its files' names and its title say of it, and
+    the score of a row of an earlier board."""
+
+    key: str
+    file: str = ""
+    title: str = ""
+    score: Callable[[Line], float | None] = lambda line: line.score
+
+
+_ONLY, _NEW = _View(""), _View("new", title=" (new items)")
+_THESE = _View("these", "_this_set", " (this set)", lambda line: line.set_score)
+
+
+def charts(
+    board: Sequence[Standing], here: Sequence[Standing], rates: Rates, snapshots: Sequence[Snapshot]
+) -> list[Chart]:
+    """Draw every chart for which the tables hold something; those of scores twice where there is the board ``here`` on
+    this set beside that on new items."""
     if not board:
         return []
+    views = [(_NEW, board), (_THESE, here)] if here else [(_ONLY, board)]
     words = f"Share right by {rates.judge}, the mean of all models"
     drawn: list[Chart | None] = [
-        _scores(board),
-        _against(board, "cost", "Score against cost", "US dollars an answer", lambda row: row.usd, small_money),
-        _against(
-            board, "tokens", "Score against length", "Output tokens an answer", lambda row: row.tokens, "{:,.0f}".format
-        ),
+        *(_scores(rows, view) for view, rows in views),
+        *(_cost(rows, view) for view, rows in views),
+        *(_tokens(rows, view) for view, rows in views),
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
         _radar(board, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
         _spread(rates),
-        _hints(board),
-        _history(snapshots),
+        *(_hints(rows, view) for view, rows in views),
+        *(_history(snapshots, view) for view, _ in views),
     ]
     return [chart for chart in drawn if chart is not None]
 
 
-def _chart(name: str, title: str, words: str, layers: Sequence[alt.Chart | alt.LayerChart], **size: int) -> Chart:
-    picture = titled(alt.LayerChart(layer=list(layers)).properties(**size), title)
-    return Chart(name, title, words, drawing.svg(picture))
+def _cost(board: Sequence[Standing], view: _View) -> Chart | None:
+    axis = "US dollars an answer"
+    return _against(board, view, "cost", "Score against cost", axis, lambda row: row.usd, small_money)
+
+
+def _tokens(board: Sequence[Standing], view: _View) -> Chart | None:
+    axis = "Output tokens an answer"
+    return _against(board, view, "tokens", "Score against length", axis, lambda row: row.tokens, "{:,.0f}".format)
+
+
+def _chart(
+    name: str, title: str, words: str, layers: Sequence[alt.Chart | alt.LayerChart], view: _View = _ONLY, **size: int
+) -> Chart:
+    picture = titled(alt.LayerChart(layer=list(layers)).properties(**size), title + view.title)
+    return Chart(name + view.file, title + view.title, words, drawing.svg(picture), view.key)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _scores(board: Sequence[Standing]) -> Chart:
+def _scores(board: Sequence[Standing], view: _View) -> Chart:
     rows: list[Row] = [
         {
             "at": index,
             "name": shortened(row.name, LONGEST_NAME),
             "score": row.score,
             "label": f"{row.name}: {row.score:.1f}",
-            **dict(zip(("here_low", "here_high"), row.here or (None, None), strict=True)),
-            **dict(zip(("new_low", "new_high"), row.new or (None, None), strict=True)),
+            **dict(zip(("low", "high"), row.ends or (None, None), strict=True)),
         }
         for index, row in enumerate(board[:MOST_ROWS])
     ]
     base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
-    x = alt.X("new_low:Q", title="Score (%)", scale=alt.Scale(zero=False))
-    here, new = (base.transform_filter(f"datum.{kind}_low !== null") for kind in ("here", "new"))
+    x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False))
     layers = [
-        new.mark_rule(color=RANGE, strokeWidth=1.5, aria=False).encode(x=x, x2="new_high:Q"),
-        here.mark_bar(color=BAND, height=10, aria=False).encode(x="here_low:Q", x2="here_high:Q"),
+        base.transform_filter("datum.low !== null")
+        .mark_bar(color=BAND, height=10, aria=False)
+        .encode(x=x, x2="high:Q"),
         base.mark_circle(color=BLUE, size=60, opacity=1).encode(x="score:Q", description="label:N"),
         _row_names(base),
     ]
-    words = "Score in percent. Band: interval on these items; thin line: on new items of the kind."
-    return _chart("scores", "Scores with intervals", words, layers, width=WIDTH, height=ROW_HEIGHT * len(rows))
+    words = "Score in percent; band: its interval."
+    return _chart("scores", "Scores with intervals", words, layers, view, width=WIDTH, height=ROW_HEIGHT * len(rows))
 
 
 def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: str) -> Chart | None:
@@ -184,8 +212,8 @@ def _row_names(base: alt.Chart) -> alt.Chart:
 
 
 def _against(
-    board: Sequence[Standing], name: str, title: str, axis: str, quantity: Callable[[Standing], float | None],
-    text: Callable[[float], str],
+    board: Sequence[Standing], view: _View, name: str, title: str, axis: str,
+    quantity: Callable[[Standing], float | None], text: Callable[[float], str],
 ) -> Chart | None:  # fmt: skip
     points = [(value, row) for row in board if (value := quantity(row)) is not None and value > 0][:MOST_DOTS]
     if len(points) < 2:
@@ -203,7 +231,7 @@ def _against(
     layers = [line.encode(x=across.x(), y=up.y()), named_points(rows, across, up)]
     best = "cheaper" if name == "cost" else "shorter"
     words = f"The broken line joins the models that no {best} one beats. The scale across is logarithmic."
-    return _chart(name, title, words, layers, width=across.length, height=up.length)
+    return _chart(name, title, words, layers, view, width=across.length, height=up.length)
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -301,7 +329,7 @@ def _score_axis() -> alt.Y:
     return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
 
 
-def _hints(board: Sequence[Standing]) -> Chart | None:
+def _hints(board: Sequence[Standing], view: _View) -> Chart | None:
     """Draw scores by hint level, of the first models that were asked at several levels."""
     levels = {name: {row.hints for row in board if row.model == name} for name in dict.fromkeys(r.model for r in board)}
     names = [name for name, hints in levels.items() if len(hints) > 1][:MOST_LINES]
@@ -315,18 +343,18 @@ def _hints(board: Sequence[Standing]) -> Chart | None:
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     lines = _lines(rows, names).encode(x=x, y=_score_axis())
     words = "Scores of the first models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
-    return _chart("hints", "Scores by hints", words, [lines], width=WIDTH - 100, height=250)
+    return _chart("hints", "Scores by hints", words, [lines], view, width=WIDTH - 100, height=250)
 
 
-def _history(snapshots: Sequence[Snapshot]) -> Chart | None:
+def _history(snapshots: Sequence[Snapshot], view: _View) -> Chart | None:
     if len(snapshots) < 2 or snapshots[-1].at <= snapshots[0].at:
         return None
-    names = [row.name for row in snapshots[-1].rows if row.score is not None][:MOST_LINES]
+    names = [row.name for row in snapshots[-1].rows if view.score(row) is not None][:MOST_LINES]
     rows: list[Row] = [
-        {"name": short_line(row.name), "at": 1000 * snapshot.at, "score": row.score}
+        {"name": short_line(row.name), "at": 1000 * snapshot.at, "score": score}
         for snapshot in snapshots
         for row in snapshot.rows
-        if row.name in names and row.score is not None
+        if row.name in names and (score := view.score(row)) is not None
     ]
     if not rows:
         return None
@@ -335,11 +363,11 @@ def _history(snapshots: Sequence[Snapshot]) -> Chart | None:
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     lines = _lines(rows, [short_line(name) for name in names]).encode(x=x, y=_score_axis())
     words = "Scores of today’s first models on each board that the run ended with."
-    return _chart("history", "Scores over refreshes", words, [lines], width=WIDTH - 100, height=250)
+    return _chart("history", "Scores over refreshes", words, [lines], view, width=WIDTH - 100, height=250)
 
 
-def _ends(row: Mapping[str, object], prefix: str) -> tuple[float, float] | None:
-    low, high = (_number(row.get(f"{prefix}{name}")) for name in ("lower", "upper"))
+def _ends(row: Mapping[str, object]) -> tuple[float, float] | None:
+    low, high = (_number(row.get(name)) for name in ("lower", "upper"))
     return None if low is None or high is None else (low, high)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.board import ASSUMES
 from layton_batch.scoring.history import snapshots
 from layton_batch.site.board_table import Board
 from layton_batch.site.downloads import write_downloads
@@ -26,15 +27,19 @@ About = Mapping[str, object]
 @dataclass(frozen=True, slots=True)
 class Ranked:
     """A run's leaderboard: its rows, as they are shown, what they measure, the items' pages and ids in their
-    order, and what is known of each row's model."""
+    order, and what is known of each row's model; ``here_rows``, ``here_facts`` are the rows on this set, none where the
+    board has one target only."""
 
     run: str
     ask: Asked
     board: Board
+    here: Board | None
     rows: Sequence[Row]
+    here_rows: Sequence[Row]
     metric: str
     items: Sequence[tuple[str, str]]
     facts: Sequence[Facts]
+    here_facts: Sequence[Facts]
 
 
 def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: About, index: About) -> None:
@@ -50,7 +55,8 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
     said = sentence(ask, len(ranked.items), models, by_rule=board.by_rule, has_labels=board.has_labels)
     own = {
         "sentence": said, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
-        "facts": facts, "downloads": write_downloads(ranked.rows, building),
+        "facts": facts, "here_facts": ranked.here_facts, "assumes": ASSUMES,
+        "downloads": write_downloads(ranked.rows, building),
         "label_need": label_need(folder, ranked.run), "refreshes": show_history(snapshots(folder.history)),
     }  # fmt: skip
     write(building / "index.html", "index.html", **assets, **index, **own)
@@ -59,8 +65,8 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
 def _write_charts(folder: RunFolder, ranked: Ranked, facts: Sequence[Facts], building: Path, assets: About) -> None:
     from layton_batch.site.board_charts import charts, standings  # a board without scores does without Altair
 
-    board = standings(ranked.rows, facts)
-    drawn = charts(board, item_rates(folder, ranked.metric), snapshots(folder.history)) if board else []
+    board, here = standings(ranked.rows, facts), standings(ranked.here_rows, ranked.here_facts)
+    drawn = charts(board, here, item_rates(folder, ranked.metric), snapshots(folder.history)) if board else []
     if not drawn:
         return
     try:

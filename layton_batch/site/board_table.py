@@ -11,7 +11,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from layton_batch.scoring.board import FLAGS, METHOD_WORDS, OTHER_HINTS, RULE
+from layton_batch.scoring.board import (
+    ASSUMES,
+    BORROWED_ONLY,
+    FLAGS,
+    METHOD_WORDS,
+    NEW_ITEMS,
+    NO_OWN,
+    OTHER_HINTS,
+    RULE,
+    THIS_SET,
+    alike,
+    columns_on_this_set,
+)
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
@@ -49,9 +61,9 @@ class ShownRow:
     hints: int
     rank: str
     spread: str
+    alike: str
     score: str
     interval: str
-    new: str
     labels: str
     said: str
     items: int
@@ -61,10 +73,8 @@ class ShownRow:
     sort_spread: str
     sort_score: str
     sort_interval: str
-    sort_new: str
     sort_labels: str
     plot: Mark | None
-    new_plot: Mark | None
     spread_plot: Mark | None
 
 
@@ -78,11 +88,12 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """``count_names`` are the heads of ``ShownRow.counts``; ``footnotes`` are (letter, name, explanation).
+    """A board on one target. ``count_names`` are the heads of ``ShownRow.counts``; ``footnotes`` are (letter, name,
+    explanation).
 
-    ``interval_head``, ``range_head``: what the columns of the interval on these items and of the rank range are called.
-    ``has_new``, ``has_labels``: whether any row has an interval for new items, or can have labels behind it;
-    ``by_rule``: scores on these items are exact; ``same_items``: every row rests on as many items;
+    ``target``: ``new items`` or ``this set``; ``where`` says it in a sentence. ``interval_head``, ``range_head``: what
+    the columns of the interval and of the rank range are called. ``has_labels``: whether any row can have labels behind
+    it; ``by_rule``: scores on these items are exact; ``same_items``: every row rests on as many items;
     ``has_other_hints``: whether labels of its model's answers at another hint level are among these.
     """
 
@@ -92,7 +103,6 @@ class Board:
     count_names: tuple[str, ...]
     footnotes: tuple[tuple[str, str, str], ...]
     has_hints: bool
-    has_new: bool
     by_rule: bool
     same_items: bool
     has_labels: bool
@@ -100,6 +110,8 @@ class Board:
     method: str
     metric: str
     level: str
+    target: str
+    where: str
     interval_head: str
     range_head: str
     meaning: str
@@ -128,19 +140,20 @@ def show_board(
     """Rows of the leaderboard table, in their order; ``failures``: by model and kind, for boards graded by rule."""
     method = str(rows[0]["method"]) if rows else asked.method
     metric = str(rows[0]["metric"]) if rows else asked.metric
+    target = THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS
     counts = tuple(name for name in _COUNTS if any(row[name] for row in rows))
-    letters = _letters(rows)
+    letters = _footnotes(rows)
     ranked = sum(row["rank"] is not None for row in rows)
-    ends = [end for row in rows for end in (_number(row["score"]), *_drawn(row), *_new(row))]
-    axis = _axis([value for value in ends if value is not None])
+    axis = _axis([end for row in rows for name in _ENDS if (end := _number(row[name])) is not None])
+    groups = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
+    needed = [_whole(row.get("labels_needed")) for row in rows]
     return Board(
-        rows=tuple(_row(row, counts, letters, axis, ranked) for row in rows),
+        rows=tuple(_row(row, group, counts, letters, axis, ranked) for row, group in zip(rows, groups, strict=True)),
         failures=_failures(rows, failures),
         ticks=_ticks(axis) if rows else (),
         count_names=tuple(name.removeprefix("n_") for name in counts),
         footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
         has_hints=len({row["n_hints"] for row in rows}) > 1,
-        has_new=any(row["new_lower"] is not None for row in rows),
         by_rule=method == RULE,
         same_items=len({row["n_items"] for row in rows}) < 2,
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method not in (RULE, UNCALIBRATED),
@@ -148,11 +161,25 @@ def show_board(
         method=METHOD_WORDS.get(method, short_line(method)),
         metric=_words(metric),
         level=percent(asked.level),
+        target=target,
+        where=WHERE[target],
         interval_head=_interval_head(method, asked.level),
         range_head="Rank range" if method == "paper" else f"{percent(asked.level)} rank range",
-        meaning=_meaning(method, asked.level, [_whole(row.get("labels_needed")) for row in rows]),
-        range_meaning=_range_meaning(method, asked.level),
+        meaning=_meaning(method, target, asked.level, needed),
+        range_meaning=_range_meaning(method, target, asked.level),
     )
+
+
+_ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
+"""What an axis has room for: both targets', so that it is the same for both."""
+WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
+
+
+def rows_on_this_set(rows: Sequence[LeaderboardRow]) -> list[dict[str, object]]:
+    """The rows for exactly these items; none where the board is for these already, or nothing is known of these."""
+    if all(row["target"] == THIS_SET or row["set_score"] is None for row in rows):
+        return []
+    return columns_on_this_set(rows)
 
 
 def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, int]]) -> Failures:
@@ -175,12 +202,10 @@ def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, i
 def _interval_head(method: str, level: float) -> str:
     if method == "paper":
         return "Interval"
-    if method == UNCALIBRATED:
-        return f"{percent(level)} CI (over items)"
-    return "This set"
+    return f"{percent(level)} CI (over items)" if method == UNCALIBRATED else f"{percent(level)} CI"
 
 
-def _meaning(method: str, level: float, needed: Sequence[int | None]) -> str:
+def _meaning(method: str, target: str, level: float, needed: Sequence[int | None]) -> str:
     if method == UNCALIBRATED:
         return (
             f"{need(needed)} The {percent(level)} CI is a binomial interval (Wilson) over items: it holds what the "
@@ -189,34 +214,47 @@ def _meaning(method: str, level: float, needed: Sequence[int | None]) -> str:
     if method == "paper":
         return (
             "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's bootstrap: "
-            "it holds for exactly these items and takes the rates found in the human labels as certain, so it is "
-            "narrower than a 95 % interval should be."
+            "it holds for exactly these items, there is none for new ones, and it takes the rates found in the human "
+            "labels as certain, so it is narrower than a 95 % interval should be."
         )
-    new = f"The {percent(level)} CI holds the score on new items of the same kind with that probability."
+    if method == RULE and target == THIS_SET:
+        return "Every answer was graded by rule, so scores and ranks are exact on this set of items."
     if method == RULE:
-        return f"Every answer was graded by rule, so the score is exact on this set of items. {new} It is drawn."
-    return (
-        f"{new} The interval of this set holds, as surely, the share of exactly these items that a person would judge "
-        "correct; it says nothing about other items. Each interval holds singly."
-    )
+        return (
+            "Every answer was graded by rule, so the score is exact on this set of items. "
+            f"The {percent(level)} CI holds the score on new items of the same kind with that probability."
+        )
+    what = {
+        NEW_ITEMS: "the score on new items of the same kind",
+        THIS_SET: "the share of exactly these items that a person would judge correct; it says nothing of other items",
+    }
+    return f"The {percent(level)} CI holds {what[target]}, with that probability. Each interval holds singly. {ASSUMES}"
 
 
-def _range_meaning(method: str, level: float) -> str:
+def _range_meaning(method: str, target: str, level: float) -> str:
+    told = f"Models that share a letter under “{ALIKE}” cannot be told apart by their rank ranges."
     if method == "paper":
-        return "The rank range runs from the best to the worst rank that overlapping intervals leave open."
+        return f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {told}"
     if method == UNCALIBRATED:
         return (
             f"The rank range holds the ranks by the jury's word on new items of this kind of all models at once, with "
-            f"{percent(level)} probability."
+            f"{percent(level)} probability. {told}"
         )
-    where = "new items of this kind" if method == RULE else "these items"
-    return f"The rank range holds the ranks on {where} of all models at once, with {percent(level)} probability."
+    if method == RULE and target == THIS_SET:
+        return told
+    held = f"The rank range holds the ranks {WHERE[target]} of all models at once, with {percent(level)} probability."
+    return f"{held} {told}"
 
 
-def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int) -> ShownRow:
+ALIKE = "Alike"
+"""The head of the letters."""
+
+
+def _row(
+    row: LeaderboardRow, group: str, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int
+) -> ShownRow:
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
-    new_lower, new_upper = _new(row)
     own, borrowed = (_number(row[name]) for name in ("own_labels", "borrowed_labels"))
     interval = _interval(row, lower, upper)
     return ShownRow(
@@ -225,9 +263,9 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
         hints=int(_number(row["n_hints"]) or 0),
         rank=number_text(rank, 0),
         spread=range_text(best, worst, 0),
+        alike=group,
         score=number_text(score),
         interval=interval,
-        new=range_text(new_lower, new_upper),
         labels=NONE if own is None or borrowed is None else f"{own:.0f} · {borrowed:.0f}",
         said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
@@ -237,31 +275,19 @@ def _row(row: LeaderboardRow, counts: Sequence[str], letters: Mapping[str, str],
         sort_spread="" if best is None or worst is None else f"{best * 1_000_000 + worst:.0f}",
         sort_score=_sortable(score),
         sort_interval="" if lower is None or upper is None else f"{upper - lower:.6g}",
-        sort_new="" if new_lower is None or new_upper is None else f"{new_upper - new_lower:.6g}",
         sort_labels=_sortable(own),
-        plot=_mark(axis, score, *_drawn(row)),
-        new_plot=None if row["method"] == RULE or new_lower is None else _mark(axis, score, new_lower, new_upper),
+        plot=_mark(axis, score, lower, upper),
         spread_plot=_spread_mark(rank, best, worst, ranked),
     )
 
 
 def _interval(row: LeaderboardRow, lower: float | None, upper: float | None) -> str:
     half = _number(row["half_width"])
-    if row["method"] == RULE and lower == upper is not None:
+    if row["method"] == RULE and row["target"] == THIS_SET:
         return "exact"
     if row["method"] == "paper" and half is not None:
         return f"±{half:.1f}"
     return range_text(lower, upper)
-
-
-def _drawn(row: LeaderboardRow) -> tuple[float | None, float | None]:
-    """The interval that is drawn: for exact scores the one for new items."""
-    of = "new_" if row["method"] == RULE else ""
-    return _number(row[f"{of}lower"]), _number(row[f"{of}upper"])
-
-
-def _new(row: LeaderboardRow) -> tuple[float | None, float | None]:
-    return _number(row["new_lower"]), _number(row["new_upper"])
 
 
 def _sortable(value: float | None) -> str:
@@ -314,10 +340,11 @@ def _flags(row: LeaderboardRow) -> list[str]:
     return [flag.strip() for flag in str(row["flags"] or "").split(",") if flag.strip()]
 
 
-def _letters(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
-    """A footnote mark for each flag, in the order in which a reader meets them."""
+def _footnotes(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
+    """A footnote mark for each flag, in the order in which a reader meets them; a star for rows without own labels."""
     flags = list(dict.fromkeys(flag for row in rows for flag in _flags(row)))
-    return {flag: _letter(index) for index, flag in enumerate(flags)}
+    letters = map(_letter, range(len(flags)))
+    return {flag: NO_OWN if flag == BORROWED_ONLY else next(letters) for flag in flags}
 
 
 def _letter(index: int) -> str:

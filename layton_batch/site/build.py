@@ -16,7 +16,7 @@ from layton_batch.runs.status import Status
 from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board_pages import Ranked, write_board_pages
-from layton_batch.site.board_table import show_board
+from layton_batch.site.board_table import rows_on_this_set, show_board
 from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_extras import answer_cells
@@ -89,14 +89,17 @@ def _write_pages(
     rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
     by_rule = bool(rows) and rows[0]["method"] == RULE
     board = show_board(rows, ask, failures(folder, str(rows[0]["metric"])) if by_rule else {})
+    here_rows = rows_on_this_set(rows)
+    here = show_board(here_rows, ask) if here_rows else None
     course = show_progress(status)
     about: dict[str, object] = {
-        "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask, "board": board,
+        "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
+        "board": board, "here": here,
         "course": course, **given, "has_charts": any(row["score"] is not None for row in rows),
         "has_duels": has_duels(folder, len(rows)),
     }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
-    models = ModelPages(board.rows)
+    models = ModelPages(board.rows, here.rows if here else ())
     about["model_pages"] = models.names
     with ExitStack() as stack:
         sent = SentRequests(folder, stack)
@@ -104,7 +107,8 @@ def _write_pages(
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
     pages = [(one.name, one.item_id) for one in listed]
-    ranked = Ranked(course.run, ask, board, rows, board_metric, pages, model_facts(folder, rows))
+    facts, here_facts = model_facts(folder, rows), model_facts(folder, here_rows)
+    ranked = Ranked(course.run, ask, board, here, rows, here_rows, board_metric, pages, facts, here_facts)
     models.write(building, ranked.facts, sent, about)
     write_run_pages(folder, status, ranked, bill, bill_notes, sent.systems, building, about)
     write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})

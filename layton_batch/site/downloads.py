@@ -13,8 +13,8 @@ from layton_batch.text import number_text, one_line
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PRINTED = (
-    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "new_lower",
-    "new_upper", "n_items", "own_labels",
+    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "target",
+    "set_rank_best", "set_rank_worst", "set_score", "set_lower", "set_upper", "n_items", "own_labels",
 )  # fmt: skip
 NAMES = {"csv": "CSV", "json": "JSON", "md": "Markdown", "parquet": "Parquet"}
 

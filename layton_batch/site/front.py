@@ -12,6 +12,7 @@ from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.scoring.board import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
 from layton_batch.site.pages import render, short_line
 from layton_batch.site.reading import Asked, asked, date_of_tables, table
@@ -45,7 +46,9 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
     where a table cannot be read or the page not be written."""
     check_front(out)
     runs = [_run(folder) for folder in folders]
-    page = b"".join(render("front.html", runs=runs, top=TOP, home="", run="", date=""))
+    page = b"".join(
+        render("front.html", runs=runs, top=TOP, own_mark=NO_OWN, assumes=ASSUMES, home="", run="", date="")
+    )
     atomic.write_bytes(out / MARKER, orjson.dumps({"generator": "layton-batch", "runs": [one.address for one in runs]}))
     atomic.write_bytes(out / "index.html", page)
     return out / "index.html"

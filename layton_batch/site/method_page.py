@@ -56,13 +56,14 @@ class MethodView:
     manifest: Passage | None
 
 
-def show_method(folder: RunFolder, ask: Asked, board: Board) -> MethodView:
-    """From the frozen manifest; only the words where it cannot be read. Raises FileError for a file that cannot."""
+def show_method(folder: RunFolder, ask: Asked, boards: tuple[Board, Board | None]) -> MethodView:
+    """From the frozen manifest; only the words where it cannot be read. ``boards``: as shown, and on this set where
+    that is another. Raises FileError for a file that cannot be read."""
     frozen = _frozen(folder)
     manifest = _table(frozen.get("manifest"))
     prompts = _table(frozen.get("prompts"))
     return MethodView(
-        words=terms(board, has_hints=ask.hints is not None),
+        words=terms(*boards, has_hints=ask.hints is not None),
         settings=tuple(_settings(manifest)),
         models=tuple(_model(one) for one in _tables(manifest.get("models"))),
         judges=tuple(_model(one) for one in _tables(frozen.get("panel"))),

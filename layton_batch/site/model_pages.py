@@ -45,9 +45,10 @@ class ModelPages:
     """What the items' pages show, gathered by model while they are written. ``names``: the file of each model of the
     board, by name, provider and hint level."""
 
-    def __init__(self, rows: Sequence[ShownRow]) -> None:
+    def __init__(self, rows: Sequence[ShownRow], on_this_set: Sequence[ShownRow]) -> None:
         self.names = {(row.model, row.provider, row.hints): file_name(row) for row in rows}
         self._rows = rows
+        self._here = {file_name(row): row for row in on_this_set}
         self._seen: dict[str, _Seen] = defaultdict(_Seen)
         self._by_rule = False
 
@@ -66,6 +67,7 @@ class ModelPages:
             total = sum(seen.by_category.values(), Counter[str]())
             write(
                 building / FOLDER / file_name(row), "model.html", **about, row=row, fact=fact,
+                row_here=self._here.get(file_name(row)),
                 tally=self._tally(total), categories=list(self._categories(seen)), missed=len(seen.missed),
                 missed_rows=_rows(seen), kinds=seen.kinds.most_common(),
                 settings=settings_text(sent.settings.get(row.model)),

@@ -33,6 +33,7 @@ def write_run_pages(
     write(building / "judges.html", "judges.html", **assets, sections=show_judges(folder, items))
     notes = [sentence(note) for note in bill_notes]
     write(building / "cost.html", "cost.html", **assets, bill=bill, bill_notes=notes)
-    write(building / "method.html", "method.html", **assets, method=show_method(folder, ranked.ask, ranked.board),
+    method = show_method(folder, ranked.ask, (ranked.board, ranked.here))
+    write(building / "method.html", "method.html", **assets, method=method,
           systems=[passage(text) for text in systems[:MOST_SYSTEMS]])  # fmt: skip
     write(building / "run.html", "run.html", **assets, batches=show_batches(folder, status))

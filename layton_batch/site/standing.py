@@ -20,15 +20,13 @@ _KINDS = ("abstained", "unparsed", "missing", "unjudged")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """``usd``, ``tokens``: of one answer, None where not known; ``tokens`` are the output's, reasoning among them.
-    ``group``: the number of the group of models that share their best possible rank, from 0."""
+    """``usd``, ``tokens``: of one answer, None where not known; ``tokens`` are the output's, reasoning among them."""
 
     maker: str
     usd: float | None
     tokens: float | None
     failures: int
     failed: str
-    group: int
 
     @property
     def usd_text(self) -> str:
@@ -43,14 +41,10 @@ def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tupl
     """One for each row of the leaderboard, in its order."""
     makers = _makers(folder)
     spent = _spent(folder)
-    groups = _groups(rows)
-    return tuple(
-        _facts(row, makers.get(str(row["model"]), ""), spent.get(str(row["model"])), group)
-        for row, group in zip(rows, groups, strict=True)
-    )
+    return tuple(_facts(row, makers.get(str(row["model"]), ""), spent.get(str(row["model"]))) for row in rows)
 
 
-def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None, group: int) -> Facts:
+def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None) -> Facts:
     counts = {name: value for name in _KINDS if isinstance(value := row.get(f"n_{name}"), int) and value}
     usd, tokens = spent or (None, None)
     return Facts(
@@ -59,7 +53,6 @@ def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, flo
         tokens=tokens,
         failures=sum(counts.values()),
         failed=", ".join(f"{count:,} {name}" for name, count in counts.items()),
-        group=group,
     )
 
 
@@ -94,13 +87,6 @@ def _per(usd: str | None, requests: int) -> float | None:
     except InvalidOperation:
         return None
     return float(amount / requests) if amount.is_finite() else None
-
-
-def _groups(rows: Sequence[Mapping[str, object]]) -> list[int]:
-    """Rows with the same best possible rank share a group; those without a rank are a group of their own."""
-    best = [row.get("rank_best") for row in rows]
-    order = {value: number for number, value in enumerate(dict.fromkeys(best))}
-    return [order[value] for value in best]
 
 
 def label_need(folder: RunFolder, run: str) -> str:

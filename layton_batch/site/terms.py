@@ -35,20 +35,29 @@ _OF_ALL = {
     "Cost an answer": "What the model’s own answers cost, divided by their number; the jury is not in it.",
 }
 _BETTER = "The probability that one model’s true score is above another’s, from the same draws as the intervals."
+_THIS_SET = (
+    "Score, interval, rank range, comparison and charts are for new items of this kind or, with “this set” chosen, for "
+    "exactly these items; never one of one and one of the other."
+)
 _HINTS = "How many of an item’s hints stand in the question that the models were asked."
 
 
-def terms(board: Board, *, has_hints: bool) -> tuple[tuple[str, str], ...]:
+def terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[str, str], ...]:
     """Each term of the board with its meaning."""
     how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
     score = " ".join(filter(None, (f"Percent of the items, by {board.metric or 'the metric'}.", how, _FAILURES)))
     found = {
         "Score": score,
-        "Intervals": board.meaning,
-        "Rank range": board.range_meaning,
+        **({"This set": _THIS_SET} if here else {}),
+        "Intervals": _both(board.meaning, here.meaning if here else None),
+        "Rank range": _both(board.range_meaning, here.range_meaning if here else None),
         "Better than": _BETTER,
         **(_OF_RULES if board.by_rule else _OF_JURIES),
         **_OF_ALL,
         "Hints": _HINTS if has_hints and not board.by_rule else "",
     }
     return tuple((term, words) for term, words in found.items() if words)
+
+
+def _both(words: str, here: str | None) -> str:
+    return f"{words} With this set chosen: {here}" if here else words

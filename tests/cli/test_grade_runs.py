@@ -35,7 +35,7 @@ def test_a_run_graded_again_by_its_own_protocol_has_its_own_board_in_the_same_wo
             row["rank"],
             [row["rank_best"], row["rank_worst"]],
             row["score"],
-            [row["ci_lower"], row["ci_upper"]],
+            [row["lower"], row["upper"]],
             row["failures"],
         )
         for row in rows

@@ -117,7 +117,7 @@ def test_every_statistic_is_of_the_board_s_one_method(invoke: Invoke, tmp_path: 
     assert compared["standings"][0]["difference"] == pytest.approx(gap, abs=1.0)
     judged = document(invoke("judges", source, "--json"))
     assert {one["model"]: round(100 * one["score"], 1) for one in judged["models"]} == {
-        name: row["score"] for name, row in rows.items()
+        name: row["set_score"] for name, row in rows.items()
     }
     assert document(invoke("label-plan", source, "--labels", "3", "--json"))["rows"]
 
@@ -131,12 +131,14 @@ def test_the_leaderboard_shows_everything_in_every_form(invoke: Invoke, tmp_path
     if form == "json":
         for row in json.loads(out):
             assert row["own_labels"] > 0
-            assert row["ci_lower"] < row["lower"]
+            assert row["target"] == "new items"
+            assert (row["score"], row["lower"], row["upper"]) == (row["new_score"], row["new_lower"], row["new_upper"])
+            assert row["lower"] < row["set_lower"]
             assert row["rank_best"] <= row["rank"] <= row["rank_worst"]
             assert row["fewest_labels_per_vote"] >= 0
-            assert not {"new_lower", "new_upper", "smallest_gold_bin"} & row.keys()
+            assert "smallest_gold_bin" not in row
     if form == "table":
-        assert all(name in out for name in ("rank", "95 % CI", "this set", "human labels", "own · borrowed"))
+        assert all(name in out for name in ("rank", "95 % CI", "--this-set", "alike", "human labels", "own · borrowed"))
 
 
 @pytest.mark.parametrize(
@@ -350,3 +352,21 @@ def test_labels_that_come_back_with_their_propensity_are_counted_by_it(invoke: I
     code, _, err = invoke("judges", str(path))
     assert code == 2
     assert "'propensity'" in err
+
+
+def test_this_set_changes_score_interval_ranks_and_comparison_together(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    new = {row["model"]: row for row in document(invoke("leaderboard", source, "--format", "json"))}
+    here = {row["model"]: row for row in document(invoke("leaderboard", source, "--format", "json", "--this-set"))}
+    shown = ("rank", "rank_best", "rank_worst", "score", "lower", "upper")
+    for model, row in here.items():
+        assert (row["target"], new[model]["target"]) == ("this set", "new items")
+        assert [row[name] for name in shown] == [new[model][f"set_{name}"] for name in shown]
+        assert [new[model][name] for name in shown] == [row[f"new_{name}"] for name in shown]
+    said = {target: invoke("compare", source, "north-1", "west-1", *target)[1] for target in ((), ("--this-set",))}
+    assert "on new items" in said[()]
+    assert "on this set" not in said[()]
+    assert "on this set" in said["--this-set",]
+    assert "on new items" not in said["--this-set",]
+    compared = document(invoke("compare", source, "north-1", "west-1", "--json"))
+    assert [one["target"] for one in compared["standings"]] == ["new items", "this set"]

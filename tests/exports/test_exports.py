@@ -166,6 +166,10 @@ def test_a_document_has_score_interval_judges_and_the_checksum_of_its_lines(jury
             pytest.approx(row["score"] / 100),
             pytest.approx(row["lower"] / 100),
         )
+        assert interval["method"].endswith("for new items")
+        told = result["score_details"]["details"]
+        for name in ("target", *(f"{kind}_{end}" for kind in ("new", "set") for end in ("score", "lower", "upper"))):
+            assert told.get(name, "None") == str(row[name])
         assert result["metric_config"]["llm_scoring"]["judges"]
         assert document["source_metadata"]["source_organization_name"] == "our group"  # type: ignore[index]
 

@@ -254,7 +254,7 @@ def _is_written_down(whole: Whole, out: Path) -> None:
 def test_tables_and_the_hub_s_files_have_the_jury_s_board(jury: Whole, tmp_path: Path) -> None:
     _is_written_down(jury, tmp_path)
     path = jury.export("results", tmp_path / "results.jsonl")
-    same = ("rank", "model", "score", "provider", "n_hints", "lower", "upper", "level", "method", "metric")
+    same = ("rank", "model", "score", "provider", "n_hints", "lower", "upper", "target", "level", "method", "metric")
     written = [json.loads(line) for line in path.read_text().splitlines()]
     board = _board(jury.folder.root, metric=jury.metrics[0])
     assert [[row[name] for name in same] for row in written] == [[row[name] for name in same] for row in board]

@@ -74,7 +74,7 @@ def test_a_frame_of_scores_gives_the_board_that_the_same_lines_give(tmp_path: Pa
         strict=False,
     )
     assert lb.leaderboard(frame).equals(lb.leaderboard(path))
-    names = {"new_lower": "ci_lower", "new_upper": "ci_upper", "smallest_gold_bin": "fewest_labels_per_vote"}
+    names = {"smallest_gold_bin": "fewest_labels_per_vote"}
     assert lb.leaderboard(path).to_dicts() == [
         {name: row[names.get(name, name)] for name in SCHEMAS["leaderboard"]}
         for row in json.loads(call("leaderboard", path, "--format", "json").out)
@@ -86,7 +86,7 @@ def test_logs_of_other_programs_are_ranked_and_compared() -> None:
     logs = sorted(GOLDEN.glob("*.[ej][vs]*"))
     assert lb.leaderboard(logs, metric="includes").height == 3
     told = lb.compare(logs, "mockllm/finch", "mockllm/robin").row(0, named=True)
-    assert (told["target"], told["n_items"]) == ("new", 6)
+    assert (told["target"], told["n_items"]) == ("new items", 6)
 
 
 @pytest.mark.parametrize(

@@ -104,8 +104,8 @@ def label_thirty(page: Page, keys: str, labels: int) -> None:
 
 
 def half_widths(root: Path) -> float:
-    """By the method that takes votes as given: to another, labels of yes and no by turns make the jury doubtful."""
-    ended = call("leaderboard", root.name, "--format", "json")
+    """Of this set, the sum over all models."""
+    ended = call("leaderboard", root.name, "--format", "json", "--this-set")
     rows: list[dict[str, float]] = json.loads(ended.out)
     return sum(row["half_width"] for row in rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tests.labels.label_desk import (
     write_rows,
 )
 from tests.pipeline.lab import BUNDLED
+from tests.site.read_html import read_page
 
 NOBODY = "http://127.0.0.1:9"
 """Nobody is there."""
@@ -76,15 +78,15 @@ def test_annotations_added_after_the_run_began_are_used_at_once_and_said(copied:
     write_rows(tmp_path / "labels.jsonl", [label(one, False) for one in said])
     rows = board_json(root)
     assert {row["method"] for row in rows} == {"hierarchical"}
-    assert {row["score"] for row in rows} == {0.0}
+    assert {row["set_score"] for row in rows} == {0.0}
     assert f"+{len(said)} labels since 2026-11-18, when the run began" in call("leaderboard", root.name).err
     write_rows(tmp_path / "labels.jsonl", [label(one, True) for one in said[1:]])
-    assert max(row["score"] for row in board_json(root)) == 100.0
+    assert max(row["set_score"] for row in board_json(root)) == 100.0
     scored = call("score", root.name)
     assert scored.code == 0, scored.err
     assert f"+{len(said) - 1} labels since" in scored.err
     stored = tables.read(root / "tables", "leaderboard")
-    assert stored["score"].max() == 100.0
+    assert stored["set_score"].max() == 100.0
     assert stored["own_labels"].sum() == len(said) - 1
 
 
@@ -238,3 +240,34 @@ def test_labels_are_kept_in_a_table_and_stand_on_the_pages_beside_the_jury(copie
     write_rows(tmp_path / "labels.jsonl", [label(said[0], True)])
     assert call("score", root.name).code == 0
     assert tables.read(root / "tables", "labels").height == 1
+
+
+@pytest.mark.parametrize("target", ["new", "set"])
+def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
+    copied: Copied, tmp_path: Path, target: str
+) -> None:
+    root = copied(ANNOTATED)
+    write_rows(tmp_path / "labels.jsonl", [label(one, bool(one["verdict"])) for one in answers(root)[::2]])
+    scored = call("score", root.name)
+    assert scored.code == 0, scored.err
+    option = ("--this-set",) if target == "set" else ()
+    rows = board_json(root, *option)
+    assert {row["method"] for row in rows} == {"hierarchical"}
+    printed = " ".join(call("leaderboard", root.name, *option).out.replace(" *", "").split())
+    site = root / "site"
+    body = (site / "index.html").read_text("utf-8").partition(f'id="{"set" if option else "board"}-rows"')[2]
+    cells = re.sub("<title>.*?</title>", "", body.partition("</tbody>")[0])
+    shown = " ".join(re.sub("<[^>]*>", " ", cells).split())
+    stored = {row["model"]: row for row in tables.read(root / "tables", "leaderboard").iter_rows(named=True)}
+    kept = {row["model"]: row for row in json.loads((site / "data" / "leaderboard.json").read_bytes())}
+    models = [" ".join(read_page(path).text.split()) for path in (site / "models").iterdir()]
+    for row in rows:
+        for name in ("rank", "rank_best", "rank_worst", "score", "lower", "upper"):
+            assert row[name] == stored[row["model"]][f"{target}_{name}"] == kept[row["model"]][f"{target}_{name}"]
+        score, interval = f"{row['score']:.1f}", f"{row['lower']:.1f}–{row['upper']:.1f}"
+        ranks, words = f"{row['rank_best']}–{row['rank_worst']}", "this set" if option else "new items"
+        assert f"{score} {interval} {ranks}" in printed
+        assert f"{score} {interval} {ranks}" in shown
+        (said,) = (one for one in models if one.startswith(row["model"]))
+        assert f"Score, {words} {score} (95 % CI: {interval})" in said
+        assert f"Rank, {words} {row['rank']} (95 % rank range: {ranks})" in said

@@ -12,7 +12,7 @@ from tests.site.fabricated_run import FabricatedRun, fabricated
 from tests.site.test_browser import CONTRAST
 
 WIDE = {
-    "level": 0.95, "new_score": 79.0, "new_lower": 60.1, "new_upper": 88.8, "own_labels": 12, "borrowed_labels": 12_345,
+    "level": 0.95, "own_labels": 12, "borrowed_labels": 12_345,
     "smallest_gold_bin": 7, "n_abstained": 2,
 }  # fmt: skip
 PAGES = ("index.html", "charts.html", "compare.html")
@@ -22,7 +22,7 @@ MODELS = f"{_ROWS}.map((n) => n.querySelector('bdi').textContent)"
 
 def widest(run: FabricatedRun) -> None:
     """Every column that a board can have, with long numbers."""
-    rows = run.leaderboard_rows()
+    rows = run.both_targets()
     run.table("leaderboard", [{**row, **WIDE, "n_items": 12_000 + place} for place, row in enumerate(rows)])
     families = [{**row, "family": f"maker-{str(row['model'])[0]}"} for row in run.predictions_rows()]
     run.table("predictions", families)
@@ -77,7 +77,7 @@ def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Pat
     tab.run("document.querySelector('[name=view][value=these]').click()")
     search = "document.querySelector('[name=q]')"
     tab.run(f"{search}.value = 'a b'; {search}.dispatchEvent(new Event('input'))")
-    assert hash_of(tab) == "#sort=model&dir=ascending&q=a+b&view=these"
+    assert hash_of(tab) == "#sort=model&dir=ascending&view=these&q=a+b"
     assert tab.trouble() == []
 
 
@@ -86,36 +86,58 @@ def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) ->
     assert tab.run(MODELS) == ["beta-10"]
     assert tab.run("document.querySelector('[aria-sort]').textContent.trim()") == "Score"
     assert tab.run("document.querySelector('[aria-sort]').getAttribute('aria-sort')") == "ascending"
-    shown = "getComputedStyle(document.querySelector('td.for-these')).display"
-    assert tab.run(shown) == "table-cell"
+    shown = "getComputedStyle(document.querySelector('tbody.for-these')).display"
+    assert tab.run(shown) == "table-row-group"
     tab = at(browser, site / "index.html", "sort=nothing&maker=<b>&view=x")
     assert len(tab.run(MODELS)) == 0 or tab.run(MODELS) == ["alpha-9", "beta-10", "gamma-2"]
     assert tab.trouble() == []
 
 
-def test_only_the_chosen_interval_has_a_column(browser: Browser, site: Path) -> None:
-    tab = browser.open(site / "index.html")
-    display = (
-        "[...document.querySelectorAll('tbody tr:first-child .c-interval')].map((n) => getComputedStyle(n).display)"
-    )
-    assert tab.run(display) == ["none", "table-cell"]  # the interval for new items comes first
+CELLS = "bdi, .c-score, .c-interval, .c-spread span, .c-alike"
+SHOWN = f"""[...document.querySelectorAll('tbody tr')].filter((n) => n.checkVisibility()).map(
+    (n) => [...n.querySelectorAll('{CELLS}')].map((one) => one.textContent))"""
+NEW = [["alpha-9", "80.0", "78.1–81.6", "1–2", "A"], ["beta-10", "70.0", "68.1–71.6", "1–3", "A"]]
+HERE = [["alpha-9", "81.0", "80.5–81.5", "1–1", "A"], ["gamma-2", "71.0", "70.5–71.5", "2–2", "B"]]
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_the_switch_changes_scores_intervals_ranks_and_letters_together(
+    browser: Browser, site: Path, width: int
+) -> None:
+    tab = browser.open(site / "index.html", width=width)
+    assert [[row[0], *row[2:]] for row in tab.run(SHOWN)][:2] == NEW
     tab.run("document.querySelector('[name=view][value=these]').click()")
-    assert tab.run(display) == ["table-cell", "none"]
+    assert [[row[0], *row[2:]] for row in tab.run(SHOWN)][:2] == HERE
+    search = "document.querySelector('[name=q]')"
+    tab.run(f"{search}.value = 'gamma'; {search}.dispatchEvent(new Event('input'))")
+    assert [row[0] for row in tab.run(SHOWN)] == ["gamma-2"]
+    assert tab.run("document.querySelector('[data-count]').textContent") == "1 of 3"
+
+
+def test_the_switch_works_without_a_script(browser: Browser, site: Path) -> None:
+    for page, part in (("index.html", "tbody"), ("charts.html", ".figure")):
+        tab = browser.open(site / page)
+        display = f"['new', 'these'].map((n) => document.querySelector(`{part}.for-${{n}}`).checkVisibility())"
+        assert tab.run(display) == [True, False]
+        tab.run("document.getElementById('view-these').checked = true")  # no event: only the style sheet knows
+        assert tab.run(display) == [False, True]
 
 
 def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Browser, site: Path) -> None:
     tab = browser.open(site / "compare.html")
     said = "document.querySelector('[data-verdict]').textContent"
-    assert "alpha-9 is better than beta-10 on these items with 90.0 % probability." in tab.run(said)
-    assert "on new items of this kind with 80.0 % probability." in tab.run(said)
+    assert "alpha-9 is better than beta-10 on new items of this kind with 80.0 % probability." in tab.run(said)
+    assert "this set" not in tab.run(said)
+    tab.run("document.querySelector('[name=view][value=these]').click()")
+    assert tab.run(said) == "alpha-9 is better than beta-10 on this set of items with 90.0 % probability."
     assert tab.run("[...document.querySelectorAll('.differ a')].map((n) => n.getAttribute('href'))") == [
         "items/0003.html", "items/0004.html",
     ]  # fmt: skip
     tab.run("document.querySelector('[data-swap]').click()")
-    assert "beta-10 is better than alpha-9 on these items with 10.0 % probability." in tab.run(said)
-    assert hash_of(tab) == "#a=beta-10&b=alpha-9"
+    assert "beta-10 is better than alpha-9 on this set of items with 10.0 % probability." in tab.run(said)
+    assert hash_of(tab) == "#a=beta-10&b=alpha-9&view=these"
     tab = at(browser, site / "compare.html", "a=gamma-2&b=alpha-9")
-    assert "gamma-2 is better than alpha-9 on these items with 10.0 %" in tab.run(said)
+    assert "gamma-2 is better than alpha-9 on new items of this kind with 20.0 %" in tab.run(said)
     assert tab.trouble() == []
 
 

@@ -10,7 +10,7 @@ from tests.site.fabricated_run import fabricated
 from tests.site.read_html import read_page
 
 MORE = {
-    "level": 0.95, "new_score": 79.0, "new_lower": 70.1, "new_upper": 88.8, "own_labels": 12, "borrowed_labels": 345,
+    "level": 0.95, "own_labels": 12, "borrowed_labels": 345,
     "smallest_gold_bin": 7, "n_abstained": 0,
 }  # fmt: skip
 
@@ -21,28 +21,67 @@ def shown(tmp_path: Path, **columns: object) -> str:
     return " ".join(read_page(build_site(run.folder, run.status())).text.split())
 
 
-def test_intervals_for_new_items_and_labels_are_shown(tmp_path: Path) -> None:
-    text = shown(tmp_path, **MORE)
-    heads = ("95 % CI", "This set", "Human labels (own · borrowed)", "95 % rank range")
-    for part in (*heads, "70.1–88.8", "12 · 345", "score on new items of the same kind"):
+def both(tmp_path: Path, **columns: object) -> Path:
+    run = fabricated(tmp_path)
+    run.table("leaderboard", [{**row, **MORE, **columns} for row in run.both_targets()])
+    return build_site(run.folder, run.status()).parent
+
+
+def words(page: Path) -> str:
+    return " ".join(read_page(page).text.split())
+
+
+def test_a_board_is_for_new_items_and_a_switch_changes_everything_to_this_set(tmp_path: Path) -> None:
+    text = words(both(tmp_path) / "index.html")
+    for part in ("95 % CI", "Human labels (own · borrowed)", "95 % rank range", "Alike", "12 · 345"):
         assert part in text
-    assert "The rank range holds the ranks on these items of all models at once" in text
+    new, here = text.partition("80.0 78.1–81.6")[2].split("81.0 80.5–81.5")
+    assert "1–2 A" in new
+    assert "1–1 A" in here
+    assert here.index("71.0 70.5–71.5") < here.index("61.0 60.5–61.5")
+    assert here.index("gamma-2") < here.index("beta-10")  # in the order of this set
+    assert "The rank range holds the ranks on new items of this kind of all models at once" in text
+    assert "The rank range holds the ranks on exactly this set of items of all models at once" in text
+    assert "Assumes that labels are right and that the jury is the one that was labelled." in text
     assert "Abstained" not in text.replace("Abstained, unreadable", "")
+
+
+def test_a_model_s_page_says_which_number_is_for_what(tmp_path: Path) -> None:
+    site = both(tmp_path)
+    pages = [words(path) for path in (site / "models").iterdir()]
+    (beta,) = (page for page in pages if page.startswith("beta-10"))
+    for part in ("Score, new items 70.0 (95 % CI: 68.1–71.6)", "Score, this set 61.0 (95 % CI: 60.5–61.5)",
+                 "Rank, this set 3 (95 % rank range: 3–3)", "on new items of this kind"):  # fmt: skip
+        assert part in beta
+
+
+def test_charts_of_scores_are_drawn_for_both(tmp_path: Path) -> None:
+    names = {path.stem for path in (both(tmp_path) / "charts").glob("*.svg")}
+    assert {"scores", "scores_this_set", "cost", "cost_this_set", "categories"} <= names
+    assert "categories_this_set" not in names
+
+
+def test_a_row_without_labels_of_its_own_is_marked(tmp_path: Path) -> None:
+    text = words(both(tmp_path, flags="borrowed_only, no_such_flag") / "index.html")
+    assert "alpha-9 * a" in text
+    assert "* Borrowed only. None of this row's own answers has a label" in text
 
 
 def test_rows_without_them_leave_the_columns_out(tmp_path: Path) -> None:
     text = shown(tmp_path)
-    assert "95 % CI (new items)" not in text
+    assert "this set of items" not in text
     assert "Human labels" not in text
 
 
 def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
-    rule = {**MORE, "method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
-    text = shown(tmp_path, **rule)
+    rule = {"method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
+    text = words(both(tmp_path, **rule) / "index.html")
     assert "graded by rule" in text
     assert "exact on this set of items" in text
-    assert "70.1–88.8" in text
+    assert "80.0 78.1–81.6" in text
+    assert "81.0 exact" in text
     assert "Human labels" not in text
+    assert "Assumes that labels" not in text
 
 
 def test_kinds_of_failure_share_a_column_that_names_them(tmp_path: Path) -> None:
@@ -52,7 +91,7 @@ def test_kinds_of_failure_share_a_column_that_names_them(tmp_path: Path) -> None
 
 
 def test_the_paper_s_spread_is_called_what_it_is(tmp_path: Path) -> None:
-    assert "that overlapping intervals leave open" in shown(tmp_path, method="paper")
+    assert "that overlapping intervals leave open" in shown(tmp_path, method="paper", target="this set")
 
 
 def test_kinds_of_failure_stand_below_a_board_graded_by_rule(tmp_path: Path) -> None:

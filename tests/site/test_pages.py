@@ -56,7 +56,7 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
         "$13.50",
     ):
         assert text in shown
-    assert "The interval of this set holds, as surely, the share of exactly these items" in shown
+    assert "The 95 % CI holds the score on new items of the same kind, with that probability." in shown
     assert "Abstained, unreadable and missing answers count as wrong." in shown
 
 

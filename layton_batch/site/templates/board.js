@@ -9,8 +9,8 @@
   };
 
   for (const tools of document.querySelectorAll("[data-address]")) {
-    const table = document.getElementById(tools.dataset.filterFor).closest("table");
-    const fields = [...tools.querySelectorAll("input[name], select[name]")];
+    const table = document.getElementById(tools.dataset.filterFor.split(" ")[0]).closest("table");
+    const fields = [...tools.closest(".board-view").querySelectorAll("input[name], select[name]")];
     const heads = [...table.tHead.querySelectorAll("button[data-column]")];
     const first = heads.find((one) => one.closest("th").hasAttribute("aria-sort"));
     const keep = () => {
@@ -55,6 +55,7 @@
   if (!place) return;
   const data = JSON.parse(document.getElementById("duel-data").textContent);
   const [a, b] = ["a", "b"].map((name) => place.querySelector(`select[name=${name}]`));
+  const views = place.querySelectorAll("[name=view]");
   const make = (tag, text, attributes = {}) => {
     const node = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -90,9 +91,9 @@
     const parts = [];
     if (i === j) parts.push(make("p", "Choose two different models.", { class: "verdict" }));
     else {
-      for (const [at, words] of [[0, "on these items"], [1, "on new items of this kind"]]) {
-        const chance = chances(i, j)[at];
-        if (chance === null) continue;
+      const these = Boolean(place.querySelector("[name=view][value=these]:checked"));
+      const chance = chances(i, j)[these ? 0 : 1], words = these ? "on this set of items" : "on new items of this kind";
+      if (chance !== null) {
         parts.push(make("p", `${data.models[i]} is better than ${data.models[j]} ${words} with ${percent(chance)} % probability.`,
           { class: "verdict" }), bar(chance));
       }
@@ -102,7 +103,8 @@
     list("b", j, i);
   };
   const keep = () => {
-    write(new URLSearchParams({ a: data.models[a.value], b: data.models[b.value] }));
+    const these = place.querySelector("[name=view][value=these]:checked");
+    write(new URLSearchParams({ a: data.models[a.value], b: data.models[b.value], ...(these && { view: "these" }) }));
     show();
   };
   const restore = () => {
@@ -111,8 +113,10 @@
       const at = data.models.indexOf(params.get(name));
       select.value = at < 0 ? other : at;
     });
+    for (const one of views) one.checked = one.value === (params.get("view") === "these" ? "these" : "new");
     show();
   };
+  views.forEach((one) => one.addEventListener("change", keep));
   a.addEventListener("change", keep);
   b.addEventListener("change", keep);
   place.querySelector("[data-swap]").addEventListener("click", () => {

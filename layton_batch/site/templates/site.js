@@ -14,10 +14,12 @@
     const column = head.cellIndex, sign = direction === "ascending" ? 1 : -1;
     for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", direction);
-    const keyed = Array.from(table.tBodies[0].rows, (row) => [valueOf(row, column), row]);
-    // What has no value stays at the end, whichever way the rest is sorted.
-    keyed.sort(([a], [b]) => (a === "") - (b === "") || (a === "" ? 0 : sign * compare(a, b)));
-    table.tBodies[0].append(...keyed.map(([, row]) => row));
+    for (const body of table.tBodies) {
+      const keyed = Array.from(body.rows, (row) => [valueOf(row, column), row]);
+      // What has no value stays at the end, whichever way the rest is sorted.
+      keyed.sort(([a], [b]) => (a === "") - (b === "") || (a === "" ? 0 : sign * compare(a, b)));
+      body.append(...keyed.map(([, row]) => row));
+    }
   };
   for (const table of document.querySelectorAll("table[data-sortable]")) {
     for (const button of table.tHead.querySelectorAll("button[data-sort]")) {
@@ -30,7 +32,7 @@
   }
 
   for (const tools of document.querySelectorAll("[data-filter-for]")) {
-    const list = document.getElementById(tools.dataset.filterFor);
+    const lists = tools.dataset.filterFor.split(" ").map((id) => document.getElementById(id));
     const search = tools.querySelector("[data-search]"), count = tools.querySelector("[data-count]");
     const selects = [...tools.querySelectorAll("select[data-key]")];
     const texts = new Map();
@@ -73,14 +75,14 @@
     const apply = () => {
       const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean).map(bare);
       if (wanted.length) load();
-      const entries = [...list.children];
+      const entries = lists.flatMap((list) => [...list.children]);
       let shown = 0;
       for (const entry of entries) {
         const fits = selects.every((one) => !one.value || holds(entry.dataset[one.dataset.key], one));
         entry.hidden = !(fits && wanted.every((word) => textOf(entry).includes(word)));
         shown += !entry.hidden;
       }
-      count.textContent = shown === entries.length ? "" : `${shown} of ${entries.length}`;
+      count.textContent = shown === entries.length ? "" : `${shown / lists.length} of ${entries.length / lists.length}`;
     };
     const change = () => (apply(), keep());
     search.addEventListener("focus", load);
