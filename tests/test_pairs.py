@@ -123,9 +123,9 @@ def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_sh
     shown = {row.model: row for row in rank_votes(ballots, labels, RULES)}
     for model in plan_next(ballots, labels, Aim(labels=0), RULES).models:
         row = shown[model.model]
-        assert row.new_lower is not None
-        assert row.new_upper is not None
-        assert 2 * model.half_width_now == pytest.approx(row.new_upper - row.new_lower, abs=0.2)
+        assert row.lower is not None
+        assert row.upper is not None
+        assert 2 * model.half_width_now == pytest.approx(row.upper - row.lower, abs=0.2)
 
 
 def test_where_every_answer_has_a_label_nothing_is_asked_for() -> None:
