@@ -122,10 +122,11 @@ def compare(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Which of two models is better on new items of this kind, and how surely; with --this-set on exactly these.
+    """Which of two models is better, and how surely.
 
-    And what it would take to tell them apart: more items or, on exactly these, more labels. A model at one of several
-    hint levels is MODEL@HINTS, one that several providers serve is PROVIDER/MODEL. Sources are those of `leaderboard`.
+    On new items of this kind; with --this-set on exactly these. And what it would take to tell them apart: more items
+    or, on exactly these, more labels. A model at one of several hint levels is MODEL@HINTS, one that several providers
+    serve is PROVIDER/MODEL. Sources are those of `leaderboard`.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError

@@ -140,10 +140,10 @@ def _legend(rows: Sequence[BoardRow], names: Sequence[str]) -> tuple[str, ...]:
     if row.method == RULE and row.target == THIS_SET:
         return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
     where = _ON[row.target]
-    ranks = f"rank range: holds the ranks of all models at once with {level} probability, {where}"
+    ranks = f"rank range: holds the ranks of all models at once with {level} probability"
     if row.method == RULE:
         return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
-    other = " · --this-set: on exactly these" if row.target == NEW_ITEMS else ""
+    other = " · --this-set: these" if row.target == NEW_ITEMS else ""
     score = f"{level} CI: holds the score {where}, each singly{other}"
     hints = " and other hints" if any(OTHER_HINTS in one.flags for one in rows) else ""
     labels = f"human labels: on the model's own answers · borrowed from other models{hints}"

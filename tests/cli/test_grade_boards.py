@@ -58,8 +58,8 @@ def test_what_is_printed_is_a_leaderboard_of_at_most_80_columns() -> None:
     end = call("grade", "mcq_idk", *(word for file in files for word in ("--predictions", file)), "--ensembles")
     assert end.code == 0
     title, *heads = end.out.splitlines()[:3]
-    assert title == "Leaderboard · idk score · graded by rule · 9 items"
-    assert heads[-1].split() == ["rank", "model", "score", "95", "%", "CI", "range"]
+    assert title == "Leaderboard · idk score · graded by rule · 9 items · for new items of this kind"
+    assert heads[-1].split() == ["rank", "model", "score", "95", "%", "CI", "range", "alike"]
     for title in ("not right, by kind", "abstention (95 % intervals)", "ensembles", "ensemble-top3"):
         assert title in end.out
     assert "model-with-quite-a-long-name-0: ranked on the 9 items that all models have; it has 12." in end.out

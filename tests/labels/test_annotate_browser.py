@@ -119,7 +119,7 @@ def test_thirty_labels_by_keys_survive_a_kill_in_between_and_shorten_the_next_bo
         with served(tmp_path, root.name, "--annotator", "ada") as (process, address):
             page = page_of(browser, tmp_path, address)
             assert "token" not in page.tab.run("location.href")
-            label_thirty(page, "yyn4", part)
+            label_thirty(page, "yyy4", part)
             os.kill(process.pid, signal.SIGKILL)
             process.wait(60)
         widths.append(half_widths(root))

@@ -12,7 +12,7 @@ from tests.labels.label_desk import PLAIN, answers, label, scores, write_rows
 
 
 def board(root: Path) -> list[dict[str, Any]]:
-    ended = call("leaderboard", root.name, "--format", "json")
+    ended = call("leaderboard", root.name, "--this-set", "--format", "json")
     assert ended.code == 0, ended.err
     rows: list[dict[str, Any]] = json.loads(ended.out)
     return rows
