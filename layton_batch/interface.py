@@ -106,10 +106,16 @@ class Plan:
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
-def _settings() -> Settings:
-    """Read the environment, and log what a ``.env`` gives before anything is fetched."""
+def _environment() -> Settings:
+    """Read the environment, and the limits of files in it."""
     settings = Settings.from_process()
     limits.LIMITS.take(settings)
+    return settings
+
+
+def _settings() -> Settings:
+    """Read the environment, and log what a ``.env`` gives before anything is fetched."""
+    settings = _environment()
     _warn((*file_notes(settings), *hub_notes(settings)))
     return settings
 
@@ -284,7 +290,7 @@ def _read(source: Source | Sequence[Source], asked: Asked, runs: Path) -> Source
         sampled = [sheet for frame in marks for sheet in _sheets(frame)]
         return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
     with _as_files(given) as names:
-        return read_sources(names, runs, Settings.from_process(), asked)
+        return read_sources(names, runs, _environment(), asked)
 
 
 @contextmanager

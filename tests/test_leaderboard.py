@@ -169,6 +169,8 @@ def test_without_any_label_the_board_says_so_and_promises_little() -> None:
     ballots, _ = made_up()
     for row in rank_board(ballots, [], Rules()):
         assert "no_gold" in row.flags
+        assert (row.upper or 0) - (row.lower or 0) > 80
+        assert row.score is None
         assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, 0)
     (paper, *_) = rank_board(ballots, [], Rules(method="paper"))
     assert paper.score is None
@@ -302,10 +304,10 @@ def test_every_flag_the_statistics_know_has_words() -> None:
 
 
 def hostile_board() -> list[BoardRow]:
-    ballots, _ = made_up(len(HOSTILE))
+    ballots, labels = made_up(len(HOSTILE))
     names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
     renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
-    return rank_board(renamed, [], Rules())
+    return rank_board(renamed, labels, Rules())
 
 
 @pytest.mark.parametrize("wide", [False, True])

@@ -61,10 +61,10 @@ def _print_results(run: Run) -> None:
 
 def _print_places(run: Run) -> None:
     """Say which labels would help most, and where the run's files are."""
-    from layton_batch.reports.labels_wanted import labels_wanted
+    from layton_batch.site.standing import label_need
 
-    if (wanted := labels_wanted(run, _named(run))) is not None:
-        say(one_line(wanted))
+    if need := label_need(run.folder, _named(run)):
+        say(one_line(need))
     say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
 
 

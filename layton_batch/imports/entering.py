@@ -166,8 +166,8 @@ def _answers_to_later_items(run: Run, one: Imported, there: Job) -> Answers:
             known.update(items)
             if batch.sha256 != _digest(_complete(items, one.answers)):
                 raise DataError(
-                    f"{one.source}: the run has other predictions of a model called {one.spec.name!r}; give it another "
-                    "name"
+                    f"{one.source}: the run has other predictions of a model called {one.spec.name!r}. Give it another "
+                    "name; or, to add answers to new items, a file that holds the earlier answers as well"
                 )
     return {item.id: one.answers[item.id] for item in run.items if item.id in one.answers.keys() - known}
 

@@ -45,8 +45,7 @@ def print_sections(sections: Iterable[Section]) -> None:
 def print_label_plan(plan: Plan) -> None:
     """Labels by model with widths before and after, and the first predictions to label."""
     labels = plural(len(plan.rows), "label")
-    target = "new items" if plan.target == "new" else "these items"
-    heading(f"{labels} to add · {plan.design} · half widths for {target} at {percent(plan.level)}, in points")
+    heading(f"{labels} to add · {plan.design} · half widths for {plan.target} at {percent(plan.level)}, in points")
     lines = [
         [one.model, str(one.n_hints), str(one.unlabelled), str(one.labels), f"{one.half_width_now:.2f}",
          f"{one.half_width_then:.2f}", f"{one.half_width_least:.2f}"]

@@ -201,7 +201,7 @@ def providers_for(
         except MissingKeyError as error:
             if name in asked:
                 raise
-            return cast("Provider", _WithoutKey(dialect(name), str(error)))
+            return cast("Provider", _UnreachableProvider(dialect(name), str(error)))
         access = Access(
             credentials.api_key,
             credentials.base_url,
@@ -223,7 +223,7 @@ def providers_for(
 
 
 @dataclass(frozen=True)
-class _WithoutKey:
+class _UnreachableProvider:
     """A provider that cannot be called, since its key is missing. Each call raises TransientProviderError."""
 
     _dialect: Provider

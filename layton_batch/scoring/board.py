@@ -313,12 +313,25 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
     without = ~np.isin(counted.target.provider, counted.gold.provider)
     scored = [replace(one, flags=(*one.flags, UNKNOWN_MAKER)) if without[i] else one for i, one in enumerate(scored)]
+    if not len(counted.gold.label):
+        return _board_without_labels(counted, scored, rules)
     draws_here, draws_new = law.draws()
     here = _ranked([one.score for one in scores], draws_here, rules.level)
     new = _ranked([one.new_score for one in scores], draws_new, _two_sided(rules.level))
     kinds = counted.ballots.kinds_of()
     rows = [_row(counted.entrants[i], _placed(one, new[i], here[i]), kinds, rules) for i, one in enumerate(scored)]
     return in_rank_order(rows)
+
+
+def _board_without_labels(counted: Counted, scored: Sequence[_Scored], rules: Rules) -> list[BoardRow]:
+    """Return rows without a score: votes alone do not say how often people agree with them. Only answers that are known
+    to be wrong bound the share of right ones."""
+    strata, kinds, rows = counted.strata, counted.ballots.kinds_of(), []
+    highest = strata.n.sum(axis=1) / np.maximum(strata.items, 1)
+    for entrant, scores, upper in zip(counted.entrants, scored, highest.tolist(), strict=True):
+        bounds = Estimate(lower=0.0, upper=ceil_tenth(upper))
+        rows.append(_row(entrant, replace(scores, new=Estimate(lower=0.0, upper=100.0), this_set=bounds), kinds, rules))
+    return rows
 
 
 def _placed(one: _Scored, new: _Rank, here: _Rank) -> _Scored:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, Label
 from layton_batch.scoring.law import VoteLaw
@@ -28,7 +29,6 @@ from layton_batch.stats.planning import (
     plan_budget,
     plan_labels,
     rows_to_label,
-    within_reach,
 )
 from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray
@@ -101,7 +101,7 @@ class LabelAsk:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A plan by model, the one in most need first, and the predictions to label, the most useful first. ``target``:
-    what half widths are of, ``new`` items or ``these``; ``half_width``: the one aimed at, in points.
+    what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
 
     ``balanced_labels``: how many the balanced design would take to make the widest interval as short, worked out here;
     None for that design itself and for more predictions than ``MAX_COMPARED``.
@@ -131,7 +131,7 @@ def plan_next(
     balanced = None if aim.design == "balanced" else _balanced_labels(known, rows)
     return Plan(
         design=aim.design,
-        target="these" if aim.this_set else "new",
+        target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
         half_width=None if aim.half_width is None else 100 * aim.half_width,
         models=_model_plans(known, rows),
@@ -246,7 +246,7 @@ def _shortest(known: _Known, plan: LabelPlan, aim: Aim) -> LabelPlan:
     """The fewest labels of one model, the audit's share among them, that are expected to reach the half width."""
     strata, model = known.counted.strata, plan.model
     free = strata.n[model] - strata.own_labels[model]
-    goal = _goals(known, aim.half_width or 0.0)[model]
+    goal = float(known.spread.goals(aim.half_width or 0.0, known.rules.level)[model])
 
     def both(count: int) -> LabelPlan:
         (first,) = plan_budget(strata, count, [model], level=known.rules.level, post=known.post, spread=known.spread)
@@ -264,11 +264,6 @@ def _shortest(known: _Known, plan: LabelPlan, aim: Aim) -> LabelPlan:
     return both(low) if low else LabelPlan(model, np.zeros_like(plan.labels))
 
 
-def _goals(known: _Known, half_width: float) -> list[float]:
-    """By model the half width aimed at, or where that is out of reach the one that labels can reach."""
-    return [within_reach(half_width, least) for least in known.spread.least_half_widths(known.rules.level).tolist()]
-
-
 def _balanced(known: _Known, aim: Aim) -> IntArray:
     """The rows of the balanced order up to the number asked for, or to where every model is within the half width."""
     strata = known.counted.strata
@@ -278,7 +273,9 @@ def _balanced(known: _Known, aim: Aim) -> IntArray:
     order = balanced_rows(
         strata, known.counted.target, free if aim.labels is None else aim.labels, seed=known.rules.seed
     )
-    return order if aim.half_width is None else _first_enough(known, order, np.array(_goals(known, aim.half_width)))
+    if aim.half_width is None:
+        return order
+    return _first_enough(known, order, known.spread.goals(aim.half_width, known.rules.level))
 
 
 def _first_enough(known: _Known, order: IntArray, goals: FloatArray) -> IntArray:
@@ -383,12 +380,15 @@ def _gain(known: _Known, rows: IntArray) -> Gain:
     return Gain(len(rows), round(mean, 2), round(widest, 2))
 
 
-def what_labels_do(labels: int, now: float, then: float, run: str) -> str:
-    """Say what so many labels would do for the intervals of a run: mean half widths in points, and the command."""
-    return (
-        f"{plural(labels, 'label')} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average, "
-        f"and only more items make them shorter: layton-batch annotate {run}"
-    )
+def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:
+    """Say what a number of labels does for the intervals of a run, with the command. ``now``, ``then``: mean half
+    widths in points; ``now`` is None where no answer has a label."""
+    number, command = plural(labels, "label"), f"layton-batch annotate {run}"
+    if now is None:
+        gain = f"{number} would give intervals for new items of ±{then:.1f}"
+        return f"No answer has a person's label yet; {gain}: {command}"
+    gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
+    return f"{gain}, and only more items make them shorter: {command}"
 
 
 def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules) -> IntArray:

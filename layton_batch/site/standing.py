@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.label_plan import what_labels_do
+from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import table
 from layton_batch.text import NONE
@@ -90,10 +90,11 @@ def _per(usd: str | None, requests: int) -> float | None:
 
 
 def label_need(folder: RunFolder, run: str) -> str:
-    """Say what labels would do for the intervals, as the last ranking worked it out; empty where it could not say."""
+    """Say what labels would do for the intervals, by the last ranking; empty where they would do nothing. ``run``: its
+    name on the command line."""
     columns = ("labels", "half_width_now", "half_width_then")
     found = table(folder, "label_need", columns).filter(pl.col("labels") > 0)
     if found.is_empty():
         return ""
     labels, now, then = found.select(columns).row(0)
-    return what_labels_do(labels, now, then, run)
+    return label_need_text(labels, now, then, run)

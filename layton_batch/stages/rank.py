@@ -280,18 +280,17 @@ def _write_pairs(run: Run, found: _Evidence | None) -> None:
     """The tables beside the board, for its pages: every two models against each other, and what labels would do for the
     intervals (no row where nothing)."""
     if found is None:
-        pairs, need = pairs_by_marks(item_scores(run, run.rules.metric)), None
+        pairs, need, now = pairs_by_marks(item_scores(run, run.rules.metric)), None, None
     else:
         ballots, labels = found
         rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
         _write_judges(run, ballots, labels, rules)
         pairs = pairs_by_votes(ballots, labels, rules) if labels else []
-        planned = labels and len(ballots) <= MOST_PLANNED
-        need = outlook(ballots, labels, rules, length=0) if planned else None
+        need = outlook(ballots, labels, rules, length=0) if 0 < len(ballots) <= MOST_PLANNED else None
+        now = need.gains[0].mean if need and labels else None
     rows = []
     if need is not None and need.enough.labels:
-        now, then = need.gains[0].mean, need.enough
-        rows = [{"labels": then.labels, "half_width_now": now, "half_width_then": then.mean}]
+        rows = [{"labels": need.enough.labels, "half_width_now": now, "half_width_then": need.enough.mean}]
     tables.write(run.folder.part("pairs", "pairs"), tables.frame("pairs", [asdict(pair) for pair in pairs]))
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
 

@@ -65,6 +65,10 @@ class Spread:
         """[K] half widths (fractions) that no number of labels makes shorter."""
         return np.asarray(two_sided_quantile(level) * np.sqrt(self.fixed))
 
+    def goals(self, half_width: float, level: float) -> FloatArray:
+        """[K] the half width (fraction); where no label reaches it, the one that counts as short as labels can give."""
+        return np.maximum(half_width, AS_SHORT * self.least_half_widths(level))
+
 
 @dataclass(frozen=True, slots=True)
 class Separation:
@@ -105,13 +109,9 @@ def plan_labels(
     """
     if not half_width >= 0:
         raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
+    spread = spread or Spread.on_these_items(len(strata.items))
     path = _Path.of(strata, post, model, level, spread)
-    return path.plan(_first_within(path.half_widths, within_reach(half_width, float(path.half_widths[-1]))))
-
-
-def within_reach(half_width: float, least: float) -> float:
-    """The half width, or where it is out of reach the one that counts as short as the `least`."""
-    return max(half_width, AS_SHORT * least)
+    return path.plan(_first_within(path.half_widths, float(spread.goals(half_width, level)[model])))
 
 
 def plan_budget(
@@ -130,6 +130,7 @@ def plan_budget(
     """
     if labels < 0:
         raise ValueError(f"the number of labels must be 0 or more, not {labels}")
+    spread = spread or Spread.on_these_items(len(strata.items))
     paths = [_Path.of(strata, post, m, level, spread) for m in models if strata.items[m] > 0]
     counts = [0] * len(paths)
     heap = [(-float(path.half_widths[0]), at) for at, path in enumerate(paths)]
@@ -236,11 +237,10 @@ class _Path:
     width: int
 
     @classmethod
-    def of(cls, strata: Strata, post: Posterior, model: int, level: float, spread: Spread | None) -> _Path:
+    def of(cls, strata: Strata, post: Posterior, model: int, level: float, spread: Spread) -> _Path:
         bins, gains = _gains(post, model)
         taken = np.concatenate([np.zeros(1), np.cumsum(gains)]) / max(int(strata.items[model]), 1) ** 2
         here = np.maximum(float(expected_variance(strata, post)[model]) - taken, 0.0)
-        spread = spread or Spread.on_these_items(len(strata.items))
         variance = spread.fixed[model] + spread.scale[model] * here
         return cls(model, bins, two_sided_quantile(level) * np.sqrt(variance), len(strata.bin_yes))
 

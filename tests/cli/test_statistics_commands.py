@@ -232,7 +232,7 @@ def test_a_half_width_is_reached_by_either_design_and_contested_items_take_fewer
 def test_a_half_width_that_no_label_reaches_is_said_to_be_the_items_limit(invoke: Invoke, tmp_path: Path) -> None:
     asked = ("label-plan", gold_file(tmp_path), "--half-width", "4")
     plan = document(invoke(*asked, "--json"))
-    assert plan["target"] == "new"
+    assert plan["target"] == "new items"
     assert min(one["half_width_least"] for one in plan["models"]) > 4.0
     assert all(one["half_width_then"] <= 1.06 * one["half_width_least"] for one in plan["models"])
     code, out, _ = invoke(*asked)

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from layton_batch.batches.retry import retry_run
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
 from layton_batch.runs.status import RunState
@@ -103,8 +104,6 @@ def test_items_without_an_imported_answer_are_missing_and_never_asked(there: Lab
     there.finish(MANIFEST)
     paid = there.billed()
     with there.open(MANIFEST) as run:
-        from layton_batch.batches.retry import retry_run
-
         assert retry_run(run) == 0
     there.finish(MANIFEST)
     assert there.billed() == paid
@@ -370,6 +369,11 @@ def test_an_imported_model_follows_the_items_of_a_later_manifest(there: Lab, lim
     rows = {str(row["model"]): row for row in _board(there.run_folder(later))}
     assert {name: row["n_items"] for name, row in rows.items()} == {"larch-2-mini": limit, "finch": limit}
     assert rows["finch"]["n_missing"] == max(0, limit - 4)
+    paid = there.billed()
+    with there.open(later) as run:
+        assert retry_run(run) == 0  # nobody is asked in the place of a file
+    there.finish(later)
+    assert there.billed() == paid
     assert there.finish(MANIFEST).state is RunState.DONE
     assert {row["n_items"] for row in _board(there.run_folder(MANIFEST))} == {4}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.reports.labels_wanted import labels_wanted
 from layton_batch.runs.open import read_run
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.settings import Settings
+from layton_batch.site.standing import label_need
 from layton_batch.stages.rank import evidence
 from tests.cli.cli_harness import call, desk
 from tests.labels.app_desk import opened
@@ -43,9 +43,8 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
         ballots, labels = evidence(run, run.rules.metric)
         found = outlook(ballots, labels, run.rules, length=0)
         told = f"No answer has a person's label yet; {found.enough.labels} labels would give intervals "
-        told += "for new items of about ±"
-        assert str(labels_wanted(run, "lab")).startswith(told)
-        assert str(labels_wanted(run, "lab")).endswith(": layton-batch annotate lab")
+        told += f"for new items of ±{found.enough.mean:.1f}: layton-batch annotate lab"
+        assert label_need(run.folder, "lab") == told
         assert found.gains[0].widest <= 50
     plan = json.loads(call("label-plan", root.name, "--half-width", "0", "--audit", "0", "--json").out)
     assert len(plan["rows"]) == found.enough.labels
@@ -67,5 +66,7 @@ def test_nothing_is_said_where_every_answer_has_a_label(copied: Copied) -> None:
         for _ in range(len(app.desk.answers)):
             app.label()
             app.settle()
-        assert labels_wanted(app.desk.run, "lab") is None
         assert "Every answer has a label" in app.get("/progress").text
+    assert label_need(RunFolder(root), "lab") != ""  # of the last board
+    assert call("score", root.name).code == 0
+    assert label_need(RunFolder(root), "lab") == ""

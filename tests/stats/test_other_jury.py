@@ -15,3 +15,9 @@ def test_intervals_hold_where_the_labelled_answers_were_rejudged_whatever_the_ot
 @pytest.mark.parametrize("jury", ["stricter", "more lenient"])
 def test_intervals_do_not_hold_with_the_votes_of_a_jury_that_is_not_alike(jury: str) -> None:
     assert measure(jury, 25, seed=7)["trusted"].covered < 0.8
+
+
+def test_intervals_hold_with_the_votes_of_a_jury_at_random_and_say_that_these_tell_nothing() -> None:
+    found = measure("at random", 25, seed=7)
+    assert found["trusted"].covered >= 0.93
+    assert found["trusted"].half_width > 3 * found["rejudged"].half_width
