@@ -229,9 +229,9 @@ def leaderboard(
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
     in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
     """
-    asked = Asked(method, metric, seed, level, max_score, tuple(map(str, labels)))
-    found = _read(source, asked, _folder(runs, Settings.from_process()))
-    rows = rows_of(found)
+    options = Asked(method, metric, seed, level, max_score, tuple(map(str, labels)))
+    evidence = _read(source, options, _folder(runs, Settings.from_process()))
+    rows = rows_of(evidence)
     return tables.frame("leaderboard", [row.columns() for row in (on_this_set(rows) if this_set else rows)])
 
 
@@ -246,31 +246,33 @@ def compare(
     max_score: float | None = None,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
-    """Which of two models is better: a row for new items of the kind and one for this set (where a jury judged).
+    """Compare two models: a row for new items of the kind and one for this set (where a jury judged).
 
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
-    found = _read(source, Asked(None, metric, seed, level, max_score), _folder(runs, Settings.from_process()))
+    evidence = _read(source, Asked(None, metric, seed, level, max_score), _folder(runs, Settings.from_process()))
     names = (first, second)
-    told = (
-        compare_marks(found.sheets, names, found.rules)
-        if found.sheets
-        else compare_votes(found.ballots, found.labels, names, found.rules)
+    comparison = (
+        compare_marks(evidence.sheets, names, evidence.rules)
+        if evidence.sheets
+        else compare_votes(evidence.ballots, evidence.labels, names, evidence.rules)
     )
     rows = [
         {
-            "first": told.first.model,
-            "second": told.second.model,
-            "metric": told.metric,
-            "method": told.method,
+            "first": comparison.first.model,
+            "second": comparison.second.model,
+            "metric": comparison.metric,
+            "method": comparison.method,
             **asdict(standing),
-            "level": told.level,
-            "n_items": told.n_items,
-            "items": told.items,
-            "labels": told.labels.count if told.labels is not None and standing.target == THIS_SET else None,
+            "level": comparison.level,
+            "n_items": comparison.n_items,
+            "items": comparison.items,
+            "labels": comparison.labels.count
+            if comparison.labels is not None and standing.target == THIS_SET
+            else None,
         }
-        for standing in told.standings
+        for standing in comparison.standings
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
 

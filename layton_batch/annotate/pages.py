@@ -63,7 +63,7 @@ def progress(latest: Forecast, deeds: Deeds, *, busy: bool) -> Mapping[str, obje
         "labels": latest.labels,
         "left": latest.outlook.unlabelled,
         "now": _width(now.mean),
-        "buys": [*(_bought(now, one) for one in later if one.labels), *_enough(latest.outlook)],
+        "buys": [*(_bought(now, gain) for gain in later if gain.labels), *_enough(latest.outlook)],
         "enough": latest.outlook.enough.labels,
         "agreement": agreement_line(latest.agreement),
         "disputed": len(latest.disputed),
@@ -78,10 +78,10 @@ def _bought(now: Gain, then: Gain) -> str:
     return f"{plural(then.labels, 'more label')}: {_width(now.mean, digits)} → {_width(then.mean, digits)}"
 
 
-def _enough(found: Outlook) -> list[str]:
-    if found.enough.labels <= found.gains[-1].labels:
+def _enough(outlook: Outlook) -> list[str]:
+    if outlook.enough.labels <= outlook.gains[-1].labels:
         return []
-    return [f"{_bought(found.gains[0], found.enough)}; after that only more items make intervals shorter"]
+    return [f"{_bought(outlook.gains[0], outlook.enough)}; after that only more items make intervals shorter"]
 
 
 def _width(points: float, digits: int = 1) -> str:

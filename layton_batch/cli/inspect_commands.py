@@ -101,13 +101,13 @@ def leaderboard(
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    asked = Asked(method, metric, seed, level, max_score, tuple(labels or ()))
-    found = read_sources(sources, runs, Settings.from_process(), asked)
-    rows = rows_of(found)
+    options = Asked(method, metric, seed, level, max_score, tuple(labels or ()))
+    sources_read = read_sources(sources, runs, Settings.from_process(), options)
+    rows = rows_of(sources_read)
     write_board(on_this_set(rows) if this_set else rows, "json" if as_json else form, wide=wide)
     if this_set and rows and rows[0].method == UNCALIBRATED:
         say("Nothing is known of exactly these items without a label: the board is for new items of this kind.")
-    for note in found.notes:
+    for note in sources_read.notes:
         say(one_line(note))
 
 

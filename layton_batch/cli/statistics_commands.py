@@ -54,10 +54,10 @@ def judges(
     from layton_batch.scoring.annotators import annotator_agreement
     from layton_batch.scoring.judges import diagnose
 
-    found = _jury_sources(sources, runs, Asked(None, metric, seed, level), verdicts=True)
-    known = found.judge_families | _pairs(families or [])
-    diagnosis = diagnose(found.judged, found.ballots, found.labels, known, found.rules)
-    people = annotator_agreement(found.annotated, found.rules.metric, found.rules.level)
+    evidence = _jury_sources(sources, runs, Asked(None, metric, seed, level), verdicts=True)
+    judge_families = evidence.judge_families | _pairs(families or [])
+    diagnosis = diagnose(evidence.judged, evidence.ballots, evidence.labels, judge_families, evidence.rules)
+    people = annotator_agreement(evidence.annotated, evidence.rules.metric, evidence.rules.level)
     if as_json:
         print_json({**asdict(diagnosis), "annotators": people})
     else:
@@ -99,10 +99,10 @@ def label_plan(
 
     aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
-    found = _jury_sources(sources, runs, Asked(None, metric, seed, level))
-    entrants = list(dict.fromkeys(ballot.entrant for ballot in found.ballots))
+    evidence = _jury_sources(sources, runs, Asked(None, metric, seed, level))
+    entrants = list(dict.fromkeys(ballot.entrant for ballot in evidence.ballots))
     only = [find_entrant(entrants, name) for name in models or ()]
-    plan = plan_next(found.ballots, found.labels, aim, found.rules, only)
+    plan = plan_next(evidence.ballots, evidence.labels, aim, evidence.rules, only)
     if output is not None:
         _write_asks(output, plan.rows)
         say(f"{len(plan.rows)} predictions to label: {output}")
@@ -138,16 +138,16 @@ def compare(
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
     *sources, first, second = names
-    found = _sources(sources, runs, Asked(None, metric, seed, level, max_score))
-    if found.sheets:
-        comparison = compare_marks(found.sheets, (first, second), found.rules)
+    evidence = _sources(sources, runs, Asked(None, metric, seed, level, max_score))
+    if evidence.sheets:
+        comparison = compare_marks(evidence.sheets, (first, second), evidence.rules)
     else:
-        comparison = compare_votes(found.ballots, found.labels, (first, second), found.rules)
+        comparison = compare_votes(evidence.ballots, evidence.labels, (first, second), evidence.rules)
     if as_json:
         print_json(comparison)
     else:
         print_comparison(comparison, THIS_SET if this_set else NEW_ITEMS)
-    for note in found.notes:
+    for note in evidence.notes:
         say(one_line(note))
 
 

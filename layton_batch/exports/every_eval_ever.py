@@ -164,7 +164,7 @@ def _judge_prompt(found: Contents) -> str:
 
 
 def _score(row: BoardRow, model: ModelContents) -> Json:
-    """Of the target that the row shows; ``details`` hold both."""
+    """Return the score and interval that the row shows; ``details`` hold those of both targets."""
     found: Json = {"score": _fraction(row.score or 0.0), "details": _details(row, model)}
     if row.lower is not None and row.upper is not None:
         interval: Json = {

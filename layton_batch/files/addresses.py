@@ -122,8 +122,8 @@ def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
 def _check_target(host: str, url: str) -> None:
     """Raise DataError where a call for ``url`` was redirected from another machine to an address of this machine or of
     its link, where services answer that trust who calls them."""
-    asked = urlsplit(url).hostname or ""
-    if host == asked or _is_near(asked):
+    first_host = urlsplit(url).hostname or ""
+    if host == first_host or _is_near(first_host):
         return
     if _is_near(host):
         raise DataError(
@@ -134,10 +134,10 @@ def _check_target(host: str, url: str) -> None:
 def _is_near(host: str) -> bool:
     """Return whether a host is, or has, a loopback, link-local or unspecified address."""
     try:
-        found = {str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), None)}
+        texts = {str(entry[4][0]) for entry in socket.getaddrinfo(host.strip("[]"), None)}
     except (OSError, UnicodeError):
         return False  # nobody can be called there
-    addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in found]
+    addresses = [ipaddress.ip_address(text.partition("%")[0]) for text in texts]
     plain = [getattr(address, "ipv4_mapped", None) or address for address in addresses]
     return any(address.is_loopback or address.is_link_local or address.is_unspecified for address in plain)
 

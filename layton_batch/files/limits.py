@@ -45,17 +45,17 @@ class FileLimits:
                     raise ManifestError(f"{key}={given[:40]!r}: give a whole number above 0")
                 setattr(self, name, int(given))
 
-    def check(self, name: str, size: int, place: str, what: str) -> None:
+    def check(self, name: str, size: int, place: str, subject: str) -> None:
         """Raise DataError where ``size``, in the unit of the limit ``name``, is beyond it."""
         limit = getattr(self, name)
         if size > limit:
-            raise self.exceeded(name, place, what)
+            raise self.exceeded(name, place, subject)
 
-    def exceeded(self, name: str, place: str, what: str) -> DataError:
+    def exceeded(self, name: str, place: str, subject: str) -> DataError:
         """Say that something is larger than the limit ``name``, and what raises the limit."""
         unit = "MiB" if name.endswith("_mib") else name
         return DataError(
-            f"{place}: {what} more than {getattr(self, name):,} {unit}. If you trust it, raise the limit with "
+            f"{place}: {subject} more than {getattr(self, name):,} {unit}. If you trust it, raise the limit with "
             f"{_PREFIX}{name.upper()} in the environment"
         )
 
@@ -156,14 +156,14 @@ class _Thrift:
         self._content, self._at = content, 0
 
     def struct(self, depth: int) -> dict[int, _Field]:
-        found: dict[int, _Field] = {}
+        fields: dict[int, _Field] = {}
         if depth > _DEEPEST:
             raise ValueError("nested too deeply")
         number = 0
         while head := self._byte():
             number = number + (head >> 4) if head >> 4 else self._zigzag()
-            found[number] = self._value(head & 15, depth + 1, in_struct=True)
-        return found
+            fields[number] = self._value(head & 15, depth + 1, in_struct=True)
+        return fields
 
     def _value(self, kind: int, depth: int, *, in_struct: bool) -> _Field:
         match kind:
@@ -196,19 +196,19 @@ class _Thrift:
         return 0
 
     def _varint(self) -> int:
-        found = shift = 0
+        number = shift = 0
         while True:
             byte = self._byte()
-            found |= (byte & 127) << shift
+            number |= (byte & 127) << shift
             shift += 7
             if byte < 128:
-                return found
+                return number
             if shift > 63:
                 raise ValueError("a number without an end")
 
     def _zigzag(self) -> int:
-        found = self._varint()
-        return (found >> 1) ^ -(found & 1)
+        number = self._varint()
+        return (number >> 1) ^ -(number & 1)
 
 
 def _int(field: _Field | None) -> int:

@@ -122,14 +122,14 @@ class Bucket:
         before = dict(self._known)
         listing = Listing(self._store, urlsplit(self.address).path.strip("/"))
         with _told(self.address, "listed"):
-            there = listing.tags(before)
+            tags = listing.tags(before)
         self._warn_of(listing.bad)
-        for name in before.keys() - there.keys():
+        for name in before.keys() - tags.keys():
             self._drop(name, before[name])
-        runs = {name.partition("/")[0] for name in there if name.count("/") == 1 and name.endswith(f"/{MANIFEST}")}
-        new = [name for name, tag in there.items() if _is_fetched(name, runs) and self._tag(name) != tag]
+        runs = {name.partition("/")[0] for name in tags if name.count("/") == 1 and name.endswith(f"/{MANIFEST}")}
+        new = [name for name, tag in tags.items() if _is_fetched(name, runs) and self._tag(name) != tag]
         with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
-            list(pool.map(self._get, new, [there[name] for name in new]))
+            list(pool.map(self._get, new, [tags[name] for name in new]))
 
     @contextmanager
     def storing(self, path: Path, content: Path) -> Iterator[None]:
@@ -176,9 +176,9 @@ class Bucket:
     def _is_there(self, name: str, path: Path) -> bool:
         """Read an object back, and return whether it is the file as it is here. Its tag is then known."""
         with _told(self.address, f"read ({name})"), suppress(FileNotFoundError):
-            found, about = obstore.get(self._store, name), path.stat()
-            if found.meta["size"] == about.st_size and bytes(found.bytes()) == path.read_bytes():
-                self._known[name] = _Known(str(found.meta["e_tag"]), about.st_size, about.st_mtime_ns)
+            stored, about = obstore.get(self._store, name), path.stat()
+            if stored.meta["size"] == about.st_size and bytes(stored.bytes()) == path.read_bytes():
+                self._known[name] = _Known(str(stored.meta["e_tag"]), about.st_size, about.st_mtime_ns)
                 return True
         return False
 
@@ -310,43 +310,43 @@ class Listing:
     prefix: str
     bad: set[str] = field(default_factory=set)
 
-    def tags(self, known: Collection[str]) -> dict[str, str]:
+    def tags(self, earlier_names: Collection[str]) -> dict[str, str]:
         """Return the tag of each object by name. ``known``: names of objects from before. Those that the list lacks are
         asked for one by one: the list may be older than the object. Raises errors of the storage."""
         try:
-            found = self._all("")
+            tags = self._all("")
         except InvalidPathError as error:
             self._pass_over(error)
-            found = self._walked("", known)
-        missing = [name for name in known if name not in found]
+            tags = self._walked("", earlier_names)
+        missing = [name for name in earlier_names if name not in tags]
         with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
             for answer in pool.map(self._asked, missing):
-                found |= answer
-        return found
+                tags |= answer
+        return tags
 
     def _all(self, folder: str, offset: str | None = None) -> dict[str, str]:
         listed = obstore.list(self.store, folder or None, offset=offset)
-        return {str(one["path"]): str(one["e_tag"]) for rows in listed for one in rows}
+        return {str(entry["path"]): str(entry["e_tag"]) for rows in listed for entry in rows}
 
-    def _walked(self, folder: str, known: Collection[str]) -> dict[str, str]:
+    def _walked(self, folder: str, earlier_names: Collection[str]) -> dict[str, str]:
         """List a folder of which some name cannot be read: its files and, one by one, its folders."""
-        found: dict[str, str] = {}
+        tags: dict[str, str] = {}
         start = f"{folder}/" if folder else ""
         try:
             level = obstore.list_with_delimiter(self.store, folder or None)
-            found = {str(one["path"]): str(one["e_tag"]) for one in level["objects"]}
-            folders = {str(one) for one in level["common_prefixes"]}
+            tags = {str(entry["path"]): str(entry["e_tag"]) for entry in level["objects"]}
+            folders = {str(entry) for entry in level["common_prefixes"]}
         except InvalidPathError:
-            found = self._behind(folder)
-            names = [name.removeprefix(start) for name in (*known, *found, *self.bad) if name.startswith(start)]
+            tags = self._behind(folder)
+            names = [name.removeprefix(start) for name in (*earlier_names, *tags, *self.bad) if name.startswith(start)]
             folders = {start + name.partition("/")[0] for name in names if _PLAIN.match(name)}
         for below in sorted(folders):
             try:
-                found |= self._all(below)
+                tags |= self._all(below)
             except InvalidPathError as error:
                 self._pass_over(error)
-                found |= self._walked(below, known)
-        return found
+                tags |= self._walked(below, earlier_names)
+        return tags
 
     def _behind(self, folder: str) -> dict[str, str]:
         """List the objects of a folder from the first usual name on, and again behind each name that cannot be read."""

@@ -51,7 +51,7 @@ class Entered:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What is to be done for a model, once all of them are checked. ``more``: answers to items that came to the run
+    """Work to do for a model, once all of them are checked. ``more``: answers to items that came to the run
     after an earlier file was imported; ``verdicts``: by judge's job."""
 
     imported: Imported
@@ -155,21 +155,22 @@ def _check_is_new(run: Run, one: Imported, wanted: Sequence[Job]) -> None:
         )
 
 
-def _answers_to_later_items(run: Run, one: Imported, there: Job) -> Answers:
+def _answers_to_later_items(run: Run, imported: Imported, job: Job) -> Answers:
     """Return the answers to items that no earlier file of the model was asked for. Raise DataError where the file says
     something else than an earlier one."""
-    asked = {request.custom_id: request.item_id for request in run.store.known_requests(there.id)}
-    known: set[str] = set()
-    for batch in run.store.job_batches(there.id):
+    item_of = {request.custom_id: request.item_id for request in run.store.known_requests(job.id)}
+    earlier_items: set[str] = set()
+    for batch in run.store.job_batches(job.id):
         if is_imported(batch):
-            items = [asked[custom_id] for custom_id in run.store.asked_of(batch.id)]
-            known.update(items)
-            if batch.sha256 != _digest(_complete(items, one.answers)):
+            items = [item_of[custom_id] for custom_id in run.store.asked_of(batch.id)]
+            earlier_items.update(items)
+            if batch.sha256 != _digest(_complete(items, imported.answers)):
                 raise DataError(
-                    f"{one.source}: the run has other predictions of a model called {one.spec.name!r}. Give it another "
-                    "name; or, to add answers to new items, a file that holds the earlier answers as well"
+                    f"{imported.source}: the run has other predictions of a model called {imported.spec.name!r}. Give "
+                    "it another name; or, to add answers to new items, a file that holds the earlier answers as well"
                 )
-    return {item.id: one.answers[item.id] for item in run.items if item.id in one.answers.keys() - known}
+    later_items = imported.answers.keys() - earlier_items
+    return {item.id: imported.answers[item.id] for item in run.items if item.id in later_items}
 
 
 def _by_name(jobs: Sequence[Job]) -> dict[str, Job]:
@@ -214,15 +215,16 @@ def _enter_model(run: Run, one: _Work) -> None:
     run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], new)
 
 
-def _enter_more(run: Run, one: _Work) -> None:
+def _enter_more(run: Run, work: _Work) -> None:
     """Enter answers to items that came to the run after an earlier file, in the place of requests without an answer."""
-    earlier = run.store.known_requests(one.job.id)
+    earlier = run.store.known_requests(work.job.id)
     first = len(earlier) + 1
-    batch = _written(run, one.job, one.more, one.imported.source, first)
-    kept = [request.custom_id for request in earlier if not request.retired and request.item_id not in one.more]
-    run.store.ask_anew(one.job.id)
-    job = next(job for job in run.store.jobs() if job.id == one.job.id)
-    run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, one.more, first), kept)
+    batch = _written(run, work.job, work.more, work.imported.source, first)
+    wanted = [request for request in earlier if not request.retired and request.item_id not in work.more]
+    run.store.ask_anew(work.job.id)
+    job = next(job for job in run.store.jobs() if job.id == work.job.id)
+    run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, work.more, first),
+                       [request.custom_id for request in wanted])  # fmt: skip
 
 
 def _complete(items: Collection[str], answers: Answers) -> Answers:
@@ -278,9 +280,9 @@ def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) 
     """Write the job's responses to disk, for the batch that is returned; ``first``: the number of its first request."""
     names = _names(run, job, answers, first)
     batch = _batch(run, job, names, answers, source)
-    named = [replace(one, custom_id=name) for name, one in zip(names, answers.values(), strict=True)]
+    named = [replace(response, custom_id=name) for name, response in zip(names, answers.values(), strict=True)]
     with atomic.writing_folder(run.folder.batch(batch.id).answers) as folder:
-        rows = (_response_row(job, batch, one) for one in named)
+        rows = (_response_row(job, batch, response) for response in named)
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
     return batch

@@ -103,8 +103,8 @@ class Together(FileBatches):
         found = []
         for job in submission.listed(self._listed):
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
-                made = moment(job, "created_at")
-                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=made))
+                created_at = moment(job, "created_at")
+                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created_at))
         return found
 
     def _listed(self) -> Iterator[Mapping[str, JsonValue]]:

@@ -113,8 +113,8 @@ def translate(error: BaseException, provider: str, call: str, *, secret: str = "
 
 def unreadable_reply(error: BaseException, message: str | None = None) -> str:
     """Say that reading a reply raised this error. ``message``: the error's own text, where it was made harmless."""
-    said = clean(str(error)) if message is None else message
-    return f"the reply could not be read: {type(error).__name__}: {said}"
+    message = clean(str(error)) if message is None else message
+    return f"the reply could not be read: {type(error).__name__}: {message}"
 
 
 # ---- replies with a status -----------------------------------------------------------------------------------------

@@ -61,11 +61,11 @@ def count(value: JsonObject, key: str) -> int:
 def moment(value: JsonObject, key: str) -> float | None:
     """Epoch seconds of the time under ``key``, a number of seconds or an RFC 3339 text; None for what is neither, such
     as a number of 400 digits: a time that is not known rules no batch out."""
-    found = value.get(key)
+    time = value.get(key)
     try:
-        if isinstance(found, str):
-            return datetime.fromisoformat(found).timestamp()
-        seconds = float(found) if type(found) in (int, float) else math.nan  # type: ignore[arg-type]
+        if isinstance(time, str):
+            return datetime.fromisoformat(time).timestamp()
+        seconds = float(time) if type(time) in (int, float) else math.nan  # type: ignore[arg-type]
     except (ValueError, OverflowError, OSError):
         return None
     return seconds if math.isfinite(seconds) else None

@@ -145,7 +145,7 @@ def _legend(rows: Sequence[BoardRow], names: Sequence[str]) -> tuple[str, ...]:
         return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
     other = " · --this-set: these" if row.target == NEW_ITEMS else ""
     score = f"{level} CI: holds the score {where}, each singly{other}"
-    hints = " and other hints" if any(OTHER_HINTS in one.flags for one in rows) else ""
+    hints = " and other hints" if any(OTHER_HINTS in other_row.flags for other_row in rows) else ""
     labels = f"human labels: on the model's own answers · borrowed from other models{hints}"
     if any(map(_has_none_of_its_own, rows)):
         labels += f" · {NO_OWN}: none of its own"
@@ -256,14 +256,14 @@ def _half_width(row: BoardRow) -> str:
     return NONE if row.score is None or row.half_width is None else f"±{row.half_width:.1f}"
 
 
-def _interval(row: BoardRow, found: Estimate) -> str:
-    if row.method == RULE and found is row.this_set:
+def _interval(row: BoardRow, estimate: Estimate) -> str:
+    if row.method == RULE and estimate is row.this_set:
         return "exact"
-    return range_text(found.lower, found.upper)
+    return range_text(estimate.lower, estimate.upper)
 
 
-def _ranks(found: Estimate) -> str:
-    return range_text(found.rank_best, found.rank_worst, 0)
+def _ranks(estimate: Estimate) -> str:
+    return range_text(estimate.rank_best, estimate.rank_worst, 0)
 
 
 _CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {

@@ -69,7 +69,7 @@ def _out_of_reach(plan: Plan) -> str:
     """Say where the items, and not the labels, keep intervals from the half width that was asked for."""
     if plan.half_width is None:
         return ""
-    least = [one.half_width_least for one in plan.models if one.half_width_least > plan.half_width]
+    least = [model_plan.half_width_least for model_plan in plan.models if model_plan.half_width_least > plan.half_width]
     if not least:
         return ""
     models = "the interval" if len(least) == 1 else f"the intervals of {len(least)} models"
@@ -80,32 +80,38 @@ def _out_of_reach(plan: Plan) -> str:
     )
 
 
-def print_comparison(found: Comparison, target: str) -> None:
-    """Who is better on ``target`` (``new items`` or ``this set``), and what would tell the two apart there."""
-    first, second = (_name(one) for one in (found.first, found.second))
-    heading(f"{first}  against  {second} · {_words(found.metric)}")
-    shown = [one for one in found.standings if one.target == target]
-    names = ["", "P(first is better)", "difference", f"{percent(found.level)} CI", "minimum detectable\ndifference"]
-    _table(names, [_standing_line(one) for one in shown])
+def print_comparison(comparison: Comparison, target: str) -> None:
+    """Print who is better on ``target`` (``new items`` or ``this set``), and what would tell the two apart there."""
+    first, second = (_name(entrant) for entrant in (comparison.first, comparison.second))
+    heading(f"{first}  against  {second} · {_words(comparison.metric)}")
+    shown = [standing for standing in comparison.standings if standing.target == target]
+    names = [
+        "",
+        "P(first is better)",
+        "difference",
+        f"{percent(comparison.level)} CI",
+        "minimum detectable\ndifference",
+    ]
+    _table(names, [_standing_line(standing) for standing in shown])
     if shown:
         say_line("difference: first minus second, in points", "dim")
         say_line("minimum detectable difference (80 % power): of these two", "dim")
-    elif found.method == UNCALIBRATED:
+    elif comparison.method == UNCALIBRATED:
         say_line("Nothing is known of exactly these items without a label.")
     else:
         say_line("A rule graded every answer: on this set the scores of the leaderboard are exact.")
-    if found.method == UNCALIBRATED:
+    if comparison.method == UNCALIBRATED:
         say_line(f"{RAW_SHARE} `layton-batch label-plan` says which answers to label.", "yellow")
     if target == NEW_ITEMS:
-        _say_items(found)
-    elif found.labels is not None:
-        _say_labels(found.labels)
+        _say_items(comparison)
+    elif comparison.labels is not None:
+        _say_labels(comparison.labels)
 
 
-def _say_items(found: Comparison) -> None:
-    if found.items is not None:
-        items = f"About {plural(found.items, 'item')} of this kind"
-        say_line(f"{items} (now {found.n_items}) should separate the two on new items.")
+def _say_items(comparison: Comparison) -> None:
+    if comparison.items is not None:
+        items = f"About {plural(comparison.items, 'item')} of this kind"
+        say_line(f"{items} (now {comparison.n_items}) should separate the two on new items.")
 
 
 def _say_labels(need: Separation) -> None:

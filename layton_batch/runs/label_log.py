@@ -119,7 +119,7 @@ def _file_name(annotator: str) -> str:
 
 
 def read_deeds(folder: RunFolder) -> Deeds:
-    """What all annotators did. Raises DataError for a file that cannot be read."""
+    """The deeds of all annotators. Raises DataError for a file that cannot be read."""
     return LogReader(folder).read()
 
 

@@ -186,7 +186,7 @@ def providers_for(
     ``stopping`` cuts their calls short. A key that is missing for batches of models that the manifest no longer has
     keeps nobody else from their answers: it is as if there were no way to the provider.
     """
-    asked = {spec.provider for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))}
+    needed = {spec.provider for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))}
     dialects: dict[str, Provider] = {}
     named: defaultdict[str, ReplyAccount] = defaultdict(ReplyAccount)
 
@@ -199,7 +199,7 @@ def providers_for(
         try:
             credentials = settings.access(name)
         except MissingKeyError as error:
-            if name in asked:
+            if name in needed:
                 raise
             return cast("Provider", _UnreachableProvider(dialect(name), str(error)))
         access = Access(

@@ -18,7 +18,7 @@ def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
 
 
 def _own_price(entry: PriceTable, today: date) -> Price:
-    """What the manifest leaves out of the rates in a batch follows from the discount that the provider documents."""
+    """Return the price of an entry. Batch rates that it leaves out follow from the provider's documented discount."""
     standard = Rates(entry.input, entry.output, entry.cached_input)
     rule = discount(entry.provider, entry.model)
     reduced = standard if rule is None else rule.apply(standard)

@@ -30,7 +30,7 @@ from layton_batch.stats.strata import Flag
 
 RULE = "rule"
 METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
-"""What a heading calls the ``method`` of a board's rows; the others by their names."""
+"""Words of a heading for the ``method`` of a board's rows; other methods are called by their names."""
 _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 
 SHORT_JURY = "short_jury"
@@ -60,7 +60,7 @@ FLAGS = {
 
 
 NEW_ITEMS, THIS_SET = "new items", "this set"
-"""What a row is for: new items of the same kind as these, or exactly these."""
+"""Targets of a row: new items of the same kind as these, or exactly these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +162,12 @@ class BoardRow:
     def columns(self) -> dict[str, Any]:
         """Return the row as tables and files keep it: what it shows, then both targets under their names (``new_*``,
         ``set_*``); its flags are one text."""
-        told = {name: getattr(self, name) for name in _FIRST}
+        first = {name: getattr(self, name) for name in _FIRST}
         both = {f"new_{name}": getattr(self.new, name) for name in _SHOWN}
         both |= {f"set_{name}": getattr(self.this_set, name) for name in _SHOWN}
-        rest = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in (*_FIRST, *_BOTH)}
-        return {**told, "flags": ", ".join(self.flags), "level": self.level, "target": self.target, **both, **rest}
+        names = [column.name for column in fields(self) if column.name not in (*_FIRST, *_BOTH)]
+        rest = {name: getattr(self, name) for name in names}
+        return {**first, "flags": ", ".join(self.flags), "level": self.level, "target": self.target, **both, **rest}
 
 
 _FIRST = (
@@ -184,7 +185,7 @@ def on_this_set(rows: Sequence[BoardRow]) -> list[BoardRow]:
 
 
 def columns_on_this_set(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """As ``on_this_set``, of rows that were read from a table."""
+    """Do the same as ``on_this_set`` with rows that were read from a table."""
     if all(row["set_score"] is None for row in rows):
         return [dict(row) for row in rows]
     swapped = [{**row, **{name: row[f"set_{name}"] for name in _SHOWN}, "target": THIS_SET} for row in rows]
@@ -199,9 +200,9 @@ def in_rank_order(rows: Sequence[BoardRow]) -> list[BoardRow]:
 def alike(ranges: Sequence[tuple[int | None, int | None]]) -> list[str]:
     """Letters for rank ranges: two of them share one exactly where they overlap, so that the two models cannot be told
     apart. "A–C" is A, B and C; empty where there is no range."""
-    known = [(best, worst) for best, worst in ranges if best is not None and worst is not None]
-    starts, shared, before = sorted({best for best, _ in known}), [], 0
-    for end in sorted({worst for _, worst in known}):
+    rank_ranges = [(best, worst) for best, worst in ranges if best is not None and worst is not None]
+    starts, shared, before = sorted({best for best, _ in rank_ranges}), [], 0
+    for end in sorted({worst for _, worst in rank_ranges}):
         # one group for each end before which another range starts: it is of those that are open there
         if bisect_right(starts, end) > bisect_right(starts, before):
             shared.append(end)
@@ -228,7 +229,7 @@ _Rank = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """What a method found out about one entrant: its estimates, still without ranks."""
+    """Scores of one entrant by a method: its estimates, still without ranks."""
 
     new: Estimate
     this_set: Estimate
@@ -286,8 +287,8 @@ def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
     unjudged = strata.unjudged.tolist()
     scores = paper_scores(strata, seed=rules.seed)
-    scored = [_paper_print(one, behind[i], unjudged[i]) for i, one in enumerate(scores)]
-    ranks = paper_ranks([one.score for one in scores], [one.half_width for one in scores])
+    scored = [_paper_print(score, behind[i], unjudged[i]) for i, score in enumerate(scores)]
+    ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
     kinds = counted.ballots.kinds_of()
     rows = []
     for i in ranks.order.tolist():
@@ -302,24 +303,25 @@ def _paper_print(one: PaperScore, behind: int, unjudged: int) -> _Scored:
     upper = None if one.upper is None else round_tenth(one.upper)
     flags = _flags(one.flags, one.reason)
     labels = (0, behind, one.smallest_gold_bin)  # the paper does not use a provider's own labels
-    found = Estimate(score=one.score, lower=lower, upper=upper, half_width=one.half_width)
-    return _Scored(UNKNOWN, found, labels, one.items, unjudged, flags)
+    estimate = Estimate(score=one.score, lower=lower, upper=upper, half_width=one.half_width)
+    return _Scored(UNKNOWN, estimate, labels, one.items, unjudged, flags)
 
 
 def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     law = VoteLaw(counted, rules)
     scores = law.scores()
     unjudged = counted.strata.unjudged.tolist()
-    scored = [_print(one, unjudged[i]) for i, one in enumerate(scores)]
-    without = ~np.isin(counted.target.provider, counted.gold.provider)
-    scored = [replace(one, flags=(*one.flags, UNKNOWN_MAKER)) if without[i] else one for i, one in enumerate(scored)]
+    scored = [_print(score, unjudged[i]) for i, score in enumerate(scores)]
+    for i in np.flatnonzero(~np.isin(counted.target.provider, counted.gold.provider)).tolist():
+        scored[i] = replace(scored[i], flags=(*scored[i].flags, UNKNOWN_MAKER))
     if not len(counted.gold.label):
         return _board_without_labels(counted, scored, rules)
     draws_here, draws_new = law.draws()
-    here = _ranked([one.score for one in scores], draws_here, rules.level)
-    new = _ranked([one.new_score for one in scores], draws_new, _two_sided(rules.level))
+    here = _ranked([score.score for score in scores], draws_here, rules.level)
+    new = _ranked([score.new_score for score in scores], draws_new, _two_sided(rules.level))
     kinds = counted.ballots.kinds_of()
-    rows = [_row(counted.entrants[i], _placed(one, new[i], here[i]), kinds, rules) for i, one in enumerate(scored)]
+    placed = [_placed(scores_of, new[i], here[i]) for i, scores_of in enumerate(scored)]
+    rows = [_row(entrant, scores_of, kinds, rules) for entrant, scores_of in zip(counted.entrants, placed, strict=True)]
     return in_rank_order(rows)
 
 
@@ -334,12 +336,12 @@ def _board_without_labels(counted: Counted, scored: Sequence[_Scored], rules: Ru
     return rows
 
 
-def _placed(one: _Scored, new: _Rank, here: _Rank) -> _Scored:
-    return replace(one, new=_at(one.new, new), this_set=_at(one.this_set, here))
+def _placed(scores: _Scored, new: _Rank, here: _Rank) -> _Scored:
+    return replace(scores, new=_at(scores.new, new), this_set=_at(scores.this_set, here))
 
 
-def _at(found: Estimate, place: _Rank) -> Estimate:
-    return replace(found, rank=place[0], rank_best=place[1], rank_worst=place[2])
+def _at(estimate: Estimate, place: _Rank) -> Estimate:
+    return replace(estimate, rank=place[0], rank_best=place[1], rank_worst=place[2])
 
 
 def _two_sided(level: float) -> float:
@@ -355,20 +357,20 @@ def _ranked(scores: Sequence[float | None], draws: JointDraws, level: float) -> 
     return list(zip(rank.tolist(), sets.best.tolist(), sets.worst.tolist(), strict=True))
 
 
-def _print(one: ModelScore, unjudged: int) -> _Scored:
-    behind = (one.own_labels, one.borrowed_labels, one.smallest_gold_bin)
-    flags = _flags(one.flags, one.reason)
-    if one.own_labels == 0 and one.borrowed_labels > 0:
+def _print(score: ModelScore, unjudged: int) -> _Scored:
+    behind = (score.own_labels, score.borrowed_labels, score.smallest_gold_bin)
+    flags = _flags(score.flags, score.reason)
+    if score.own_labels == 0 and score.borrowed_labels > 0:
         flags = (*flags, BORROWED_ONLY)
-    if one.score is None or one.lower is None or one.upper is None or one.new_score is None:
-        return _Scored(UNKNOWN, UNKNOWN, behind, one.items, unjudged, flags)
-    here = estimate(one.score, one.lower, one.upper)
-    new = estimate(one.new_score, one.new_lower or 0.0, one.new_upper or 0.0)
-    return _Scored(new, here, behind, one.items, unjudged, flags)
+    if score.score is None or score.lower is None or score.upper is None or score.new_score is None:
+        return _Scored(UNKNOWN, UNKNOWN, behind, score.items, unjudged, flags)
+    here = estimate(score.score, score.lower, score.upper)
+    new = estimate(score.new_score, score.new_lower or 0.0, score.new_upper or 0.0)
+    return _Scored(new, here, behind, score.items, unjudged, flags)
 
 
 def estimate(score: float, lower: float, upper: float) -> Estimate:
-    """Of fractions, without a rank: as printed, the ends moved outwards."""
+    """Return fractions as an estimate without a rank: as printed, the ends moved outwards."""
     low, high = floor_tenth(lower), ceil_tenth(upper)
     half = math.ceil((high - low) * 5 - 1e-9) / 10
     return Estimate(score=round_tenth(score), lower=low, upper=high, half_width=half)

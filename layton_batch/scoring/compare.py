@@ -129,10 +129,13 @@ def _compare_means(sheets: Sequence[ItemScores], names: tuple[str, str], rules: 
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
     law = mark_law(sheets, rules.level)
-    new, (one, other) = law.draws, (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair)
+    new, (first_marks, second_marks) = (
+        law.draws,
+        (dict(zip(sheets[i].item_ids, sheets[i].marks, strict=True)) for i in pair),
+    )
     items = min(len(sheets[i].item_ids) for i in pair)
     means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
-    standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=one == other)
+    standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=first_marks == second_marks)
     needed = _items(new, items, pair, rules.level)
     first, second = (entrants[i] for i in pair)
     return Comparison(first, second, rules.metric, method, rules.level, (standing,), None, needed, items)
@@ -146,13 +149,15 @@ def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int
 
 
 def _cast_alike(counted: Counted, pair: tuple[int, int]) -> bool:
-    """Whether two models have the same votes and labels on the same items, and one maker or each a maker of which
-    nothing else is known: nothing tells the two apart."""
+    """Return whether two models have the same votes and labels on the same items, and one maker, or each a maker of
+    which nothing else is known: nothing tells the two apart."""
     target, row_label = counted.target, counted.strata.row_label
     columns = np.stack([target.item, target.yes, target.total, target.known_zero, row_label], axis=1, dtype=np.int64)
-    one, other = (columns[target.model == model] for model in pair)
+    first, second = (columns[target.model == model] for model in pair)
     makers = target.provider[list(pair)]
-    return np.array_equal(one, other) and (makers[0] == makers[1] or all(_only_of_its_maker(counted, k) for k in pair))
+    return np.array_equal(first, second) and (
+        makers[0] == makers[1] or all(_only_of_its_maker(counted, k) for k in pair)
+    )
 
 
 def _only_of_its_maker(counted: Counted, model: int) -> bool:

@@ -72,7 +72,7 @@ class JudgeFinding:
 
 @dataclass(frozen=True, slots=True)
 class JudgeDrift:
-    """How a judge's verdicts differ from those that the gold set records of it, on the same ``answers``.
+    """Difference of a judge's verdicts from those that the gold set records of it, on the same ``answers``.
 
     ``more_yes``, ``fewer_yes``: answers to which it says yes now and did not, and the other way round; ``p_value``: of
     McNemar's exact test that neither is likelier; ``detectable``: the shift (a fraction) that so many answers show with
@@ -196,7 +196,7 @@ def diagnose(
 
 
 def _drift(rows: Sequence[Judged], level: float) -> tuple[JudgeDrift, ...]:
-    """By judge, on the answers that it judged before and now."""
+    """Return the drift of each judge, on the answers that it judged before and now."""
     pairs: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for row in rows:
         for judge in row.recorded.keys() & row.verdicts.keys():

@@ -56,20 +56,19 @@ def _judge_line(one: JudgeFinding) -> tuple[str, ...]:
     return one.judge, str(report.labels), accuracy, interval, kappa, _points(report.leniency)
 
 
-def _drift(found: Diagnosis) -> list[Section]:
-    """Whether judges still judge as they did when the labels were given."""
-    said = tuple(Remark(_drift_words(one, 1 - found.level), about=one.judge) for one in found.drift)
-    return [Section("drift", "Do judges judge as they did?", said)] if said else []
+def _drift(diagnosis: Diagnosis) -> list[Section]:
+    """Say whether judges still judge as they did when the labels were given."""
+    remarks = tuple(Remark(_drift_words(drift, 1 - diagnosis.level), about=drift.judge) for drift in diagnosis.drift)
+    return [Section("drift", "Do judges judge as they did?", remarks)] if remarks else []
 
 
-def _drift_words(one: JudgeDrift, error: float) -> str:
-    answers = plural(one.answers, "answer")
-    moved = (
-        f"{one.judge}: of {answers} that it judged before, it says yes to {one.more_yes} more and {one.fewer_yes} fewer"
-    )
-    if one.p_value <= error:
-        return f"{moved} (p {one.p_value:.3f}): its votes may not mean what they did when people labelled"
-    return f"{moved}: no drift; one of ±{100 * one.detectable:.0f} points would be seen with a chance of 80 %"
+def _drift_words(drift: JudgeDrift, error: float) -> str:
+    answers = plural(drift.answers, "answer")
+    changes = f"{drift.more_yes} more and {drift.fewer_yes} fewer"
+    moved = f"{drift.judge}: of {answers} that it judged before, it says yes to {changes}"
+    if drift.p_value <= error:
+        return f"{moved} (p {drift.p_value:.3f}): its votes may not mean what they did when people labelled"
+    return f"{moved}: no drift; one of ±{100 * drift.detectable:.0f} points would be seen with a chance of 80 %"
 
 
 def _by_family(found: Diagnosis) -> Section:

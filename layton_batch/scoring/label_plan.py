@@ -1,4 +1,4 @@
-"""Which predictions people should label next, and how much shorter intervals are expected to be then.
+"""Plans of labels: which predictions people label next, and how much shorter intervals are expected to be then.
 
 Half widths are of the interval that a board shows: for new items, or for these items alone. For new items the items at
 hand leave something open that no label closes. How much is what the board would say if every answer had a label, as
@@ -125,23 +125,23 @@ def plan_next(
     """
     aim.check()
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
-    known = _Known.of([ballot for ballot in ballots if not models or ballot.entrant in models], labels, rules,
+    board = _BoardNow.of([ballot for ballot in ballots if not models or ballot.entrant in models], labels, rules,
                       this_set=aim.this_set)  # fmt: skip
-    rows = (_balanced if aim.design == "balanced" else _contested)(known, aim)
-    balanced = None if aim.design == "balanced" else _balanced_labels(known, rows)
+    rows = (_balanced if aim.design == "balanced" else _contested)(board, aim)
+    balanced = None if aim.design == "balanced" else _balanced_labels(board, rows)
     return Plan(
         design=aim.design,
         target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
         half_width=None if aim.half_width is None else 100 * aim.half_width,
-        models=_model_plans(known, rows),
-        rows=_asks(known.counted, rows, aim.design),
+        models=_model_plans(board, rows),
+        rows=_asks(board.counted, rows, aim.design),
         balanced_labels=balanced,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Known:
+class _BoardNow:
     """A board as it is now: what plans start from."""
 
     counted: Counted
@@ -150,7 +150,7 @@ class _Known:
     spread: Spread
 
     @classmethod
-    def of(cls, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules, *, this_set: bool) -> _Known:
+    def of(cls, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules, *, this_set: bool) -> _BoardNow:
         counted = count_votes(in_order(ballots), labels)
         law = VoteLaw(counted, rules)
         post, models = law.posterior, len(counted.entrants)
@@ -179,7 +179,7 @@ def _on_new_items(law: VoteLaw, labels: Sequence[Label], post: Posterior) -> Spr
 def _variance_on_new(law: VoteLaw) -> FloatArray:
     """[K] variance of each score on new items, of which the board shows the interval."""
     z = two_sided_quantile(law.rules.level)
-    ends = [(one.new_lower or 0.0, one.new_upper or 0.0) for one in law.scores()]
+    ends = [(scores.new_lower or 0.0, scores.new_upper or 0.0) for scores in law.scores()]
     return np.array([((upper - lower) / (2 * z)) ** 2 for lower, upper in ends])
 
 
@@ -196,15 +196,15 @@ def _expected_labels(counted: Counted, post: Posterior) -> list[Label]:
         at = int(counted.target.model[row]), int(strata.row_bin[row])
         seen[at] += 1
         yes = math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5)
-        one = counted.ballots[row]
-        labels.append(Label(one.entrant, one.item_id, one.yes, one.total, yes, one.content))
+        ballot = counted.ballots[row]
+        labels.append(Label(ballot.entrant, ballot.item_id, ballot.yes, ballot.total, yes, ballot.content))
     return labels
 
 
-def _contested(known: _Known, aim: Aim) -> IntArray:
+def _contested(board: _BoardNow, aim: Aim) -> IntArray:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
-    counted, rules, post = known.counted, known.rules, known.post
-    models, spread = range(len(counted.entrants)), known.spread
+    counted, rules, post = board.counted, board.rules, board.post
+    models, spread = range(len(counted.entrants)), board.spread
     if aim.labels is not None:
         first = aim.labels - round(aim.audit * aim.labels)
         plans: Sequence[LabelPlan] = plan_budget(
@@ -215,24 +215,24 @@ def _contested(known: _Known, aim: Aim) -> IntArray:
             plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post, spread=spread)
             for model in models
         ]
-    plans = _with_audit(known, plans, aim)
+    plans = _with_audit(board, plans, aim)
     plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
     queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
     return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
 
 
-def _with_audit(known: _Known, plans: Sequence[LabelPlan], aim: Aim) -> Sequence[LabelPlan]:
+def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: Aim) -> Sequence[LabelPlan]:
     """The plans and the audit's labels: as many at every vote of a model as there are answers, but at least one.
 
     With a half width the contested labels become fewer by what the audit's are worth.
     """
     if not plans or not aim.audit:
         return plans
-    strata = known.counted.strata
+    strata = board.counted.strata
     free = strata.n - strata.own_labels
     if aim.half_width is not None:
-        return [_shortest(known, plan, aim) for plan in plans]
+        return [_shortest(board, plan, aim) for plan in plans]
     room = [free[plan.model] - plan.labels for plan in plans]
     left = (aim.labels or 0) - sum(plan.count for plan in plans)
     more = audit_labels(np.array([part.sum() for part in room]), left).tolist()
@@ -242,14 +242,14 @@ def _with_audit(known: _Known, plans: Sequence[LabelPlan], aim: Aim) -> Sequence
     ]
 
 
-def _shortest(known: _Known, plan: LabelPlan, aim: Aim) -> LabelPlan:
+def _shortest(board: _BoardNow, plan: LabelPlan, aim: Aim) -> LabelPlan:
     """The fewest labels of one model, the audit's share among them, that are expected to reach the half width."""
-    strata, model = known.counted.strata, plan.model
+    strata, model = board.counted.strata, plan.model
     free = strata.n[model] - strata.own_labels[model]
-    goal = float(known.spread.goals(aim.half_width or 0.0, known.rules.level)[model])
+    goal = float(board.spread.goals(aim.half_width or 0.0, board.rules.level)[model])
 
     def both(count: int) -> LabelPlan:
-        (first,) = plan_budget(strata, count, [model], level=known.rules.level, post=known.post, spread=known.spread)
+        (first,) = plan_budget(strata, count, [model], level=board.rules.level, post=board.post, spread=board.spread)
         more = math.ceil(count * aim.audit / (1 - aim.audit))
         return LabelPlan(model, first.labels + audit_labels(free - first.labels, more))
 
@@ -258,50 +258,50 @@ def _shortest(known: _Known, plan: LabelPlan, aim: Aim) -> LabelPlan:
         middle = (low + high) // 2
         extra = np.zeros_like(strata.n)
         extra[model] = both(middle).labels
-        variance = known.spread.variance(expected_variance(strata, known.post, extra))[model]
-        enough = two_sided_quantile(known.rules.level) * math.sqrt(float(variance)) <= goal + 1e-9
+        variance = board.spread.variance(expected_variance(strata, board.post, extra))[model]
+        enough = two_sided_quantile(board.rules.level) * math.sqrt(float(variance)) <= goal + 1e-9
         low, high = (low, middle) if enough else (middle + 1, high)
     return both(low) if low else LabelPlan(model, np.zeros_like(plan.labels))
 
 
-def _balanced(known: _Known, aim: Aim) -> IntArray:
+def _balanced(board: _BoardNow, aim: Aim) -> IntArray:
     """The rows of the balanced order up to the number asked for, or to where every model is within the half width."""
-    strata = known.counted.strata
+    strata = board.counted.strata
     free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
     if aim.labels is None and free > MAX_BALANCED:
         raise DataError(f"{free} predictions are unlabelled: with --design balanced give --labels N instead")
     order = balanced_rows(
-        strata, known.counted.target, free if aim.labels is None else aim.labels, seed=known.rules.seed
+        strata, board.counted.target, free if aim.labels is None else aim.labels, seed=board.rules.seed
     )
     if aim.half_width is None:
         return order
-    return _first_enough(known, order, known.spread.goals(aim.half_width, known.rules.level))
+    return _first_enough(board, order, board.spread.goals(aim.half_width, board.rules.level))
 
 
-def _first_enough(known: _Known, order: IntArray, goals: FloatArray) -> IntArray:
+def _first_enough(board: _BoardNow, order: IntArray, goals: FloatArray) -> IntArray:
     """The first rows of the order with which every model's half width is within its goal [K] (fractions)."""
     low, high = 0, len(order)
     while low < high:  # more labels never widen in expectation
         middle = (low + high) // 2
-        enough = bool((known.half_widths(order[:middle]) <= goals + 1e-9).all())
+        enough = bool((board.half_widths(order[:middle]) <= goals + 1e-9).all())
         low, high = (low, middle) if enough else (middle + 1, high)
     return order[:low]
 
 
-def _balanced_labels(known: _Known, rows: IntArray) -> int | None:
-    strata = known.counted.strata
+def _balanced_labels(board: _BoardNow, rows: IntArray) -> int | None:
+    strata = board.counted.strata
     free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
     if not len(rows) or free > MAX_COMPARED:
         return None
-    widest = known.half_widths(rows).max(initial=0.0)
-    order = balanced_rows(strata, known.counted.target, free, seed=known.rules.seed)
-    return len(_first_enough(known, order, np.full(len(known.counted.entrants), widest)))
+    widest = board.half_widths(rows).max(initial=0.0)
+    order = balanced_rows(strata, board.counted.target, free, seed=board.rules.seed)
+    return len(_first_enough(board, order, np.full(len(board.counted.entrants), widest)))
 
 
-def _model_plans(known: _Known, rows: IntArray) -> tuple[ModelPlan, ...]:
-    counted = known.counted
-    now, then = (known.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
-    least = known.spread.least_half_widths(known.rules.level)
+def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
+    counted = board.counted
+    now, then = (board.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
+    least = board.spread.least_half_widths(board.rules.level)
     count = np.bincount(counted.target.model[rows], minlength=len(counted.entrants))
     left = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
     plans = []
@@ -354,28 +354,28 @@ def outlook(
     steps: Sequence[int] = (),
     length: int = 100,
 ) -> Outlook:
-    """What ``length`` more labels are best spent on, and the intervals for new items after each number in ``steps``.
+    """Return what ``length`` more labels are best spent on, and the intervals for new items after each of ``steps``.
 
     The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
     """
-    known = _Known.of(ballots, labels, rules, this_set=False)
-    strata = known.counted.strata
+    board = _BoardNow.of(ballots, labels, rules, this_set=False)
+    strata = board.counted.strata
     free = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
     steps = sorted({min(step, len(free)) for step in steps})
     if design == "balanced":
-        order = _balanced_queue(known.counted, free, max(length, *steps, 0), rules)
+        order = _balanced_queue(board.counted, free, max(length, *steps, 0), rules)
         orders = [order[:step] for step in steps]
     else:
-        order = _contested(known, Aim(labels=min(length, len(free))))
-        orders = [_contested(known, Aim(labels=step)) for step in steps]
-    gains = tuple(_gain(known, rows) for rows in (order[:0], *orders))
-    enough = _gain(known, _contested(known, Aim(half_width=0.0)))
-    return Outlook(_asks(known.counted, order[:length], design), len(free), gains, enough)
+        order = _contested(board, Aim(labels=min(length, len(free))))
+        orders = [_contested(board, Aim(labels=step)) for step in steps]
+    gains = tuple(_gain(board, rows) for rows in (order[:0], *orders))
+    enough = _gain(board, _contested(board, Aim(half_width=0.0)))
+    return Outlook(_asks(board.counted, order[:length], design), len(free), gains, enough)
 
 
-def _gain(known: _Known, rows: IntArray) -> Gain:
+def _gain(board: _BoardNow, rows: IntArray) -> Gain:
     # where nothing is known the approximation is wider than the scale, which is 50 points to either side
-    widths = 100 * np.minimum(known.half_widths(rows), 0.5)
+    widths = 100 * np.minimum(board.half_widths(rows), 0.5)
     mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
     return Gain(len(rows), round(mean, 2), round(widest, 2))
 

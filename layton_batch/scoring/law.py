@@ -41,7 +41,7 @@ def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
 
 
 class VoteLaw:
-    """What is known of the models of a jury's board, with or without labels."""
+    """Posterior of the models of a jury's board, with or without labels."""
 
     def __init__(self, counted: Counted, rules: Rules) -> None:
         self.counted, self.rules = counted, rules
@@ -65,7 +65,7 @@ class VoteLaw:
 
     @cached_property
     def posterior(self) -> Posterior:
-        """For plans, which without a label assume nothing about the jury."""
+        """The posterior for plans, which without a label assume nothing about the jury."""
         strata = self.counted.strata
         if not len(self.counted.gold.label):
             return Posterior(np.full(strata.n.shape, PRIOR), np.full(strata.n.shape, PRIOR), strata.n)

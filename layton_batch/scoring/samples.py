@@ -49,8 +49,7 @@ def mean_of_rounds(boards: Sequence[Sequence[BoardRow]], samples: Mapping[str, i
             found[Entrant(row.model, row.provider, row.n_hints)].append(row)
     rows = [_mean_row(rounds, samples.get(who.model, 1)) for who, rounds in found.items()]
     new, here = _placed([row.new for row in rows]), _placed([row.this_set for row in rows])
-    placed = [replace(row, new=one, this_set=other) for row, one, other in zip(rows, new, here, strict=True)]
-    return in_rank_order(placed)
+    return in_rank_order([replace(row, new=new[i], this_set=here[i]) for i, row in enumerate(rows)])
 
 
 def _by_entrant(sheets: Sequence[ItemScores]) -> dict[Entrant, list[ItemScores]]:
@@ -128,12 +127,12 @@ def _mean_row(rounds: Sequence[BoardRow], samples: int) -> BoardRow:
 def _mean_estimate(own: Sequence[Estimate], rounds: Sequence[Estimate]) -> Estimate:
     """The mean of its own rounds, still without a rank; its rank range reaches as far as that of any round."""
     return Estimate(
-        rank_best=min((one.rank_best for one in rounds if one.rank_best is not None), default=None),
-        rank_worst=max((one.rank_worst for one in rounds if one.rank_worst is not None), default=None),
-        score=_mean([one.score for one in own]),
-        lower=_mean([one.lower for one in own]),
-        upper=_mean([one.upper for one in own]),
-        half_width=_mean([one.half_width for one in own]),
+        rank_best=min((estimate.rank_best for estimate in rounds if estimate.rank_best is not None), default=None),
+        rank_worst=max((estimate.rank_worst for estimate in rounds if estimate.rank_worst is not None), default=None),
+        score=_mean([estimate.score for estimate in own]),
+        lower=_mean([estimate.lower for estimate in own]),
+        upper=_mean([estimate.upper for estimate in own]),
+        half_width=_mean([estimate.half_width for estimate in own]),
     )
 
 
@@ -142,14 +141,16 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(sum(known) / len(known), 1) if len(known) == len(values) else None
 
 
-def _placed(found: Sequence[Estimate]) -> list[Estimate]:
+def _placed(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Each with its rank, which is within its range."""
-    scores = [one.score for one in found if one.score is not None]
+    scores = [estimate.score for estimate in estimates if estimate.score is not None]
     ranks = iter(score_ranks(scores).tolist() if scores else [])
-    return [one if one.score is None else _at(one, next(ranks)) for one in found]
+    return [estimate if estimate.score is None else _at(estimate, next(ranks)) for estimate in estimates]
 
 
-def _at(one: Estimate, rank: int) -> Estimate:
-    if one.rank_best is None or one.rank_worst is None:
-        return replace(one, rank=rank)
-    return replace(one, rank=rank, rank_best=min(rank, one.rank_best), rank_worst=max(rank, one.rank_worst))
+def _at(estimate: Estimate, rank: int) -> Estimate:
+    if estimate.rank_best is None or estimate.rank_worst is None:
+        return replace(estimate, rank=rank)
+    return replace(
+        estimate, rank=rank, rank_best=min(rank, estimate.rank_best), rank_worst=max(rank, estimate.rank_worst)
+    )

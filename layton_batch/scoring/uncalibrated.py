@@ -61,7 +61,7 @@ def need(labels: Sequence[int | None]) -> str:
 
 def share_sheets(ballots: Sequence[Ballot]) -> list[ItemScores]:
     """The jury's shares of yes as marks, of every entrant that has a judged answer."""
-    return [_sheet(who, cast) for who, cast in _by_entrant(ballots)[1].items() if cast]
+    return [_sheet(entrant, judged) for entrant, judged in _by_entrant(ballots)[1].items() if judged]
 
 
 def _by_entrant(ballots: Sequence[Ballot]) -> tuple[dict[Entrant, list[Ballot]], dict[Entrant, list[Ballot]]]:
@@ -69,7 +69,12 @@ def _by_entrant(ballots: Sequence[Ballot]) -> tuple[dict[Entrant, list[Ballot]],
     mine: dict[Entrant, list[Ballot]] = defaultdict(list)
     for ballot in ballots:
         mine[ballot.entrant].append(ballot)
-    return mine, {who: [one for one in cast if one.total or one.known_zero] for who, cast in mine.items()}
+    judged = {entrant: [ballot for ballot in cast if _has_outcome(ballot)] for entrant, cast in mine.items()}
+    return mine, judged
+
+
+def _has_outcome(ballot: Ballot) -> bool:
+    return ballot.total > 0 or ballot.known_zero
 
 
 def _sheet(who: Entrant, cast: Sequence[Ballot]) -> ItemScores:
@@ -132,7 +137,7 @@ def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
 
 
 def _labels_needed(ballots: Sequence[Ballot], rules: Rules) -> dict[Entrant, int]:
-    """By entrant, as ``label-plan --this-set --half-width 3`` says."""
+    """Return the number of labels for each entrant, as ``label-plan --this-set --half-width 3`` says."""
     from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
 
     if len({ballot.entrant for ballot in ballots}) > _MOST_PLANNED:

@@ -171,7 +171,7 @@ def show_board(
 
 
 _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
-"""What an axis has room for: both targets', so that it is the same for both."""
+"""Range of an axis: it has room for both targets, so that it is the same for both."""
 WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
 
 
@@ -224,26 +224,28 @@ def _meaning(method: str, target: str, level: float, needed: Sequence[int | None
             "Every answer was graded by rule, so the score is exact on this set of items. "
             f"The {percent(level)} CI holds the score on new items of the same kind with that probability."
         )
-    what = {
+    subject = {
         NEW_ITEMS: "the score on new items of the same kind",
         THIS_SET: "the share of exactly these items that a person would judge correct; it says nothing of other items",
     }
-    return f"The {percent(level)} CI holds {what[target]}, with that probability. Each interval holds singly. {ASSUMES}"
+    return (
+        f"The {percent(level)} CI holds {subject[target]}, with that probability. Each interval holds singly. {ASSUMES}"
+    )
 
 
 def _range_meaning(method: str, target: str, level: float) -> str:
-    told = f"Models that share a letter under “{ALIKE}” cannot be told apart by their rank ranges."
+    letters = f"Models that share a letter under “{ALIKE}” cannot be letters apart by their rank ranges."
     if method == "paper":
-        return f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {told}"
+        return f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
     if method == UNCALIBRATED:
         return (
             f"The rank range holds the ranks by the jury's word on new items of this kind of all models at once, with "
-            f"{percent(level)} probability. {told}"
+            f"{percent(level)} probability. {letters}"
         )
     if method == RULE and target == THIS_SET:
-        return told
+        return letters
     held = f"The rank range holds the ranks {WHERE[target]} of all models at once, with {percent(level)} probability."
-    return f"{held} {told}"
+    return f"{held} {letters}"
 
 
 ALIKE = "Alike"

@@ -93,8 +93,8 @@ def label_need(folder: RunFolder, run: str) -> str:
     """Say what labels would do for the intervals, by the last ranking; empty where they would do nothing. ``run``: its
     name on the command line."""
     columns = ("labels", "half_width_now", "half_width_then")
-    found = table(folder, "label_need", columns).filter(pl.col("labels") > 0)
-    if found.is_empty():
+    needs = table(folder, "label_need", columns).filter(pl.col("labels") > 0)
+    if needs.is_empty():
         return ""
-    labels, now, then = found.select(columns).row(0)
+    labels, now, then = needs.select(columns).row(0)
     return label_need_text(labels, now, then, run)

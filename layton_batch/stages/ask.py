@@ -239,7 +239,7 @@ class _BatchNames:
 
     @property
     def are_of_a_file(self) -> bool:
-        """Whether the job's answers came from a file, and its model is still in no manifest."""
+        """Return whether the job's answers came from a file, and its model is still in no manifest."""
         is_named = any(spec.name == self._job.spec.name for spec in self._run.manifest.model_specs())
         is_from_file = self._job.role is Role.PREDICT and any(map(is_imported, self.known.values()))
         return is_from_file and not is_named

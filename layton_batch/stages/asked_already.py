@@ -75,7 +75,7 @@ def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[I
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """What a job has planned and not sent. ``requests``: item by custom_id; ``files``, ``size_bytes``: of batches."""
+    """Requests that a job has planned and not sent: item by custom_id, in so many batch ``files``."""
 
     requests: Mapping[str, str] = field(default_factory=dict)
     files: int = 0
@@ -122,8 +122,9 @@ class AskedAlready:
         if not batches:
             return Unsent()
         items = store.items_of(stored.id)
-        asked = [custom_id for batch in batches for custom_id in store.asked_of(batch.id) if custom_id in items]
-        return Unsent({name: items[name] for name in asked}, len(batches), sum(batch.size_bytes for batch in batches))
+        custom_ids = [custom_id for batch in batches for custom_id in store.asked_of(batch.id) if custom_id in items]
+        size = sum(batch.size_bytes for batch in batches)
+        return Unsent({custom_id: items[custom_id] for custom_id in custom_ids}, len(batches), size)
 
     def items(self, job: Job) -> Sequence[str]:
         """Return the item of each request that the run has of this job."""

@@ -112,8 +112,8 @@ class Preview:
     @property
     def unpriced(self) -> tuple[str, ...]:
         """The models, as ``provider model``, to which nothing is sent: there is a budget, and no price is known."""
-        unknown = [one.job.spec for one in self.jobs if one.max_usd is None and one.requests > one.answered]
-        names = dict.fromkeys(f"{spec.provider} {spec.model}" for spec in unknown)
+        jobs = [planned for planned in self.jobs if planned.max_usd is None and planned.requests > planned.answered]
+        names = dict.fromkeys(f"{planned.job.spec.provider} {planned.job.spec.model}" for planned in jobs)
         return () if self.budget is None else tuple(names)
 
     @property

@@ -233,9 +233,9 @@ def judged(run: Run, metric: str, ballots: Sequence[Ballot] | None = None) -> li
     own, families = {}, {entrant(run, job): job.spec.family for job in finished_jobs(run)}
     for row in _own_judged(run, _said(run, metric, ballots), metric, families):
         key = (row.entrant, row.item_id, row.content)
-        known = recorded.pop(key, None)
+        gold_row = recorded.pop(key, None)
         people = annotated.get((row.entrant, row.item_id), {}).values()
-        human = settled(known.human if known else None, people, metric)
+        human = settled(gold_row.human if gold_row else None, people, metric)
         own[row.entrant, row.item_id] = replace(row, human=human, recorded=then.get(key, {}))
     others = [replace(row, family=families.get(row.entrant, row.family)) for row in recorded.values()]
     return [*own.values(), *others]

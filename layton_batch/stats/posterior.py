@@ -1,4 +1,4 @@
-"""What a posterior of rates says of a model: counts of right answers on these items, moments and ends for new ones.
+"""Readings of a posterior of rates for a model: counts of right answers on these items, moments and ends for new ones.
 
 For new items of the same kind, what a reader takes a score to mean, half an item that is wrong and half an item that is
 right are added: without them the items at hand would be taken for all there can be, and five right answers of five for
@@ -52,12 +52,12 @@ class Posterior:
 
 def positives_pmf(post: Posterior, models: IntArray) -> FloatArray:
     """[len(models), most unlabelled items + 1] exact pmf of the positives among the unlabelled items of `models`."""
-    left = post.unlabelled[models]
+    unlabelled = post.unlabelled[models]
     terms = [
-        distributions.beta_binomial_pmf(left[:, b], post.alpha[models, b], post.beta[models, b])
-        for b in np.flatnonzero(left.any(axis=0))
+        distributions.beta_binomial_pmf(unlabelled[:, b], post.alpha[models, b], post.beta[models, b])
+        for b in np.flatnonzero(unlabelled.any(axis=0))
     ]
-    pmf = distributions.sum_pmf(terms, int(left.sum(axis=1).max(initial=0)))
+    pmf = distributions.sum_pmf(terms, int(unlabelled.sum(axis=1).max(initial=0)))
     return np.broadcast_to(pmf, (len(models), pmf.shape[1]))
 
 
@@ -80,21 +80,21 @@ def score_rows(
     rows = []
     for i in range(len(strata.items)):
         items = int(strata.items[i])
-        there = items > 0
+        has_items = items > 0
         rows.append(
             ModelScore(
-                score=float(mean[i]) if there else None,
-                lower=float(low[i]) if there else None,
-                upper=float(high[i]) if there else None,
-                new_score=float(new[0, i]) if there else None,
-                new_lower=float(new_low[i]) if there else None,
-                new_upper=float(new_high[i]) if there else None,
+                score=float(mean[i]) if has_items else None,
+                lower=float(low[i]) if has_items else None,
+                upper=float(high[i]) if has_items else None,
+                new_score=float(new[0, i]) if has_items else None,
+                new_lower=float(new_low[i]) if has_items else None,
+                new_upper=float(new_high[i]) if has_items else None,
                 items=items,
                 own_labels=own[i],
                 borrowed_labels=borrowed[i],
                 smallest_gold_bin=least[i],
                 flags=flags[i],
-                reason=None if there else "no items",
+                reason=None if has_items else "no items",
             )
         )
     return tuple(rows)

@@ -111,8 +111,8 @@ class Templates:
         except (TemplateError, ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {error}") from error
         except (RecursionError, MemoryError) as error:
-            told = "it calls itself without end" if isinstance(error, RecursionError) else "it fills the memory"
-            raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {told}") from error
+            reason = "it calls itself without end" if isinstance(error, RecursionError) else "it fills the memory"
+            raise ManifestError(f"prompt template {name} ({self._path(name)}) fails: {reason}") from error
 
     @cached_property
     def _environment(self) -> Environment:
