@@ -143,6 +143,11 @@ def test_the_sentence_names_the_command(tmp_path: Path) -> None:
         "1,200 labels would bring the intervals for new items from ±8.1 to ±6.3 on average, and only more items make "
         "them shorter: layton-batch annotate lab"
     )
+    tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [need | {"half_width_now": 6.4}]))
+    assert label_need(folder, "lab") == (
+        "Only more items make the intervals for new items (±6.4 on average) much shorter; 1,200 labels would help a "
+        "little: layton-batch annotate lab"
+    )
     tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [need | {"half_width_now": None}]))
     assert label_need(folder, "lab") == (
         "No answer has a person's label yet; 1,200 labels would give intervals for new items of ±6.3: layton-batch "

@@ -21,6 +21,7 @@ from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (
+    AS_SHORT,
     LabelPlan,
     Spread,
     audit_labels,
@@ -387,6 +388,9 @@ def label_need_text(labels: int, now: float | None, then: float, run: str) -> st
     if now is None:
         gain = f"{number} would give intervals for new items of ±{then:.1f}"
         return f"No answer has a person's label yet; {gain}: {command}"
+    if now <= AS_SHORT * then:
+        limit = f"Only more items make the intervals for new items (±{now:.1f} on average) much shorter"
+        return f"{limit}; {number} would help a little: {command}"
     gain = f"{number} would bring the intervals for new items from ±{now:.1f} to ±{then:.1f} on average"
     return f"{gain}, and only more items make them shorter: {command}"
 
