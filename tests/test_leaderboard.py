@@ -34,6 +34,7 @@ from layton_batch.scoring.board import (
     rank_marks,
 )  # fmt: skip
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
@@ -175,6 +176,21 @@ def test_without_any_label_the_board_says_so_and_promises_little() -> None:
     (paper, *_) = rank_board(ballots, [], Rules(method="paper"))
     assert paper.score is None
     assert paper.rank is None
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
+    ballots, known = made_up()
+    silent = [replace(one, yes=0, total=0, known_zero=True, kind="missing") for one in ballots]
+    stranger, first = Entrant("stranger", "elsewhere", 0), known[0].entrant
+    strangers = [replace(one, entrant=stranger) for one in known if labels and one.entrant == first]
+    for rank in (rank_board, rank_votes):
+        rows = rank(silent, strangers, Rules())
+        assert len(rows) == 5
+        assert {row.n_missing for row in rows} == {row.n_items for row in rows}
+        assert all((row.this_set.upper or 0) == 0 for row in rows)
+    view = outlook(silent, strangers, Rules())
+    assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
 
 
 def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None:

@@ -21,6 +21,7 @@ anything.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -151,7 +152,7 @@ class Evidence:
     def vote_evidence(self, logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, abilities, authors]"""
         shape = logs.shape[:3]
-        evidence = logs.reshape(-1, logs.shape[3]) @ self.worth[authors].T
+        evidence = logs.reshape(math.prod(shape), logs.shape[3]) @ self.worth[authors].T
         return evidence.reshape(*shape, len(authors))
 
     # ---- labels

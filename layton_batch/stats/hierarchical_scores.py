@@ -129,7 +129,9 @@ def _set_here(components: Components, open_count: IntArray, level: float) -> tup
     models, width = open_count.shape
     first, last = (np.zeros(models, dtype=np.int64) for _ in range(2))
     for rows in distributions.chunks(PARTS * open_count.sum(axis=1)):
-        alpha, beta = (values[:, rows].reshape(-1, width) for values in (components.alpha, components.beta))
+        alpha, beta = (
+            values[:, rows].reshape(PARTS * len(rows), width) for values in (components.alpha, components.beta)
+        )
         every = Posterior(alpha, beta, np.tile(open_count[rows], (PARTS, 1)))
         laws = positives_pmf(every, np.arange(PARTS * len(rows))).reshape(PARTS, len(rows), -1)
         pmf = (components.chance[:, rows, None] * laws).sum(axis=0)
