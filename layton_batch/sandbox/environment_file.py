@@ -17,10 +17,10 @@ def check_replaceable(path: Path) -> None:
     """Raises FileExistsError where ``path`` is anything but an empty file or an earlier environment file of a sandbox:
     a link, another's file, a ``.env`` with real keys."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return
-    is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and found.st_nlink == 1
+    is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and status.st_nlink == 1
     if not (is_ours and _is_environment(path)):
         raise FileExistsError(
             f"--env-file {path}: there is something else than an environment file of a sandbox; move it away, or name "
@@ -47,7 +47,7 @@ def write(path: Path, environment: Mapping[str, str]) -> None:
 
 
 def _is_environment(path: Path) -> bool:
-    """Whether nothing but addresses and keys of a sandbox stands in it."""
+    """Return whether the file holds nothing but addresses and keys of a sandbox."""
     lines = path.read_bytes().decode("utf-8", "replace").splitlines()
     pairs = [line.partition("=") for line in lines if line.strip()]
     return all(

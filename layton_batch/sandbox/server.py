@@ -105,8 +105,8 @@ class Sandbox:
 
     def environment(self) -> dict[str, str]:
         """The SDKs' own variables: every provider's address here and a key that is none."""
-        found = {f"{provider.upper()}_API_KEY": f"{environment_file.KEY}{provider}" for provider in PROVIDERS}
-        return found | {name: self.url + path for name, path in _BASE_URLS.items()}
+        variables = {f"{provider.upper()}_API_KEY": f"{environment_file.KEY}{provider}" for provider in PROVIDERS}
+        return variables | {name: self.url + path for name, path in _BASE_URLS.items()}
 
     def ledger(self) -> Ledger:
         """Everything billed so far; after `stop()`, everything that was."""
@@ -169,8 +169,8 @@ class Sandbox:
         return JsonReply(self.request_counts())
 
     def _batches_page(self, _request: Request) -> Response:
-        found = [batch for provider in PROVIDERS for batch in self._engine.everything(provider)]
-        return JsonReply([{**dataclasses.asdict(batch), "phase": self._engine.phase(batch)} for batch in found])
+        batches = [batch for provider in PROVIDERS for batch in self._engine.everything(provider)]
+        return JsonReply([{**dataclasses.asdict(batch), "phase": self._engine.phase(batch)} for batch in batches])
 
     def _ledger_page(self, request: Request) -> Response:
         document = _plain(dataclasses.asdict(self.ledger()))
@@ -202,7 +202,7 @@ def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
     if env_file is not None:
         environment_file.check_replaceable(env_file)  # before anything listens
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
-    told, ends = os.pipe()  # an event that is set by a handler while it begins to be waited for is never set
+    stop_requests, ends = os.pipe()  # an event that is set by a handler while it begins to be waited for is never set
 
     def leave(_number: int, _frame: FrameType | None) -> None:
         os.write(ends, b".")
@@ -215,9 +215,9 @@ def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:
             sys.stderr.flush()
             if env_file is not None:
                 environment_file.write(env_file, sandbox.environment())
-            os.read(told, 1)
+            os.read(stop_requests, 1)
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        os.close(told)
+        os.close(stop_requests)
         os.close(ends)

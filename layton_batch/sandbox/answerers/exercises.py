@@ -58,7 +58,7 @@ class Attempt:
         return self.draw("solves") < 1 / (1 + math.exp(-_DISCRIMINATION * self.strength(difficulty)))
 
     def form(self, more: Mapping[Form, float] | None = None) -> Form:
-        """How the reply is given; `more` is added to the profile's rates."""
+        """Draw the form of the reply. `more` is added to the profile's rates."""
         rates = {form: min(_MOST_CLUMSY, _CLUMSIER * rate) for form, rate in self.profile.forms.items()}
         for form, rate in (more or {}).items():
             rates[form] = rates.get(form, 0.0) + rate
@@ -121,16 +121,16 @@ class Exercises:
 
     def reply(self, question: Question, passage: Passage) -> Reply | None:
         """None where the question is about none of the items, or asks for a form of its own by a schema."""
-        found = self._index.find(passage, question.images) if question.schema is None and self._items else ()
-        if not found:
+        matching = self._index.find(passage, question.images) if question.schema is None and self._items else ()
+        if not matching:
             return None
-        item, profile = self._items[int(found[0].id)], self._profiles.participant(question.model)
+        item, profile = self._items[int(matching[0].id)], self._profiles.participant(question.model)
         attempt = Attempt(self._seed, profile, question.model, item.kind, item.id, question.reasoning)
-        said = item.say(question.text, attempt)
-        if said is None:
+        utterance = item.say(question.text, attempt)
+        if utterance is None:
             return None
-        said = reply_forms.within(question.max_output_tokens, said)
-        return counted(question, said.text, said.finish)
+        utterance = reply_forms.within(question.max_output_tokens, utterance)
+        return counted(question, utterance.text, utterance.finish)
 
 
 def _entry(position: int, item: Exercise) -> Riddle:

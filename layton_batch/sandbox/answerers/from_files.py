@@ -28,7 +28,7 @@ _KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """What the files hold, in their order."""
+    """Contents of the item files, in their order."""
 
     riddles: tuple[Riddle, ...]
     exercises: tuple[Exercise, ...]
@@ -70,5 +70,5 @@ def answerer_from_files(replay: Sequence[Path] = (), items: Sequence[Path] = (),
     """
     if replay:
         return ReplayAnswerer(replay)
-    known = load_items(items)
-    return SimulateAnswerer(known.riddles, seed, exercises=known.exercises)
+    contents = load_items(items)
+    return SimulateAnswerer(contents.riddles, seed, exercises=contents.exercises)

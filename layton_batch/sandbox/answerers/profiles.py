@@ -82,7 +82,7 @@ class Profiles:
 
 
 def effort_gain(reasoning: str | int | None) -> float:
-    """What a reasoning setting adds to a skill."""
+    """Return how much a reasoning setting adds to a skill."""
     if reasoning is None:
         return 0.0
     if isinstance(reasoning, int):

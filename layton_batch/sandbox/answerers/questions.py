@@ -36,7 +36,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said. `finish` is "stop", "length" or "refusal".
+    """Reply of a model. `finish` is "stop", "length" or "refusal".
 
     `input_tokens` is the whole prompt including `cached_input_tokens`; `output_tokens` includes `reasoning_tokens`.
     The dialects subtract where their provider's wire form excludes one from the other.
@@ -70,14 +70,16 @@ class Kind(StrEnum):
 
 
 def kind_of(question: Question) -> Kind:
-    """By the schema's properties; without a schema by the names the instructions ask for."""
+    """Classify a question by its schema's properties, or without a schema by the names in its instructions."""
     names = properties(question.schema)
     if not names and question.schema is None:
-        asked = f"{question.system}\n{question.text}"
-        if JUDGEMENT in asked:
+        instructions = f"{question.system}\n{question.text}"
+        if JUDGEMENT in instructions:
             return Kind.JUDGE
-        names = [name for name in (ANSWER_VERDICT, JUSTIFICATION_VERDICT, ANSWER, JUSTIFICATION) if name in asked]
-        if not ({ANSWER, JUSTIFICATION} <= set(names) and "JSON" in asked):
+        names = [
+            name for name in (ANSWER_VERDICT, JUSTIFICATION_VERDICT, ANSWER, JUSTIFICATION) if name in instructions
+        ]
+        if not ({ANSWER, JUSTIFICATION} <= set(names) and "JSON" in instructions):
             return Kind.OTHER
     if ANSWER_VERDICT in names or JUSTIFICATION_VERDICT in names:
         return Kind.JUDGE

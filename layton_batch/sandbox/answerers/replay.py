@@ -68,19 +68,19 @@ def resolve(
     model: str, reasoning: Setting, recorded: Sequence[str], aliases: Mapping[str, str] | None = None
 ) -> str | None:
     """The recorded name meant, or None. Raises Ambiguous where several fit equally well."""
-    known = aliases or {}
+    names_by_alias = aliases or {}
     for key in (f"{model}@{reasoning}", model):
-        if key in known:
-            return known[key] if known[key] in recorded else None
+        if key in names_by_alias:
+            return names_by_alias[key] if names_by_alias[key] in recorded else None
     endings = settings_of(reasoning)
     for name in (*(f"{model}-{ending}" for ending in endings if ending), model):
         if name in recorded:
             return name
     base, own = alike(model), alike(model.rpartition("/")[2])
     for wanted in dict.fromkeys((base, own)):
-        found = _by_likeness(wanted, endings, recorded)
-        if found is not None:
-            return found
+        recorded_name = _by_likeness(wanted, endings, recorded)
+        if recorded_name is not None:
+            return recorded_name
     return None
 
 
@@ -96,17 +96,17 @@ def _by_likeness(base: str, endings: Sequence[str], recorded: Sequence[str]) -> 
 
 
 def _rest(base: str, name: str) -> str | None:
-    """What the name says beyond the base; None if it is another model's."""
+    """Return the part of the name after the base, or None if the name belongs to another model."""
     if name == base:
         return ""
     return name[len(base) + 1 :] if name.startswith(f"{base}-") else None
 
 
 def _only(names: Iterable[str]) -> str:
-    found = list(names)
-    if len(found) > 1:
-        raise Ambiguous(f"several records fit: {', '.join(sorted(found))}")
-    return found[0]
+    distinct = list(names)
+    if len(distinct) > 1:
+        raise Ambiguous(f"several records fit: {', '.join(sorted(distinct))}")
+    return distinct[0]
 
 
 _PREDICTION_COLUMNS = ("riddle_id", "model", "answer", "justification")
@@ -136,7 +136,7 @@ class _Recorded:
     verdicts: Mapping[str, _Verdict]
 
     def weight(self, passage: Passage, reference: Sequence[str]) -> int | None:
-        """How much of the text is this row's; None if it is not there beside the reference."""
+        """Count the characters of the text that this row accounts for; None if the text shows the reference only."""
         total = 0
         for field in (self.squashed_justification, self.squashed_answer):
             if not _is_there(field, passage, reference):
@@ -146,7 +146,7 @@ class _Recorded:
 
 
 def _is_there(field: str, passage: Passage, reference: Sequence[str]) -> bool:
-    """Whether the field is in the text once more than the text's own reference columns hold it.
+    """Return whether the text holds the field once more than its own reference columns do.
 
     A gold justification may well be some model's, word for word: then it is in every judge's text of that riddle.
     """
@@ -201,13 +201,13 @@ class ReplayAnswerer:
         return counted(question, kinds.as_json(question, values))
 
     def _riddle(self, question: Question, passage: Passage) -> Riddle:
-        found = self._index.find(passage, question.images)
-        if not found:
+        riddles = self._index.find(passage, question.images)
+        if not riddles:
             raise NotRecorded(f"no recorded riddle's description is in the text, which begins {question.text[:80]!r}")
-        if len({riddle.id for riddle in found}) > 1:
-            ids = ", ".join(riddle.id for riddle in found)
+        if len({riddle.id for riddle in riddles}) > 1:
+            ids = ", ".join(riddle.id for riddle in riddles)
             raise NotRecorded(f"riddles {ids} have the same description and nothing in the request tells them apart")
-        return found[0]
+        return riddles[0]
 
     def _prediction(self, question: Question, passage: Passage, riddle: Riddle) -> _Recorded:
         name = self._participant(question)
@@ -222,17 +222,17 @@ class ReplayAnswerer:
 
     def _participant(self, question: Question) -> str:
         """The recorded model; one of the request's provider before one of another."""
-        asked = f"{question.provider} model {question.model!r}, reasoning {question.reasoning!r}"
+        request = f"{question.provider} model {question.model!r}, reasoning {question.reasoning!r}"
         own = [model for provider, model in self._names if provider == question.provider]
         every = list(dict.fromkeys(model for _, model in self._names))
         try:
             for names in (own, every):
-                found = resolve(question.model, question.reasoning, names, self._aliases)
-                if found is not None:
-                    return found
+                name_recorded = resolve(question.model, question.reasoning, names, self._aliases)
+                if name_recorded is not None:
+                    return name_recorded
         except Ambiguous as error:
-            raise NotRecorded(f"{asked}: {error}") from error
-        raise NotRecorded(f"{asked}: none of the recorded models ({', '.join(every) or 'there are none'})")
+            raise NotRecorded(f"{request}: {error}") from error
+        raise NotRecorded(f"{request}: none of the recorded models ({', '.join(every) or 'there are none'})")
 
     def _verdict(self, question: Question, passage: Passage, riddle: Riddle) -> Reply:
         judge = self._judge(question)
@@ -255,21 +255,21 @@ class ReplayAnswerer:
             return question.model
         try:
             # Judges are recorded under their bare names as a rule, whatever reasoning setting they ran with.
-            found = resolve(question.model, question.reasoning, judges, self._aliases)
-            found = found or resolve(question.model, None, judges, self._aliases)
+            judge = resolve(question.model, question.reasoning, judges, self._aliases)
+            judge = judge or resolve(question.model, None, judges, self._aliases)
         except Ambiguous as error:
             raise NotRecorded(f"judge {question.model!r}: {error}") from error
-        if found is None:
+        if judge is None:
             raise NotRecorded(f"judge {question.model!r}: none of the recorded judges ({', '.join(judges) or 'none'})")
-        return found
+        return judge
 
 
 def _best(rows: Sequence[_Recorded], passage: Passage, riddle: Riddle) -> list[_Recorded]:
     columns = (riddle.description, *riddle.hints, riddle.solution, riddle.justification)
     reference = [squashed for column in columns if (squashed := lookup.squash(column))]
     # A prompt may leave the reference out; then what looks like the reference is the participant's.
-    for beside in (reference, ()):
-        weighed = [(weight, row) for row in rows if (weight := row.weight(passage, beside)) is not None]
+    for columns_shown in (reference, ()):
+        weighed = [(weight, row) for row in rows if (weight := row.weight(passage, columns_shown)) is not None]
         if weighed:
             heaviest = max(weight for weight, _ in weighed)
             return [row for weight, row in weighed if weight == heaviest]
@@ -294,8 +294,8 @@ def _recorded(row: lookup.Row, place: str) -> _Recorded:
 
 
 def _verdicts(row: lookup.Row, place: str) -> dict[str, _Verdict]:
-    """By judge; a judge with a null for either part was not on the jury and has none."""
-    found: dict[str, _Verdict] = {}
+    """Return verdicts by judge. A judge with a null for either part was not on the jury and is left out."""
+    verdicts: dict[str, _Verdict] = {}
     for column, on_answer in row.items():
         if not column.startswith(_ANSWER_PREFIX):
             continue
@@ -305,5 +305,5 @@ def _verdicts(row: lookup.Row, place: str) -> dict[str, _Verdict]:
             continue
         if not isinstance(on_answer, bool) or not isinstance(on_justification, bool):
             raise UnreadableRows(f"{place}: the verdict of {judge} is not true or false")
-        found[sys.intern(judge)] = (on_answer, on_justification)
-    return found
+        verdicts[sys.intern(judge)] = (on_answer, on_justification)
+    return verdicts

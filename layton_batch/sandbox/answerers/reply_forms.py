@@ -112,12 +112,12 @@ def say(form: Form, values: Mapping[str, object], *key: object) -> Utterance:
     return Utterance(body)
 
 
-def within(limit: int | None, said: Utterance) -> Utterance:
-    """What is said, cut off at the output limit where there is one, in tokens."""
-    if limit is None or text_tokens(said.text) <= limit:
-        return said
-    kept = said.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN]
-    return Utterance(kept.decode("utf-8", "ignore"), "length")
+def within(limit: int | None, utterance: Utterance) -> Utterance:
+    """Cut an utterance off at the output limit in tokens, if there is one."""
+    if limit is None or text_tokens(utterance.text) <= limit:
+        return utterance
+    start = utterance.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN]
+    return Utterance(start.decode("utf-8", "ignore"), "length")
 
 
 def _with_slip(body: str, values: Mapping[str, object], *key: object) -> str:

@@ -99,7 +99,7 @@ class Passage:
         return any(squashed in form for form in self.forms)
 
     def count(self, squashed: str) -> int:
-        """How often it stands there, raw or escaped.
+        """Count the occurrences of a text, raw or escaped.
 
         The unescaped text has every occurrence once, unless undoing escapes damages the raw ones: text with backslashes
         of its own is in one reading where it stands raw and in the other where it stands escaped.
@@ -109,7 +109,7 @@ class Passage:
         return sum(form.count(squashed) for form in self.forms)
 
     def quotes(self, squashed: str) -> bool:
-        """Whether it stands there as a whole between double quotes, as a JSON string does."""
+        """Return whether the text stands there as a whole JSON string, between double quotes."""
         return self.holds(f'"{squashed}"')
 
 
@@ -153,7 +153,7 @@ def riddle_from(row: Row) -> Riddle:
 
 
 def image_digest(encoded: str) -> str:
-    """Of the decoded image, so that it can be compared with what a request carries; empty without a readable image."""
+    """Digest a decoded image, to compare it with a request's image. Empty without a readable image."""
     try:
         image = base64.b64decode(encoded.partition("base64,")[2] or encoded, validate=True)
     except (binascii.Error, ValueError):
@@ -221,5 +221,5 @@ def _marks(riddle: Riddle, passage: Passage, shown: set[str]) -> tuple[bool, int
 
 
 def hints_shown(riddle: Riddle, passage: Passage) -> int:
-    """How many of the riddle's hints the text shows."""
+    """Count the riddle's hints that the text shows."""
     return sum(passage.holds(squash(hint)) for hint in riddle.hints)

@@ -45,11 +45,11 @@ def compared(text: str, passage: Passage, riddle: Riddle) -> Truth:
     given = submission(text)
     if given is not None:
         return _truth(_says(given[0], riddle), len(plain_words(given[1])))
-    left = _beside_the_riddle(passage, riddle)
+    rest = _beside_the_riddle(passage, riddle)
     wanted = " ".join(plain_words(right_answer(riddle)))
     # Once as the reference; a second time only if the participant says it.
-    said = bool(wanted) and len(re.findall(rf"(?<!\S){re.escape(wanted)}(?!\S)", left)) > 1
-    return _truth(said, len(left.split()))
+    is_given = bool(wanted) and len(re.findall(rf"(?<!\S){re.escape(wanted)}(?!\S)", rest)) > 1
+    return _truth(is_given, len(rest.split()))
 
 
 def submission(text: str) -> tuple[str, str] | None:
@@ -68,18 +68,18 @@ def submission(text: str) -> tuple[str, str] | None:
 
 
 def _says(answer: str, riddle: Riddle) -> bool:
-    """Whether the answer is the reference in other typography, with or without the reference's remarks."""
+    """Return whether the answer equals the reference, apart from typography and the reference's remarks."""
     reference = right_answer(riddle)
     return bool(plain_words(answer)) and plain_words(answer) in {plain_words(reference), plain_words(core(reference))}
 
 
 def _beside_the_riddle(passage: Passage, riddle: Riddle) -> str:
     """The words of the text without one copy of each column of the riddle but the answer."""
-    left = " ".join(plain_words(passage.plain))
+    rest = " ".join(plain_words(passage.plain))
     columns = (riddle.description, *riddle.hints, riddle.solution, riddle.justification)
     for words in sorted((" ".join(plain_words(column)) for column in columns), key=len, reverse=True):
-        left = left.replace(words, " ", 1) if words else left
-    return left
+        rest = rest.replace(words, " ", 1) if words else rest
+    return rest
 
 
 def _truth(right: bool, argued_words: int) -> Truth:
@@ -170,7 +170,7 @@ _IN_WORDS = {True: "The final answer says what the reference says.", False: "The
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """What a participant says of a riddle: the truth of it, the content, and the form it is said in."""
+    """Reply of a participant to a riddle: whether it is right, its content, and its form."""
 
     mark: Mark
     answer: str
@@ -201,8 +201,8 @@ class SimulateAnswerer:
         solution = None if kind is Kind.JUDGE else self._exercises.reply(question, passage)
         if solution is not None:
             return solution
-        found = self._index.find(passage, question.images)
-        riddle = found[0] if found else None
+        riddles = self._index.find(passage, question.images)
+        riddle = riddles[0] if riddles else None
         if kind is Kind.JUDGE:
             return self._judge_reply(question, passage, riddle)
         if kind is Kind.PARTICIPANT:
@@ -210,7 +210,7 @@ class SimulateAnswerer:
         return counted(question, generic_reply(question, riddle, self._seed))
 
     def participate(self, model: str, riddle: Riddle, hints: int, reasoning: str | int | None) -> Participation:
-        """What the model says of a known riddle, with this many hints shown."""
+        """Draw a model's reply to a known riddle of which this many hints are shown."""
         profile, key = self._profiles.participant(model), (self._seed, model, riddle.id)
         truth = self._truth(profile, self.difficulty(riddle), hints, reasoning, *key)
         answer = self._wrong.draw(riddle, *key) if truth is Truth.WRONG else right_answer(riddle)
@@ -251,12 +251,12 @@ class SimulateAnswerer:
 
     def _participant_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> Reply:
         if riddle is None:
-            said, item = self._guess(question, passage), passage.forms[-1]
+            content, item = self._guess(question, passage), passage.forms[-1]
         else:
             shown, item = hints_shown(riddle, passage), riddle.id
-            said = self.participate(question.model, riddle, shown, question.reasoning)
-        values = {kinds.JUSTIFICATION: said.justification, kinds.ANSWER: said.answer}
-        return _reply(question, said.form, values, self._seed, question.model, item)
+            content = self.participate(question.model, riddle, shown, question.reasoning)
+        values = {kinds.JUSTIFICATION: content.justification, kinds.ANSWER: content.answer}
+        return _reply(question, content.form, values, self._seed, question.model, item)
 
     def _guess(self, question: Question, passage: Passage) -> Participation:
         """For an unknown item: a guess, and a truth by the usual chances, since nobody here can know it."""
@@ -294,7 +294,7 @@ def _said(profile: ParticipantProfile, truth: Truth, answer: str, riddle: Riddle
 
 
 def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
-    """How often the judge errs about the justification where it is right about the answer."""
+    """Return the judge's error rate for the justification, given that it is right about the answer."""
     if truth is Truth.RIGHT:
         return profile.strict_justification
     return profile.lenient_justification * (1 if truth is Truth.FLAWED else _WRONG_ANSWER_RIGHT_REASONS)
@@ -303,5 +303,5 @@ def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
 def _reply(question: Question, form: Form, values: Mapping[str, object], *key: object) -> Reply:
     """The values in the order and with the names of the question's schema, within the output limit."""
     named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
-    said = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))
-    return counted(question, said.text, said.finish, of_judge=kind_of(question) is Kind.JUDGE)
+    utterance = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))
+    return counted(question, utterance.text, utterance.finish, of_judge=kind_of(question) is Kind.JUDGE)

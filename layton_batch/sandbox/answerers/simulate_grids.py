@@ -134,7 +134,7 @@ def _with_slip(body: str, attempt: Attempt) -> str:
 
 
 def _steps(puzzle: Puzzle, attempt: Attempt) -> str:
-    """Some words for every house, so that a longer grid makes a longer reply."""
+    """Write some words for every house, so that a longer grid makes a longer reply."""
     words = ("is fixed by what its neighbours leave over", "follows from the clues about it", "is what is left then")
     return " ".join(f"House {number} {attempt.pick(words, 'step', number)}." for number, *_ in puzzle.houses)
 

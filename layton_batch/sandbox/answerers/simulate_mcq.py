@@ -98,8 +98,10 @@ def _said(letter: str, truth: Truth, form: Form, options: Mapping[str, str], att
     if form is Form.TRUNCATED:
         return attempt.cut(thoughts, 0.3, 0.9)
     if form is Form.UNSTRUCTURED:
-        others = [other for other in options if other != letter]
-        return Utterance(f"{thoughts}\n\nBoth {letter} and {attempt.pick(others, 'other')} remain possible for me.")
+        wrong_letters = [other for other in options if other != letter]
+        return Utterance(
+            f"{thoughts}\n\nBoth {letter} and {attempt.pick(wrong_letters, 'other')} remain possible for me."
+        )
     if form is Form.FENCED:  # a line that the published extraction takes for the answer, ahead of a boxed letter
         thoughts = f"{thoughts}\n{attempt.pick(list(options), 'tempting')} is tempting at first."
     return Utterance(f"{thoughts}\n\n{_answer(letter, form, options[letter], attempt)}")
@@ -125,14 +127,14 @@ def _lower(row: Row) -> dict[str, object]:
 
 def _right_option(columns: Row) -> str:
     options = [str(option).strip() for option in _listed(columns.get("options") or columns.get("choices"))]
-    said = next((columns[name] for name in _RIGHT if columns.get(name) is not None), None)
-    if isinstance(said, str) and said.strip() in options:
-        return said.strip()
-    if isinstance(said, str) and len(said.strip()) == 1:
-        said = ascii_uppercase.find(said.strip())
-    if isinstance(said, bool) or not isinstance(said, int) or not 0 <= said < len(options):
+    value = next((columns[name] for name in _RIGHT if columns.get(name) is not None), None)
+    if isinstance(value, str) and value.strip() in options:
+        return value.strip()
+    if isinstance(value, str) and len(value.strip()) == 1:
+        value = ascii_uppercase.find(value.strip())
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(options):
         raise UnfitRow("which of its options is right cannot be told")
-    return options[said]
+    return options[value]
 
 
 def _listed(value: object) -> Sequence[object]:

@@ -88,8 +88,8 @@ def _said(answer: str, form: Form, truth: Truth, prompt: str, attempt: Attempt) 
     if form is Form.FENCED:
         return Utterance(f"{thoughts}\n\n**{label.strip()}** {answer}")
     if form is Form.PROSE:
-        said = (f"The answer is {answer}.", f"$\\boxed{{{answer}}}$")
-        return Utterance(f"{thoughts}\n\n{attempt.pick(said, 'prose')}")
+        phrases = (f"The answer is {answer}.", f"$\\boxed{{{answer}}}$")
+        return Utterance(f"{thoughts}\n\n{attempt.pick(phrases, 'prose')}")
     if form is Form.SLIP:
         return Utterance(answer)
     return Utterance(f"{thoughts}\n\n{label}{answer}")
@@ -115,9 +115,9 @@ def _other_names(arguments: Arguments, prompt: str, attempt: Attempt) -> str:
     groups = _groups(arguments["key_items"])
     if len(groups) > 1:
         left_out = groups[int(attempt.draw("left out") * len(groups))]
-        kept = [names[0] for names in groups if names is not left_out and not _shares(names[0], left_out)]
-        if kept:
-            return ", ".join(kept)
+        names_given = [names[0] for names in groups if names is not left_out and not _shares(names[0], left_out)]
+        if names_given:
+            return ", ".join(names_given)
     return _unlike(_NAMES, [name for names in groups for name in names], attempt)
 
 
@@ -127,7 +127,7 @@ def _unlike(made_up: Sequence[str], names: Sequence[str], attempt: Attempt) -> s
 
 
 def _shares(text: str, names: Sequence[str]) -> bool:
-    """Whether one of the names stands in the text, by the letters alone, as a lax evaluator would look for it."""
+    """Return whether the text contains one of the names. Only letters are compared, as a lax evaluator does."""
     return any(squash(name).lower() in squash(text).lower() for name in names)
 
 
@@ -147,12 +147,12 @@ def _label(arguments: Arguments) -> list[str]:
 def _other_letters(arguments: Arguments, prompt: str, attempt: Attempt) -> str:
     right = _label(arguments)
     shown = sorted(set(_OPTION.findall(prompt)))
-    others = [letter for letter in (shown if len(shown) > 1 else _OPTION_LETTERS) if letter not in right]
-    if len(right) > 1 and (not others or attempt.draw("fewer") < 0.5):
+    wrong_letters = [letter for letter in (shown if len(shown) > 1 else _OPTION_LETTERS) if letter not in right]
+    if len(right) > 1 and (not wrong_letters or attempt.draw("fewer") < 0.5):
         return ", ".join(right[:-1])
-    if not others:
+    if not wrong_letters:
         return "Z"
-    return ", ".join(sorted([*right[1:], attempt.pick(others, "letter")]))
+    return ", ".join(sorted([*right[1:], attempt.pick(wrong_letters, "letter")]))
 
 
 # ---- orders --------------------------------------------------------------------------------------------------------

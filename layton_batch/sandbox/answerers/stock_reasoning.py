@@ -29,7 +29,7 @@ class Truth(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What was found in a text: its truth and which opening and closing it has (-1: that one is missing)."""
+    """Stock reasoning in a text: its truth, and the indices of its opening and closing (-1 if missing)."""
 
     truth: Truth
     opening: int
@@ -143,10 +143,10 @@ def recognise(passage: Passage) -> Mark | None:
         place, opening = _last(openings, text)
         if opening >= 0:
             marks.append((place, Mark(truth, opening, _last(closings, text)[1])))
-    return max(marks, key=lambda found: found[0])[1] if marks else None
+    return max(marks, key=lambda placed: placed[0])[1] if marks else None
 
 
 def _last(phrases: Sequence[str], text: str) -> tuple[int, int]:
     """(place, index) of the phrase that stands last in the text; (-1, -1) if none does."""
-    found = [(place, index) for index, phrase in enumerate(phrases) if (place := text.rfind(phrase)) >= 0]
-    return max(found, default=(-1, -1))
+    places = [(place, index) for index, phrase in enumerate(phrases) if (place := text.rfind(phrase)) >= 0]
+    return max(places, default=(-1, -1))

@@ -72,10 +72,10 @@ class WrongAnswers:
         """Other items' answers of the same shape, of the same category where there are any."""
         shape = _shape(right)
         last_resort = {plain_words(answer): answer for answer in _SURE_TO_BE_WRONG}
-        for known in (self._by_category.get((category, shape), {}), self._by_shape.get(shape, {}), last_resort):
-            others = [answer for words, answer in known.items() if words not in wrong]
-            if others:
-                return others
+        for answers in (self._by_category.get((category, shape), {}), self._by_shape.get(shape, {}), last_resort):
+            wrong_answers = [answer for words, answer in answers.items() if words not in wrong]
+            if wrong_answers:
+                return wrong_answers
         raise LookupError("unreachable: the last resort has more answers than a riddle has right ones")
 
 
@@ -104,8 +104,8 @@ def _slipped(right: str, *key: object) -> str:
 def _other_number(digits: str, *key: object) -> str:
     # Only a number's last digits are computed with: an answer may be longer than any integer Python likes to convert.
     head, value = digits[:-6], int(digits[-6:])
-    others = [value + 1, value + 2, max(0, value - 1), max(0, value - 2), value * 2, value // 2]
-    return head + str(pick([other for other in others if other != value], "number", *key))
+    candidates = [value + 1, value + 2, max(0, value - 1), max(0, value - 2), value * 2, value // 2]
+    return head + str(pick([other for other in candidates if other != value], "number", *key))
 
 
 def _other_letter(letter: str, *key: object) -> str:

@@ -71,16 +71,16 @@ class FaultBook:
         self._lock = threading.Lock()
 
     def due(self, provider: str, on: str, subject: str) -> Fault | None:
-        found: Fault | None = None
+        due: Fault | None = None
         with self._lock:
             for index, fault in enumerate(self._faults):
                 if not fault.covers(provider, on, subject):
                     continue
                 self._seen[index] += 1
                 turn = self._seen[index] - fault.after
-                if found is None and turn > 0 and (fault.times == 0 or turn <= fault.times):
-                    found = fault
-        return found
+                if due is None and turn > 0 and (fault.times == 0 or turn <= fault.times):
+                    due = fault
+        return due
 
 
 def load_faults(path: Path) -> tuple[Fault, ...]:
@@ -96,8 +96,8 @@ def load_faults(path: Path) -> tuple[Fault, ...]:
 
 
 def _refuse_unknown_keys(entries: object) -> None:
-    known = set(Fault.__dataclass_fields__)
+    keys = set(Fault.__dataclass_fields__)
     for entry in entries if isinstance(entries, list) else []:
-        unknown = set(entry) - known if isinstance(entry, dict) else set()
+        unknown = set(entry) - keys if isinstance(entry, dict) else set()
         if unknown:
-            raise ValueError(f"unknown key {sorted(unknown)[0]!r}; known keys are {sorted(known)}")
+            raise ValueError(f"unknown key {sorted(unknown)[0]!r}; known keys are {sorted(keys)}")

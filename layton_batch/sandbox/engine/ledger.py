@@ -154,5 +154,5 @@ def _line(provider: str, model: str, group: list[Billed]) -> LedgerLine:
 
 
 def _sum(amounts: Iterable[str | None]) -> Decimal | None:
-    known = [Decimal(amount) for amount in amounts if amount is not None]
-    return sum(known, Decimal(0)) if known else None
+    amounts_stated = [Decimal(amount) for amount in amounts if amount is not None]
+    return sum(amounts_stated, Decimal(0)) if amounts_stated else None

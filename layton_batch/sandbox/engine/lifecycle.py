@@ -70,7 +70,7 @@ class Engine:
             return None if batch is None else self._shown(self._settle(batch))
 
     def _shown(self, batch: Batch) -> Batch:
-        """What is told of a batch: of one that is late neither files nor counts."""
+        """Return the view of a batch that calls get. A late batch shows neither files nor counts."""
         fate = batch.fate
         if fate is None or batch.ended is None or fate.action not in _VEILED:
             return batch
@@ -82,8 +82,8 @@ class Engine:
 
     def everything(self, provider: str) -> list[Batch]:
         """All batches of a provider as they are now, newest first."""
-        found = (self.current(provider, batch.id) for batch in self.store.batches(provider))
-        return [batch for batch in found if batch is not None]
+        batches = (self.current(provider, batch.id) for batch in self.store.batches(provider))
+        return [batch for batch in batches if batch is not None]
 
     def cancel(self, batch: Batch) -> Batch:
         """Start cancelling; a batch that has ended or is being cancelled stays as it is."""

@@ -53,7 +53,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """What a batch-level fault has decided for one batch, kept with it so that a restart does not forget it."""
+    """Decision of a batch-level fault for one batch. It is stored, so that a restart does not forget it."""
 
     action: Literal["fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"]
     share: float = 0.5
@@ -168,7 +168,7 @@ class Store:
             self._db.close()
 
     def blob(self, provider: str, file_id: str) -> Path:
-        """Where a file's bytes are. The id may be anything a client made up, so it is never used as a path as it is."""
+        """Return the path of a file's bytes. A client may make up any id, so an id is never used as a path."""
         name = quote(file_id, safe="")
         return self._blobs / f"{provider}-{name if len(name) < _LONGEST_NAME else _digest(file_id)}"
 

@@ -98,15 +98,17 @@ class AnthropicApi:
 
     def list_batches(self, call: Call) -> Response:
         limit = call.number("limit", 20, 1, 1000)
-        found = self._engine.everything("anthropic")
-        names = [batch.id for batch in found]
+        batches = self._engine.everything("anthropic")
+        names = [batch.id for batch in batches]
         after, before = call.query.get("after_id"), call.query.get("before_id")
         for cursor in (after, before):
             if cursor and cursor not in names:
                 raise Rejection(400, f"cursor {cursor!r} is not a message batch")
         start = names.index(after) + 1 if after else 0
-        stop = names.index(before) if before else len(found)
-        page = found[max(stop - limit, 0) : stop] if before and not after else found[start : min(start + limit, stop)]
+        stop = names.index(before) if before else len(batches)
+        page = (
+            batches[max(stop - limit, 0) : stop] if before and not after else batches[start : min(start + limit, stop)]
+        )
         more = stop > limit if before and not after else start + limit < stop
         reply = {
             "data": [self._view(call, batch) for batch in page],
@@ -169,7 +171,7 @@ class AnthropicApi:
 
 
 class _Count:
-    """What the loop over the requests learns about the batch: the number of rows, and their model if it is one."""
+    """Counts of a batch's requests: the number of rows, and their model if all rows share one."""
 
     def __init__(self) -> None:
         self.rows = 0
@@ -235,23 +237,23 @@ def elements(source: IO[bytes], name: str) -> Iterator[bytes]:
 
 def _split(text: mmap.mmap, name: str) -> Iterator[bytes]:
     depth, start, opened, closed, previous = 0, 0, -1, -1, b""
-    for found in _TOKEN.finditer(text):
-        mark = text[found.start() : found.start() + 1]
+    for token in _TOKEN.finditer(text):
+        mark = text[token.start() : token.start() + 1]
         if mark in b"{[":
             depth += 1
             if mark == b"[" and depth == 2 and opened < 0 and _named(previous, name):
-                opened = start = found.end()
+                opened = start = token.end()
         elif mark in b"}]":
             depth -= 1
             if opened >= 0 and closed < 0 and depth == 1:
-                closed = found.start()
+                closed = token.start()
         inside = opened >= 0 and closed < 0 and depth == 2 and mark == b","
-        if (inside or closed == found.start()) and opened >= 0:
-            element = text[start : found.start()].strip()
+        if (inside or closed == token.start()) and opened >= 0:
+            element = text[start : token.start()].strip()
             if element or inside or start != opened:
                 yield element
-            start = found.end()
-        previous = text[found.start() : found.end()] if mark == b'"' and depth == 1 else previous
+            start = token.end()
+        previous = text[token.start() : token.end()] if mark == b'"' and depth == 1 else previous
     if closed < 0:
         raise BadDocument(f"the body is not a JSON object with an array under {name!r}")
     _rest(text[:opened] + text[closed:])

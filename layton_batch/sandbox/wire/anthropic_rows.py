@@ -180,19 +180,19 @@ def _messages(value: object) -> tuple[str, tuple[bytes, ...]]:
     return "\n".join(text), tuple(images)
 
 
-def _parts(content: object, what: str) -> Iterator[str | bytes]:
+def _parts(content: object, field: str) -> Iterator[str | bytes]:
     if isinstance(content, str):
         yield content
         return
-    for index, entry in enumerate(as_list(content, what)):
-        block = as_object(entry, f"{what}.{index}")
-        if one_of(block.get("type"), f"{what}.{index}.type", ("text", "image")) == "text":
-            yield as_text(block.get("text"), f"{what}.{index}.text")
+    for index, entry in enumerate(as_list(content, field)):
+        block = as_object(entry, f"{field}.{index}")
+        if one_of(block.get("type"), f"{field}.{index}.type", ("text", "image")) == "text":
+            yield as_text(block.get("text"), f"{field}.{index}.text")
             continue
-        source = as_object(block.get("source"), f"{what}.{index}.source")
+        source = as_object(block.get("source"), f"{field}.{index}.source")
         if source.get("type") != "base64":
-            raise _bad(f"{what}.{index}.source: only base64 sources; the sandbox fetches nothing from a network")
-        yield image_bytes(source.get("data"), source.get("media_type"), f"{what}.{index}.source")
+            raise _bad(f"{field}.{index}.source: only base64 sources; the sandbox fetches nothing from a network")
+        yield image_bytes(source.get("data"), source.get("media_type"), f"{field}.{index}.source")
 
 
 def _config(params: Mapping[str, object]) -> Mapping[str, object]:

@@ -48,7 +48,7 @@ _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 @dataclass(frozen=True, slots=True)
 class ChatRules:
-    """How one provider's chat rows differ. `refusals`: the message has a refusal field."""
+    """Rules for one provider's chat rows. `refusals`: the message has a refusal field."""
 
     provider: str
     parameters: frozenset[str]
@@ -110,12 +110,12 @@ def _messages(body: Mapping[str, object], rules: ChatRules) -> tuple[str, str, t
     return "\n".join(system), "\n".join(text), tuple(images)
 
 
-def _parts(content: object, what: str, rules: ChatRules) -> Iterator[str | bytes]:
+def _parts(content: object, field: str, rules: ChatRules) -> Iterator[str | bytes]:
     if content is None or isinstance(content, str):
         yield content or ""
         return
-    for index, entry in enumerate(as_list(content, what)):
-        where = f"{what}[{index}]"
+    for index, entry in enumerate(as_list(content, field)):
+        where = f"{field}[{index}]"
         part = as_object(entry, where)
         if one_of(part.get("type"), f"{where}.type", ("text", "image_url")) == "text":
             yield as_text(part.get("text"), f"{where}.text")

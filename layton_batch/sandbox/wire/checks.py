@@ -15,43 +15,43 @@ _DATA_URL = re.compile(r"data:(image/[a-z+.-]+);base64,")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def as_object(value: object, what: str) -> Mapping[str, object]:
+def as_object(value: object, field: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
-        raise Rejection(400, f"Invalid type for '{what}': expected an object.", code="invalid_type", param=what)
+        raise Rejection(400, f"Invalid type for '{field}': expected an object.", code="invalid_type", param=field)
     return value
 
 
-def as_list(value: object, what: str) -> Sequence[object]:
+def as_list(value: object, field: str) -> Sequence[object]:
     if not isinstance(value, list):
-        raise Rejection(400, f"Invalid type for '{what}': expected an array.", code="invalid_type", param=what)
+        raise Rejection(400, f"Invalid type for '{field}': expected an array.", code="invalid_type", param=field)
     return value
 
 
-def as_text(value: object, what: str) -> str:
+def as_text(value: object, field: str) -> str:
     if not isinstance(value, str):
-        raise Rejection(400, f"Invalid type for '{what}': expected a string.", code="invalid_type", param=what)
+        raise Rejection(400, f"Invalid type for '{field}': expected a string.", code="invalid_type", param=field)
     return value
 
 
-def as_count(value: object, what: str, least: int = 1) -> int:
+def as_count(value: object, field: str, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise Rejection(
-            400, f"Invalid value for '{what}': expected an integer >= {least}.", code="invalid_type", param=what
+            400, f"Invalid value for '{field}': expected an integer >= {least}.", code="invalid_type", param=field
         )
     return value
 
 
-def one_of(value: object, what: str, allowed: Iterable[str]) -> str:
+def one_of(value: object, field: str, allowed: Iterable[str]) -> str:
     choices = sorted(allowed)
     if value not in choices:
-        message = f"Invalid value: {value!r}. Supported values for '{what}' are: {', '.join(choices)}."
-        raise Rejection(400, message, code="invalid_value", param=what)
+        message = f"Invalid value: {value!r}. Supported values for '{field}' are: {', '.join(choices)}."
+        raise Rejection(400, message, code="invalid_value", param=field)
     return str(value)
 
 
-def no_strangers(body: Mapping[str, object], known: frozenset[str], where: str = "") -> None:
+def no_strangers(body: Mapping[str, object], parameters: frozenset[str], where: str = "") -> None:
     for name in body:
-        if name not in known:
+        if name not in parameters:
             raise Rejection(
                 400, f"Unknown parameter: '{where}{name}'.", code="unknown_parameter", param=f"{where}{name}"
             )
@@ -66,34 +66,36 @@ def temperature(body: Mapping[str, object], highest: float) -> None:
         raise Rejection(400, message, code="invalid_value", param="temperature")
 
 
-def image_bytes(encoded: object, media_type: object, what: str) -> bytes:
+def image_bytes(encoded: object, media_type: object, field: str) -> bytes:
     """Decode base64 and hold it against the media type it claims."""
     try:
-        raw = base64.b64decode(as_text(encoded, what), validate=True)
+        raw = base64.b64decode(as_text(encoded, field), validate=True)
     except binascii.Error as error:
-        raise Rejection(400, f"Invalid base64 image in '{what}': {error}", code="invalid_image", param=what) from error
+        raise Rejection(
+            400, f"Invalid base64 image in '{field}': {error}", code="invalid_image", param=field
+        ) from error
     magic = _MAGIC.get(str(media_type))
     if magic is None:
-        message = f"Unsupported image media type {media_type!r} in '{what}'."
-        raise Rejection(400, message, code="unsupported_image", param=what)
+        message = f"Unsupported image media type {media_type!r} in '{field}'."
+        raise Rejection(400, message, code="unsupported_image", param=field)
     if not raw.startswith(magic):
-        message = f"The image in '{what}' is not {media_type}: its first bytes say otherwise."
-        raise Rejection(400, message, code="invalid_image", param=what)
+        message = f"The image in '{field}' is not {media_type}: its first bytes say otherwise."
+        raise Rejection(400, message, code="invalid_image", param=field)
     return raw
 
 
-def image_of_url(url: object, what: str) -> bytes:
-    text = as_text(url, what)
-    found = _DATA_URL.match(text)
-    if found is None:
-        message = f"'{what}' is not a base64 data URL; the sandbox fetches nothing from a network."
-        raise Rejection(400, message, code="invalid_image_url", param=what)
-    return image_bytes(text[found.end() :], found.group(1), what)
+def image_of_url(url: object, field: str) -> bytes:
+    text = as_text(url, field)
+    match = _DATA_URL.match(text)
+    if match is None:
+        message = f"'{field}' is not a base64 data URL; the sandbox fetches nothing from a network."
+        raise Rejection(400, message, code="invalid_image_url", param=field)
+    return image_bytes(text[match.end() :], match.group(1), field)
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaForm:
-    """Where a structured-output request keeps its schema: `what` is the parameter's name for messages."""
+    """Place of the schema in a structured-output request. `what` is the parameter's name in messages."""
 
     what: str
     strict_rules: bool
@@ -114,45 +116,45 @@ def named_schema(form: Mapping[str, object], rules: SchemaForm) -> Mapping[str, 
     return schema
 
 
-def strict_schema(schema: Mapping[str, object], name: str, what: str) -> None:
+def strict_schema(schema: Mapping[str, object], name: str, field: str) -> None:
     """Every object closed and with all its properties required, the root being an object."""
     if schema.get("type") != "object":
-        raise _schema_fault(name, what, (), "schema must be a JSON Schema of 'type: \"object\"'")
+        raise _schema_fault(name, field, (), "schema must be a JSON Schema of 'type: \"object\"'")
     try:
-        _strict(schema, name, what, ())
+        _strict(schema, name, field, ())
     except RecursionError as error:
-        raise _schema_fault(name, what, (), "the schema is nested too deeply") from error
+        raise _schema_fault(name, field, (), "the schema is nested too deeply") from error
 
 
-def _strict(node: object, name: str, what: str, path: tuple[str, ...]) -> None:
+def _strict(node: object, name: str, field: str, path: tuple[str, ...]) -> None:
     if isinstance(node, list):
         for index, item in enumerate(node):
-            _strict(item, name, what, (*path, str(index)))
+            _strict(item, name, field, (*path, str(index)))
     if not isinstance(node, dict):
         return
     properties = node.get("properties")
     if node.get("type") == "object" or isinstance(properties, dict):
-        _closed(node, properties if isinstance(properties, dict) else {}, name, what, path)
+        _closed(node, properties if isinstance(properties, dict) else {}, name, field, path)
     for key in ("items", "anyOf"):
-        _strict(node.get(key), name, what, (*path, key))
+        _strict(node.get(key), name, field, (*path, key))
     for key in ("properties", "$defs", "definitions"):
-        for child, value in as_object(node.get(key, {}), what).items():
-            _strict(value, name, what, (*path, key, child))
+        for child, value in as_object(node.get(key, {}), field).items():
+            _strict(value, name, field, (*path, key, child))
 
 
 def _closed(
-    node: Mapping[str, object], properties: Mapping[str, object], name: str, what: str, path: tuple[str, ...]
+    node: Mapping[str, object], properties: Mapping[str, object], name: str, field: str, path: tuple[str, ...]
 ) -> None:
     if node.get("additionalProperties") is not False:
-        raise _schema_fault(name, what, path, "'additionalProperties' is required to be supplied and to be false")
+        raise _schema_fault(name, field, path, "'additionalProperties' is required to be supplied and to be false")
     required = node.get("required")
     listed = {key for key in required if isinstance(key, str)} if isinstance(required, list) else set()
     missing = set(properties) - listed
     if missing:
         reason = f"'required' must include every key in properties. Missing '{sorted(missing)[0]}'"
-        raise _schema_fault(name, what, path, reason)
+        raise _schema_fault(name, field, path, reason)
 
 
-def _schema_fault(name: str, what: str, path: tuple[str, ...], reason: str) -> Rejection:
+def _schema_fault(name: str, field: str, path: tuple[str, ...], reason: str) -> Rejection:
     context = "(" + ", ".join(repr(step) for step in path) + ")"
-    return Rejection(400, f"Invalid schema for {what} '{name}': In context={context}, {reason}.", param=what)
+    return Rejection(400, f"Invalid schema for {field} '{name}': In context={context}, {reason}.", param=field)

@@ -151,8 +151,8 @@ class LoopbackOnly:
         if _is_loopback(host):
             await self._application(scope, receive, send)
             return
-        said = "this sandbox answers calls to 127.0.0.1, [::1] and localhost only"
-        await JsonReply({"error": {"message": said, "type": "misdirected_request"}}, 421)(scope, receive, send)
+        message = "this sandbox answers calls to 127.0.0.1, [::1] and localhost only"
+        await JsonReply({"error": {"message": message, "type": "misdirected_request"}}, 421)(scope, receive, send)
 
 
 def _is_loopback(host: str) -> bool:
@@ -176,10 +176,10 @@ class Gateway:
     def counts(self) -> dict[str, dict[str, int]]:
         """Calls by provider and kind, refused and dropped ones included."""
         with self._lock:
-            found: dict[str, dict[str, int]] = {}
+            counts: dict[str, dict[str, int]] = {}
             for (provider, on), number in sorted(self._counts.items()):
-                found.setdefault(provider, {})[on] = number
-            return found
+                counts.setdefault(provider, {})[on] = number
+            return counts
 
     def mount(self, wire: Wire) -> BaseRoute:
         routes = [Route(e.path, self._bound(wire, e), methods=[e.method]) for e in wire.endpoints]
@@ -286,7 +286,7 @@ def _refused(wire: Wire, rejection: Rejection) -> Response:
 
 
 def _damaged(response: Response, fault: Fault) -> Response:
-    """What a fault makes of a reply that was already earned."""
+    """Apply a fault to a finished reply."""
     match fault.action:
         case "drop_after":
             return _Dropped()

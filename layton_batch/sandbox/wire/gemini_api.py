@@ -134,9 +134,9 @@ class GeminiApi:
         return JsonReply({"file": _file_view(call, record)}, headers={"x-goog-upload-status": "final"})
 
     def list_files(self, call: Call) -> Response:
-        found = [f for f in self._engine.store.files(_ME) if f.kind == "input" and f.ready and f.mime]
-        page, token = _page(call, [f.id for f in found], 10, 100)
-        views = [_file_view(call, f) for f in found if f.id in page]
+        files = [f for f in self._engine.store.files(_ME) if f.kind == "input" and f.ready and f.mime]
+        page, token = _page(call, [f.id for f in files], 10, 100)
+        views = [_file_view(call, f) for f in files if f.id in page]
         return JsonReply({"files": views, **token})
 
     def get_file(self, call: Call) -> Response:
@@ -223,9 +223,9 @@ class GeminiApi:
         self._rows.question({"request": None, **fields}, batch)
 
     def list_batches(self, call: Call) -> Response:
-        found = self._engine.everything(_ME)
-        page, token = _page(call, [batch.id for batch in found], 50, 100)
-        return JsonReply({"operations": [self._view(batch) for batch in found if batch.id in page], **token})
+        batches = self._engine.everything(_ME)
+        page, token = _page(call, [batch.id for batch in batches], 50, 100)
+        return JsonReply({"operations": [self._view(batch) for batch in batches if batch.id in page], **token})
 
     def cancel(self, call: Call) -> Response:
         batch = self._batch(call)

@@ -147,10 +147,10 @@ def _contents(value: object) -> tuple[str, tuple[bytes, ...]]:
     return "\n".join(text), tuple(images)
 
 
-def _parts(content: Mapping[str, object], what: str) -> Iterator[str | bytes]:
-    _known(content, frozenset({"role", "parts"}), what)
-    for index, entry in enumerate(as_list(content.get("parts"), f"{what}.parts")):
-        where = f"{what}.parts[{index}]"
+def _parts(content: Mapping[str, object], field: str) -> Iterator[str | bytes]:
+    _known(content, frozenset({"role", "parts"}), field)
+    for index, entry in enumerate(as_list(content.get("parts"), f"{field}.parts")):
+        where = f"{field}.parts[{index}]"
         part = as_object(entry, where)
         _known(part, frozenset({"text", "inlineData", "thought", "thoughtSignature", "mediaResolution"}), where)
         if "inlineData" in part:
@@ -162,15 +162,15 @@ def _parts(content: Mapping[str, object], what: str) -> Iterator[str | bytes]:
 
 
 def _schema(config: Mapping[str, object]) -> Mapping[str, object] | None:
-    found = [name for name in ("responseJsonSchema", "responseSchema") if config.get(name) is not None]
-    if not found:
+    fields = [name for name in ("responseJsonSchema", "responseSchema") if config.get(name) is not None]
+    if not fields:
         return None
-    if len(found) > 1:
+    if len(fields) > 1:
         raise Rejection(400, "responseSchema and responseJsonSchema cannot both be set")
     if config.get("responseMimeType") != "application/json":
-        raise Rejection(400, f"{found[0]} needs responseMimeType application/json")
-    schema = as_object(config[found[0]], found[0])
-    if found[0] == "responseSchema" and "additionalProperties" in schema:
+        raise Rejection(400, f"{fields[0]} needs responseMimeType application/json")
+    schema = as_object(config[fields[0]], fields[0])
+    if fields[0] == "responseSchema" and "additionalProperties" in schema:
         raise Rejection(400, "Invalid JSON payload received. Unknown name \"additionalProperties\" at 'responseSchema'")
     return schema
 

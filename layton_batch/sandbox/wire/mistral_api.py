@@ -180,12 +180,12 @@ class MistralApi:
         after = _moment(call.query.get("created_after"))
         statuses = {word for text in call.query.getlist("status") for word in text.split(",")}
         model = call.query.get("model")
-        found = [
+        batches = [
             batch for batch in self._engine.everything(_ME) if batch.created > after and model in (None, batch.model)
         ]
         if call.query.get("order_by") == "created":
-            found.reverse()
-        views = [view for view in map(self._view, found) if not statuses or view["status"] in statuses]
+            batches.reverse()
+        views = [view for view in map(self._view, batches) if not statuses or view["status"] in statuses]
         return JsonReply({"object": "list", "data": _page(call, views), "total": len(views)})
 
     def job(self, call: Call) -> Response:

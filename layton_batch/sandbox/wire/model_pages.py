@@ -19,8 +19,8 @@ BATCH_ENTRY = ":batch"
 def catalogue(config: SandboxConfig, provider: str) -> Sequence[str]:
     """The ids of the provider's models."""
     profiles = bundled_profiles()
-    own = [one.model for one in profiles.participants.values() if one.provider == provider]
-    judges = [one.model for one in profiles.judges.values() if one.provider == provider]
+    own = [profile.model for profile in profiles.participants.values() if profile.provider == provider]
+    judges = [profile.model for profile in profiles.judges.values() if profile.provider == provider]
     return list(dict.fromkeys([*own, *judges, *sorted(config.models)]))
 
 
@@ -39,22 +39,22 @@ def openai_view(provider: str, model: str) -> dict[str, object]:
 def openai_page(config: SandboxConfig, provider: str, model: str) -> dict[str, object]:
     """OpenAI's page of a model."""
     message = f"The model '{model}' does not exist or you do not have access to it."
-    found = known(config, provider, model, message, "model_not_found")
-    return {**openai_view(provider, found), "shutdown_date": None}
+    model_id = known(config, provider, model, message, "model_not_found")
+    return {**openai_view(provider, model_id), "shutdown_date": None}
 
 
 def openai_list(config: SandboxConfig, provider: str) -> dict[str, object]:
     """A catalogue in OpenAI's form."""
-    return {"object": "list", "data": [openai_view(provider, one) for one in catalogue(config, provider)]}
+    return {"object": "list", "data": [openai_view(provider, model) for model in catalogue(config, provider)]}
 
 
 def anthropic_page(config: SandboxConfig, model: str) -> dict[str, object]:
     """Anthropic's page of a model."""
-    found = known(config, "anthropic", model, f"model: {model}")
+    model_id = known(config, "anthropic", model, f"model: {model}")
     return {
         "type": "model",
-        "id": found,
-        "display_name": found,
+        "id": model_id,
+        "display_name": model_id,
         "created_at": _EPOCH,
         "lifecycle": "active",
         "deprecated_at": None,
@@ -66,30 +66,30 @@ def anthropic_page(config: SandboxConfig, model: str) -> dict[str, object]:
 
 def gemini_page(config: SandboxConfig, model: str) -> dict[str, object]:
     """Gemini's page of a model."""
-    found = known(config, "gemini", model, f"models/{model} is not found for this API version.", "NOT_FOUND")
+    model_id = known(config, "gemini", model, f"models/{model} is not found for this API version.", "NOT_FOUND")
     methods = ["generateContent", "countTokens", "batchGenerateContent"]
-    return {"name": f"models/{found}", "displayName": found, "supportedGenerationMethods": methods}
+    return {"name": f"models/{model_id}", "displayName": model_id, "supportedGenerationMethods": methods}
 
 
 def mistral_page(config: SandboxConfig, model: str) -> dict[str, object]:
     """Mistral's page of a model."""
-    found = known(config, "mistral", model, f"Model {model} not found")
+    model_id = known(config, "mistral", model, f"Model {model} not found")
     own: dict[str, object] = {
         "capabilities": {"completion_chat": True},
         "aliases": [],
         "deprecation": None,
         "type": "base",
     }
-    return {**openai_view("mistral", found), **own}
+    return {**openai_view("mistral", model_id), **own}
 
 
 def together_list(config: SandboxConfig) -> list[dict[str, object]]:
     """Together's catalogue, a bare list."""
-    return [{**openai_view("together", one), "type": "chat"} for one in catalogue(config, "together")]
+    return [{**openai_view("together", model), "type": "chat"} for model in catalogue(config, "together")]
 
 
 def openrouter_list(config: SandboxConfig) -> dict[str, object]:
     """OpenRouter's catalogue: a second entry of each model for the price of batches."""
-    ids = [one.removesuffix(BATCH_ENTRY) for one in catalogue(config, "openrouter")]
-    entries = [entry for one in dict.fromkeys(ids) for entry in (one, one + BATCH_ENTRY)]
-    return {"data": [{"id": one, "name": one, "created": _CREATED} for one in entries]}
+    ids = [model.removesuffix(BATCH_ENTRY) for model in catalogue(config, "openrouter")]
+    entries = [entry for model in dict.fromkeys(ids) for entry in (model, model + BATCH_ENTRY)]
+    return {"data": [{"id": model, "name": model, "created": _CREATED} for model in entries]}

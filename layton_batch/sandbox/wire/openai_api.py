@@ -89,10 +89,10 @@ class OpenAIApi:
 
     def list_files(self, call: Call) -> Response:
         purpose = call.query.get("purpose")
-        found = [f for f in self._engine.store.files(self._provider) if f.ready and purpose in (None, f.purpose)]
+        files = [f for f in self._engine.store.files(self._provider) if f.ready and purpose in (None, f.purpose)]
         if call.query.get("order") == "asc":
-            found.reverse()
-        return self._page(call, found, 10_000, 10_000, self._file_view)
+            files.reverse()
+        return self._page(call, files, 10_000, 10_000, self._file_view)
 
     def delete_file(self, call: Call) -> Response:
         record = self._file(call)
@@ -143,10 +143,10 @@ class OpenAIApi:
         return JsonReply(self._view(self._engine.create(batch)))
 
     def list_batches(self, call: Call) -> Response:
-        found = self._engine.everything(self._provider)
+        batches = self._engine.everything(self._provider)
         if self._provider == "groq":
-            return self._groq_page(call, found)
-        return self._page(call, found, 20, 100, self._view)
+            return self._groq_page(call, batches)
+        return self._page(call, batches, 20, 100, self._view)
 
     def cancel(self, call: Call) -> Response:
         batch = self._batch(call)
@@ -156,24 +156,24 @@ class OpenAIApi:
         return JsonReply(self._view(self._engine.cancel(batch)))
 
     def _page(
-        self, call: Call, found: Sequence[Thing], default: int, most: int, view: Callable[[Thing], dict[str, object]]
+        self, call: Call, entries: Sequence[Thing], default: int, most: int, view: Callable[[Thing], dict[str, object]]
     ) -> Response:
         limit = call.number("limit", default, 1, most)
-        start = _after(found, call.query.get("after"))
-        page = found[start : start + limit]
+        start = _after(entries, call.query.get("after"))
+        page = entries[start : start + limit]
         reply = {
             "object": "list",
             "data": [view(thing) for thing in page],
             "first_id": page[0].id if page else None,
             "last_id": page[-1].id if page else None,
-            "has_more": start + limit < len(found),
+            "has_more": start + limit < len(entries),
         }
         return JsonReply(reply)
 
-    def _groq_page(self, call: Call, found: Sequence[Batch]) -> Response:
+    def _groq_page(self, call: Call, batches: Sequence[Batch]) -> Response:
         """Groq pages by an opaque cursor and can be asked for certain ids."""
         wanted = {name for name in call.query.get("id", "").split(",") if name}
-        chosen = [batch for batch in found if not wanted or batch.id in wanted]
+        chosen = [batch for batch in batches if not wanted or batch.id in wanted]
         start = _after(chosen, call.query.get("cursor"))
         page = chosen[start : start + 20]
         cursor = page[-1].id if start + 20 < len(chosen) else None
@@ -278,14 +278,14 @@ def _metadata(value: object) -> Mapping[str, object] | None:
     return pairs
 
 
-def _after(found: Sequence[Thing], cursor: str | None) -> int:
+def _after(entries: Sequence[Thing], cursor: str | None) -> int:
     if not cursor:
         return 0
-    for index, thing in enumerate(found):
+    for index, thing in enumerate(entries):
         if thing.id == cursor:
             return index + 1
     raise _missing("cursor", cursor)
 
 
-def _missing(what: str, name: str) -> Rejection:
-    return Rejection(404, f"No such {what}: {name}", param="id")
+def _missing(kind: str, name: str) -> Rejection:
+    return Rejection(404, f"No such {kind}: {name}", param="id")

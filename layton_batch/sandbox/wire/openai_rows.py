@@ -80,7 +80,7 @@ _LAPSED = {
 
 @dataclass(frozen=True, slots=True)
 class Flavour:
-    """What sets one OpenAI-shaped provider apart."""
+    """Differences of one OpenAI-shaped provider."""
 
     provider: str
     prefix: str

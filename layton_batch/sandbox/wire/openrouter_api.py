@@ -77,9 +77,9 @@ class OpenRouterApi:
 
     def list_batches(self, call: Call) -> Response:
         limit = call.number("limit", 20, 1, 100)
-        found = self._engine.everything("openrouter")
+        batches = self._engine.everything("openrouter")
         wanted = call.query.getlist("status")
-        shown = [batch for batch in found if not wanted or self._status(batch) in wanted]
+        shown = [batch for batch in batches if not wanted or self._status(batch) in wanted]
         start = _after(shown, call.query.get("after"))
         page = shown[start : start + limit]
         reply = {
@@ -111,7 +111,7 @@ class OpenRouterApi:
         return batch.fate.name if phase == "odd" and batch.fate is not None else _STATUS.get(phase, phase)
 
     def _view(self, batch: Batch) -> dict[str, object]:
-        """As lists show it, without results."""
+        """Return the batch as lists show it, without results."""
         ended = batch.outcome is not None
         completed = batch.succeeded if ended else self._engine.progress(batch)
         return {
@@ -140,10 +140,10 @@ class OpenRouterApi:
         return view
 
     def _usage(self, batch: Batch) -> dict[str, object]:
-        sent, made = batch.usage.input_tokens, batch.usage.output_tokens
+        input_, output = batch.usage.input_tokens, batch.usage.output_tokens
         bills = [row.usd for row in self._engine.store.billed() if row.batch_id == batch.id]
         cost = float(sum((Decimal(usd) for usd in bills if usd is not None), Decimal(0)))
-        tokens = {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
+        tokens = {"prompt_tokens": input_, "completion_tokens": output, "total_tokens": input_ + output}
         return {**tokens, "cost": cost if None not in bills else None, "is_byok": False}
 
 
@@ -172,10 +172,10 @@ def _lines(requests: Sequence[object], model: str) -> Iterator[bytes]:
         yield orjson.dumps(request) + b"\n"
 
 
-def _after(found: Sequence[Batch], cursor: str | None) -> int:
+def _after(batches: Sequence[Batch], cursor: str | None) -> int:
     if not cursor:
         return 0
-    for index, batch in enumerate(found):
+    for index, batch in enumerate(batches):
         if batch.id == cursor:
             return index + 1
     raise Rejection(404, "Batch not found.")

@@ -101,12 +101,12 @@ def _input(body: Mapping[str, object]) -> tuple[str, str, tuple[bytes, ...]]:
     return "\n".join(system), "\n".join(text), tuple(images)
 
 
-def _parts(content: object, what: str) -> Iterator[str | bytes]:
+def _parts(content: object, field: str) -> Iterator[str | bytes]:
     if isinstance(content, str):
         yield content
         return
-    for index, entry in enumerate(as_list(content, what)):
-        where = f"{what}[{index}]"
+    for index, entry in enumerate(as_list(content, field)):
+        where = f"{field}[{index}]"
         part = as_object(entry, where)
         if one_of(part.get("type"), f"{where}.type", ("input_text", "output_text", "input_image")) == "input_image":
             one_of(part.get("detail", "auto"), f"{where}.detail", IMAGE_DETAILS)
