@@ -42,7 +42,7 @@ class TextObject:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """Where reading an object failed; None where it was nested too deep."""
+    """Place where reading an object failed; None where it was nested too deep."""
 
     position: int | None
 
@@ -56,14 +56,14 @@ def objects(text: str, on_fields: Callable[[Fields], None] | None = None) -> Ite
     decoder = _decoder(on_fields)
     position = 0
     while begin := _BEGIN.search(text, position):
-        found = _decode(decoder, text, begin.start())
-        if isinstance(found, _Broken):
-            starts, position = _readable_part(text, begin.start(), found)
+        candidate = _decode(decoder, text, begin.start())
+        if isinstance(candidate, _Broken):
+            starts, position = _readable_part(text, begin.start(), candidate)
             parts = (_decode(decoder, text, start) for start in starts)
             yield from (part for part in parts if isinstance(part, TextObject))
         else:
-            yield found
-            position = found.end
+            yield candidate
+            position = candidate.end
 
 
 def _decoder(on_fields: Callable[[Fields], None] | None) -> json.JSONDecoder:
@@ -119,7 +119,7 @@ def _decode(decoder: json.JSONDecoder, text: str, start: int) -> TextObject | _B
 
 
 def _readable_part(text: str, start: int, broken: _Broken) -> tuple[list[int], int]:
-    """Where the whole objects between ``start`` and the fault begin, and where to go on.
+    """Find where the whole objects between ``start`` and the fault begin, and where to continue.
 
     The objects that are still open at the fault fail there as well, whichever of them one starts with.
     """
@@ -151,7 +151,7 @@ def _close(text: str, start: int, whole: list[int]) -> None:
 
 
 def string_end(text: str, start: int, end: int) -> int:
-    """Where the string literal whose content begins at ``start`` is over: after its quote, or at ``end``."""
+    """Return the end of the string literal whose content begins at ``start``: after its quote, or ``end``."""
     position = start
     while (quote := text.find('"', position, end)) >= 0:
         first = quote

@@ -110,8 +110,8 @@ class McqIdkTask:
         note = _ENDINGS.get(ended)
         reading = self._reading(raw, ended, MAX_OPTIONS if n_options is None else n_options)
         if reading.letter is None:
-            told = _joined(note, reading.note)
-            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=told, ending=ended)
+            notes = _joined(note, reading.note)
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=notes, ending=ended)
         abstained = n_options is not None and reading.letter == idk_letter(n_options)
         kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
         return Prediction(item.id, model, kind, answer=reading.letter, raw_text=raw, note=note, ending=ended)
@@ -133,11 +133,11 @@ class McqIdkTask:
         return Grade(item.id, prediction.model, values, tag_of(marks.outcome, prediction), reading.note)
 
     def key(self, item: Item) -> Key:
-        """What replies to an item are held against. Raises DataError where its payload is not what the task made it."""
+        """Return the key of an item. Raises DataError where its payload is not what the task made it."""
         return item_key(item, first_alone=self.protocol == ORIGINAL)
 
     def offline(self, options: GradingOptions) -> McqForm:
-        """How predictions made elsewhere are read and reported on."""
+        """Return the form that reads and reports predictions made elsewhere."""
         from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
         return McqForm(self, options)
@@ -166,7 +166,7 @@ def tag_of(outcome: Outcome, prediction: Prediction) -> str | None:
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False) -> Reading:
-    """What a reply answers. ``cut``: it hit the output limit, which only the corrected protocol minds.
+    """Read the letter of a reply. ``cut``: it hit the output limit, which only the corrected protocol minds.
 
     The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.
     """

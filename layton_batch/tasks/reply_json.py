@@ -30,7 +30,7 @@ _THOUGHT, _THOUGHT_END = "<think>", "</think>"
 
 @dataclass(frozen=True, slots=True)
 class ReplyObject:
-    """What a reply said: ``value`` is None where there is no object in it; ``note`` says why, or how it was mended."""
+    """Object of a reply. ``value`` is None without an object; ``note`` says why, or how it was repaired."""
 
     value: Mapping[str, JsonValue] | None
     note: str | None = None
@@ -69,14 +69,14 @@ def ending(response: Response) -> FinishReason | None:
 def read_reply(response: Response) -> ReplyObject:
     """The object in a reply that was paid for."""
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:
-        said = response.refusal or response.text or response.raw_finish_reason
-        return ReplyObject(None, f"refused: {_excerpt(said)}" if said else "refused")
+        refusal = response.refusal or response.text or response.raw_finish_reason
+        return ReplyObject(None, f"refused: {_excerpt(refusal)}" if refusal else "refused")
     cut = response.finish_reason is FinishReason.LENGTH
     text = response.text or ""
     if not text.strip():
         return ReplyObject(None, "truncated: no text before the output limit" if cut else "empty reply")
-    found = read_object(text, repair=not cut)
-    return ReplyObject(None, "truncated") if cut and found.value is None else found
+    reply_object = read_object(text, repair=not cut)
+    return ReplyObject(None, "truncated") if cut and reply_object.value is None else reply_object
 
 
 def read_object(text: str, *, repair: bool = True) -> ReplyObject:
@@ -204,14 +204,14 @@ def contradiction(text: str, fields: Iterable[Sequence[str]]) -> str | None:
     fields_of_objects, rest = _fields_and_rest(without_thought(text))
     for names in fields:
         marks = {as_bool(value) for name, value in fields_of_objects if name in names}
-        marks |= {as_bool(found) for found in _bare(rest, names)}
+        marks |= {as_bool(value) for value in _bare(rest, names)}
         if {True, False} <= marks:
             return f"contradicts itself: {names[0]} is said to be true and to be false"
     return None
 
 
 def without_thought(text: str) -> str:
-    """What follows the thought that a reply begins with. It ends where it first may: an end that is quoted later hides
+    """Remove the thought that a reply begins with. The thought ends at the first possible end: a later quoted end hides
     nothing."""
     return text.partition(_THOUGHT_END)[2] if text.lstrip().startswith(_THOUGHT) and _THOUGHT_END in text else text
 
@@ -221,9 +221,9 @@ def _fields_and_rest(text: str) -> tuple[Fields, str]:
     fields: Fields = []
     rest: list[str] = []
     position = 0
-    for found in objects(text, fields.extend):
-        rest.append(text[position : found.start])
-        position = found.end
+    for text_object in objects(text, fields.extend):
+        rest.append(text[position : text_object.start])
+        position = text_object.end
     return fields, " ".join([*rest, text[position:]])
 
 

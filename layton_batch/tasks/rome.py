@@ -64,7 +64,7 @@ _RULES = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
 
 
 class _Rome:
-    """What the task is under one protocol, whoever grades. Template names: see ``prompts/rome/``."""
+    """ROME under one protocol, without its grader. Template names: see ``prompts/rome/``."""
 
     name: str = "rome"
     uses_jury: bool
@@ -86,8 +86,8 @@ class _Rome:
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row with a picture is ``vlm`` unless its ``split`` says otherwise."""
         numbered = enumerate(with_folders(rows), 1)
-        found = (self._item(row, number, self._pictures or folder) for number, (row, folder) in numbered)
-        return item_list(item for item in found if item is not None)
+        items = (self._item(row, number, self._pictures or folder) for number, (row, folder) in numbered)
+        return item_list(item for item in items if item is not None)
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:
@@ -176,7 +176,7 @@ class RomeTask(_Rome):
         return MarkedGrade(item.id, prediction.model, {"accuracy": score}, tag, note, mark=mark)
 
     def offline(self, options: GradingOptions) -> RomeForm:
-        """How predictions made elsewhere are read and reported on."""
+        """Return the form that reads and reports predictions made elsewhere."""
         from layton_batch.tasks.rome_rules.offline import RomeForm
 
         return RomeForm(self, options)
@@ -240,7 +240,7 @@ def _split(row: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def rule_of(item: Item) -> Rule | None:
-    """By what the item is graded; None where it does not say."""
+    """Return the rule that grades the item, or None where the item names no rule."""
     evaluator, arguments = item.payload.get("evaluator"), _arguments(item.payload.get("evaluator_kwargs"))
     return (evaluator, arguments) if isinstance(evaluator, str) and arguments is not None else None
 
@@ -312,7 +312,7 @@ def _said(prediction: Prediction) -> str:
 
 
 def _gave_no_answer(ended: FinishReason | None, reply: str) -> bool:
-    """Whether a reply was refused, or cut off before it stated anything: then no rule shall find an answer in it."""
+    """Return whether a reply was refused, or cut off before it stated anything: such a reply has no answer."""
     is_cut = ended is FinishReason.LENGTH
     return ended is FinishReason.REFUSAL or (is_cut and final_statement(reply).source is Source.WHOLE)
 

@@ -97,13 +97,13 @@ def with_folders(
 
 
 def has_pictures(row: Mapping[str, JsonValue]) -> bool:
-    """Whether the row names or carries a picture."""
+    """Return whether the row names or carries a picture."""
     return bool(_listed(row.get("img")) or _listed(row.get("img_path")))
 
 
 def _listed(value: JsonValue) -> list[JsonValue]:
     values = value if isinstance(value, list) else [value]
-    return [one for one in values if one not in (None, "")]
+    return [entry for entry in values if entry not in (None, "")]
 
 
 def _decoded(value: JsonValue, where: str) -> Image:
@@ -139,10 +139,10 @@ def _inside(name: str, folder: Path, where: str) -> Path:
         or name[0] == "~"
     ):
         raise DataError(f"{where}: picture {name!r} is not a plain path below the folder of pictures")
-    found = (folder / path).resolve()
-    if not found.is_relative_to(folder.resolve()):
+    resolved = (folder / path).resolve()
+    if not resolved.is_relative_to(folder.resolve()):
         raise DataError(f"{where}: picture {name!r} leads out of the folder of pictures")
-    return found
+    return resolved
 
 
 def _content(path: Path, name: str, where: str) -> bytes:

@@ -78,12 +78,12 @@ class ZebraLogicTask:
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items. Where an id is there twice, its set is put before it."""
         sets, split = list[JsonValue](), self._options.split
-        found = [_item(row, number, split) for number, row in enumerate(_noting_sets(rows, sets), 1)]
-        times = Counter(item.id for item in found)
+        items = [_item(row, number, split) for number, row in enumerate(_noting_sets(rows, sets), 1)]
+        times = Counter(item.id for item in items)
         sizes = dict(zip(SPLITS[len(ALL) :], GROUPS.values(), strict=True)).get(split)
         return [
             item if times[item.id] == 1 else _with_set(item, name)
-            for name, item in zip(sets, found, strict=True)
+            for name, item in zip(sets, items, strict=True)
             if sizes is None or item.category in sizes
         ]
 
@@ -145,17 +145,17 @@ class ZebraLogicTask:
             return self.cell_grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note), gold)
         return self.cell_grade(prediction, self.rules.grade(prediction.raw_text or "", gold), gold)
 
-    def cell_grade(self, prediction: Prediction, found: GridGrade, gold: Gold | None = None) -> CellGrade:
-        """The grade of a prediction of which this was found; how its reply ended counts too."""
-        grid = ended(found, prediction.ending, retag=self.rules.name == "corrected")
+    def cell_grade(self, prediction: Prediction, grade: GridGrade, gold: Gold | None = None) -> CellGrade:
+        """Return the grade of a prediction from its grid's grade and from how its reply ended."""
+        grid = ended(grade, prediction.ending, retag=self.rules.name == "corrected")
         marks = dict(zip(self.metrics, (grid.score, grid.cell_accuracy or 0.0), strict=True))
         tag = None if grid.tag is Tag.NONE else grid.tag.value
-        refused = prediction.ending is FinishReason.REFUSAL and found.tag is Tag.NO_ANSWER
+        refused = prediction.ending is FinishReason.REFUSAL and grade.tag is Tag.NO_ANSWER
         note = prediction.note if refused else grid.note or _named(grid.wrong_cells)
         return CellGrade(prediction.item_id, prediction.model, marks, tag, note, grid=grid, gold=gold)
 
     def offline(self, options: GradingOptions) -> ZebraForm:
-        """How predictions made elsewhere are read and reported on."""
+        """Return the form that reads and reports predictions made elsewhere."""
         from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
         return ZebraForm(self, options)

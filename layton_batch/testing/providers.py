@@ -54,7 +54,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server does with a call. ``drop``: read it, then close the connection. ``hold``: never answer."""
+    """Behaviour of the server for one call. ``drop``: read it, then close the connection. ``hold``: never answer."""
 
     status: int = 200
     body: bytes = b"{}"
@@ -77,7 +77,7 @@ class Loopback:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     def posts(self) -> int:
-        """How many POSTs came in."""
+        """Count the POSTs that came in."""
         return sum(call.method == "POST" for call in self.calls)
 
     def __enter__(self) -> Loopback:
@@ -145,17 +145,17 @@ def _raised(call: Callable[[], object], expected: type[LaytonBatchError]) -> Lay
 _OTHERS: tuple[JsonValue, ...] = ([], {}, None, 7, [7], {"x": []})
 
 
-def _bent(value: JsonValue, kept: Collection[JsonValue]) -> Iterator[JsonValue]:
-    """The document with each value, other than those of ``kept``, left out or of another type, one at a time."""
+def _bent(value: JsonValue, unchanged: Collection[JsonValue]) -> Iterator[JsonValue]:
+    """The document with each value, other than those of ``unchanged``, left out or of another type, one at a time."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for place, entry in list(entries):
-        if isinstance(entry, str) and entry in kept:
+        if isinstance(entry, str) and entry in unchanged:
             continue
         for other in _OTHERS:
             yield _with(value, place, other)
         if isinstance(value, dict):
-            yield {key: one for key, one in value.items() if key != place}
-        yield from (_with(value, place, inner) for inner in _bent(entry, kept))
+            yield {key: content for key, content in value.items() if key != place}
+        yield from (_with(value, place, inner) for inner in _bent(entry, unchanged))
 
 
 def _with(value: JsonValue, place: str | int, entry: JsonValue) -> JsonValue:
@@ -171,7 +171,7 @@ KEY = "contract-test-key"
 
 
 class ProviderContract:
-    """What every dialect must hold. Subclass as ``TestMine(ProviderContract)`` and give it:
+    """Claims that every dialect must hold. Subclass as ``TestMine(ProviderContract)`` and give it:
 
     - ``make(access)``: the provider; ``base_path``: what follows ``http://host:port`` in its base URL;
     - ``sandbox_url``: ``http://host:port`` of a loopback server that carries batches out within seconds;
@@ -287,7 +287,10 @@ class ProviderContract:
         responses = self.responses(provider, self.ended(provider, provider_id))
         counts = Counter(response.custom_id for response in responses)
         _claim(counts == {f"life-{number}": 1 for number in range(3)}, f"responses: {dict(counts)}")
-        _claim({one.outcome for one in responses} == {RequestOutcome.SUCCEEDED}, f"not all were answered: {responses}")
+        _claim(
+            {response.outcome for response in responses} == {RequestOutcome.SUCCEEDED},
+            f"not all were answered: {responses}",
+        )
 
     def test_a_paid_reply_that_comes_damaged_is_never_bought_again_by_itself(self, tmp_path: Path) -> None:
         provider = self.connect(self.sandbox_url)
@@ -310,9 +313,12 @@ class ProviderContract:
         self.ended(provider, provider_id)
         self.ended(provider, other_id)
         for submission, ours, theirs in ((sent, provider_id, other_id), (other, other_id, provider_id)):
-            found = provider.find(submission)
-            _claim(ours in {one.provider_id for one in found}, "our batch is not found")
-            _claim(theirs not in {one.provider_id for one in found if one.certain}, "another's batch is taken for ours")
+            matches = provider.find(submission)
+            _claim(ours in {match.provider_id for match in matches}, "our batch is not found")
+            _claim(
+                theirs not in {match.provider_id for match in matches if match.certain},
+                "another's batch is taken for ours",
+            )
 
     def test_cancel_after_the_end_is_no_error(self, tmp_path: Path) -> None:
         provider = self.connect(self.sandbox_url)

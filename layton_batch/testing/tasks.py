@@ -132,9 +132,9 @@ class TaskContract:
         form = offline_form(task, GradingOptions())
         for text in ("", "an answer", HOSTILE[4]):
             row = {form.id_columns[0]: items[0].id, form.text_column: text}
-            (found,) = form.graded(items, [row], "m")
+            (graded,) = form.graded(items, [row], "m")
             prediction = task.parse(items[0], "m", Response("", RequestOutcome.SUCCEEDED, text))
-            assert (found.prediction, found.grade) == (prediction, task.grade(items[0], prediction))
+            assert (graded.prediction, graded.grade) == (prediction, task.grade(items[0], prediction))
 
     def _mark(self, task: Task, item: Item, prediction: Prediction) -> None:
         if not task.uses_jury:

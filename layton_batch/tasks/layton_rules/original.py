@@ -57,17 +57,17 @@ def with_references(item: Item, row: Mapping[str, JsonValue]) -> Item:
 
 
 def asked(item: Item, hints: Sequence[str | None]) -> tuple[str | Image, ...]:
-    """What a participant is shown."""
+    """Return the parts of a participant's prompt."""
     return tuple(_riddle(item, hints))
 
 
-def judged(item: Item, said: Prediction) -> tuple[str | Image, ...]:
-    """What a judge is shown."""
+def judged(item: Item, prediction: Prediction) -> tuple[str | Image, ...]:
+    """Return the parts of a judge's prompt."""
     return (
         *_riddle(item, item.hints),
         *(_field(label, item.payload.get(name)) for name, label in _REFERENCES.items()),
-        _field("Participant answer", said.answer or ""),
-        _field("Participant justification", said.justification or ""),
+        _field("Participant answer", prediction.answer or ""),
+        _field("Participant justification", prediction.justification or ""),
     )
 
 

@@ -36,17 +36,17 @@ def bar_chart(rows: Sequence[BoardRow], benchmark: str, *, clip_negative: bool =
     names: list[Row] = [{"at": i, "lines": [*_lines(row.name, room)]} for i, row in enumerate(rows)]
     at = alt.X("at:O", axis=None, scale=alt.Scale(padding=0.14, domain=list(range(len(rows)))))
     under = alt.Chart(table(names)).mark_text(baseline="top", dy=8, lineHeight=13, color=INK)
-    left = [*_pairs(rows, low, high, at), under.encode(x=at, y=alt.value("height"), text="lines:N")]
-    both = alt.LayerChart(layer=[alt.LayerChart(layer=left), _frequency(rows, at)]).resolve_scale(y="independent")
+    layers = [*_pairs(rows, low, high, at), under.encode(x=at, y=alt.value("height"), text="lines:N")]
+    both = alt.LayerChart(layer=[alt.LayerChart(layer=layers), _frequency(rows, at)]).resolve_scale(y="independent")
     fit = alt.AutoSizeParams(type="fit", contains="padding")
     title = f"{benchmark} Performance drop: Traditional vs IDK score (higher is better)".lstrip()
     return titled(both.properties(width=width, height=_HEIGHT, autosize=fit), title)
 
 
 def _ends(rows: Sequence[BoardRow], clip_negative: bool) -> tuple[float, float]:
-    found = [row.estimates[metric] for row in rows for metric in _BARS if metric in row.estimates]
-    high = max([100.0, *(1.12 * 100 * (one.mean + (one.se or 0)) for one in found)])
-    low = min([0.0, *(100 * (one.mean - (one.se or 0)) for one in found)])
+    estimates = [row.estimates[metric] for row in rows for metric in _BARS if metric in row.estimates]
+    high = max([100.0, *(1.12 * 100 * (estimate.mean + (estimate.se or 0)) for estimate in estimates)])
+    low = min([0.0, *(100 * (estimate.mean - (estimate.se or 0)) for estimate in estimates)])
     room = 6 if low < 0 else 0  # for the label under a bar
     return 0.0 if clip_negative else 20.0 * ((low - room) // 20), high
 
@@ -55,13 +55,13 @@ def _values(rows: Sequence[BoardRow], series: dict[str, str], low: float, high: 
     """A row for every estimate in percent, cut off at the axis' ends; ``shown`` is what is written at it."""
     for i, row in enumerate(rows):
         for metric, label in series.items():
-            one = row.estimates.get(metric)
-            if one is None:
+            estimate = row.estimates.get(metric)
+            if estimate is None:
                 yield {"at": i, "series": label, "shown": "N/A", "value": None, "low": 0, "high": 0}
                 continue
-            ends = (100 * (one.mean + part * (one.se or 0)) for part in (-1, 0, 1))
+            ends = (100 * (estimate.mean + part * (estimate.se or 0)) for part in (-1, 0, 1))
             least, value, most = (min(max(end, low), high) for end in ends)
-            shown = f"{100 * one.mean:.2f}"
+            shown = f"{100 * estimate.mean:.2f}"
             yield {"at": i, "series": label, "shown": shown, "value": value, "low": least, "high": most}
 
 
@@ -69,18 +69,18 @@ def _pairs(rows: Sequence[BoardRow], low: float, high: float, at: alt.X) -> Iter
     labels = [*_BARS.values(), *_LINE.values()]
     colour = alt.Color("series:N", scale=alt.Scale(domain=labels, range=_COLOURS), title=None)
     colour = colour.legend(orient="top", symbolType="square")
-    beside = alt.XOffset("series:N", scale=alt.Scale(domain=[*_BARS.values()]))
+    offset = alt.XOffset("series:N", scale=alt.Scale(domain=[*_BARS.values()]))
     values = [*_values(rows, _BARS, low, high)]
-    base = alt.Chart(table(values)).encode(x=at, xOffset=beside)
+    base = alt.Chart(table(values)).encode(x=at, xOffset=offset)
     ticks = alt.Axis(values=[20 * i for i in range(int(low / 20), int(high / 20) + 1)], labelOverlap=False)
     y = alt.Y("value:Q", title="Score (%)", axis=ticks, scale=alt.Scale(domain=[low, high], nice=False))
-    known = base.transform_filter("datum.value !== null")
-    yield known.mark_bar().encode(y=y, color=colour)
-    yield known.mark_rule(color=INK).encode(y="low:Q", y2="high:Q")
+    drawn = base.transform_filter("datum.value !== null")
+    yield drawn.mark_bar().encode(y=y, color=colour)
+    yield drawn.mark_rule(color=INK).encode(y="low:Q", y2="high:Q")
     for end in ("low:Q", "high:Q"):
-        yield known.transform_filter("datum.low < datum.high").mark_tick(color=INK, size=8, thickness=1).encode(y=end)
+        yield drawn.transform_filter("datum.low < datum.high").mark_tick(color=INK, size=8, thickness=1).encode(y=end)
     for test, end, dy in (("value >= 0", "high:Q", -7), ("value < 0", "low:Q", 9)):
-        text = known.transform_filter(f"datum.{test}").mark_text(dy=dy, fontSize=9, color=INK)
+        text = drawn.transform_filter(f"datum.{test}").mark_text(dy=dy, fontSize=9, color=INK)
         yield text.encode(y=end, text="shown:N")
     unknown = base.transform_filter("datum.value === null").mark_text(angle=270, align="left", dx=4, fontSize=9)
     yield unknown.encode(y="low:Q", text="shown:N")
@@ -88,8 +88,8 @@ def _pairs(rows: Sequence[BoardRow], low: float, high: float, at: alt.X) -> Iter
 
 
 def _frequency(rows: Sequence[BoardRow], at: alt.X) -> alt.LayerChart:
-    known = [row for row in _values(rows, _LINE, 0, 100) if row["value"] is not None]
-    base = alt.Chart(table(known)).encode(x=at)
+    drawn = [row for row in _values(rows, _LINE, 0, 100) if row["value"] is not None]
+    base = alt.Chart(table(drawn)).encode(x=at)
     axis = alt.Axis(orient="right", grid=False, values=[0, 20, 40, 60, 80, 100])
     y = alt.Y("value:Q", title="IDK frequency (%)", axis=axis, scale=alt.Scale(domain=[0, 100]))
     line = base.mark_line(color=_COLOURS[2], point=alt.OverlayMarkDef(size=50, color=_COLOURS[2])).encode(y=y)

@@ -76,7 +76,7 @@ def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
 
 
 def _hash(text: str, valid: str) -> Reading | None:
-    letters = [found.upper() for found in _HASH.findall(text)] if "##" in text else []
+    letters = [letter.upper() for letter in _HASH.findall(text)] if "##" in text else []
     return next((_found(letter, "hash") for letter in reversed(letters) if letter in valid), None)
 
 
@@ -108,9 +108,9 @@ def _choice(text: str, valid: str) -> Reading | None:
 
 def _listed(text: str, valid: str) -> Reading | None:
     """The last line is an option as it was listed ("B) nitrogen"), and no other option is listed in the reply."""
-    found = set(_LISTED.findall(text))
+    letters = set(_LISTED.findall(text))
     last = _LISTED.match(text.rstrip().rpartition("\n")[2])
-    return _found(last[1], "line") if last and found == {last[1]} and last[1] in valid else None
+    return _found(last[1], "line") if last and letters == {last[1]} and last[1] in valid else None
 
 
 def _words(text: str, valid: str) -> Reading | None:
@@ -141,7 +141,7 @@ def _last(
     patterns: tuple[tuple[re.Pattern[str], str], ...],
     articles: str = "I",
 ) -> Reading | None:
-    """What the last anchor word that an answer follows says.
+    """Read the answer after the last anchor word that an answer follows.
 
     ``articles``: letters that are words as well, where the anchor comes before a sentence: "Answer: A company …".
     """
@@ -175,11 +175,11 @@ def _meant(match: re.Match[str], text: str, valid: str, rule: str, articles: str
 
 
 def _ends(rest: str) -> bool:
-    """Whether what follows a letter ends it: the line's end, a closing bracket, punctuation without a word after it."""
+    """Return whether a letter ends here: at a line end, a closing bracket, or punctuation without a word after it."""
     if rest.startswith((")", "]", "</")):
         return True
     bare = rest.lstrip(_CLOSERS)
-    said = bare.lstrip(" \t\r")
-    if not said or said[0] == "\n":
+    following = bare.lstrip(" \t\r")
+    if not following or following[0] == "\n":
         return True
     return bare[0] in ".,:;!?#\\" and not bare[1:2].isalnum()

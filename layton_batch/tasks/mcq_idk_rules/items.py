@@ -45,7 +45,7 @@ def shuffled_order(item_id: str, n_options: int, seed: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a reply to an item is held against: the right letters (several only for options of one text) and how many
+    """Key of an item: the right letters (several only for options of one text) and how many
     real options there are."""
 
     gold: str
@@ -84,8 +84,10 @@ _MAX_LIST_CHARS = 200_000
 
 
 def belongs(row: FileRow, split: str) -> bool:
-    """Whether the row is of the split: one that names another is not, and a two-letter split may be a language. "llm",
-    which is what a manifest says that says nothing, takes every row."""
+    """Return whether a row belongs to a split.
+
+    A row may name its split, and a two-letter split may be a language. "llm", the default, takes every row.
+    """
     columns = _lower(row)
     named = columns.get("split")
     if named is None and len(split) == 2:
@@ -209,13 +211,13 @@ def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         index = value
     elif isinstance(value, str):
-        said = without_surrogates(value.strip())
-        index = options.index(said) if said in options else _letter_index(said)
+        text = without_surrogates(value.strip())
+        index = options.index(text) if text in options else _letter_index(text)
     if index is None or not 0 <= index < len(options):
-        found = repr(str(value)[:80])
-        raise DataError(f"{where}: column {name!r} is {found}; it must be an option's index from 0, letter, or text")
+        shown = repr(str(value)[:80])
+        raise DataError(f"{where}: column {name!r} is {shown}; it must be an option's index from 0, letter, or text")
     return index
 
 
-def _letter_index(said: str) -> int | None:
-    return ascii_uppercase.index(said) if len(said) == 1 and said in ascii_uppercase else None
+def _letter_index(text: str) -> int | None:
+    return ascii_uppercase.index(text) if len(text) == 1 and text in ascii_uppercase else None

@@ -17,7 +17,7 @@ METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 
 
 class Outcome(StrEnum):
-    """What became of one reply; exactly one."""
+    """Outcome of one reply; each reply has exactly one."""
 
     CORRECT = "correct"
     WRONG = "wrong"
@@ -68,7 +68,7 @@ def best_of(marks: Sequence[Marks]) -> Marks:
     """The best per metric of several replies to one item; unreadable only if all are."""
     if len(marks) == 1:
         return marks[0]
-    columns = tuple(zip(*(one.values() for one in marks), strict=True)) or ((0,), (-1,), (0,), (1,))
+    columns = tuple(zip(*(mark.values() for mark in marks), strict=True)) or ((0,), (-1,), (0,), (1,))
     return Marks(max(columns[0]), max(columns[1]), max(columns[2]), min(columns[3]))
 
 

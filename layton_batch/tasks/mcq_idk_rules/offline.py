@@ -69,16 +69,16 @@ class McqForm(OfflineForm):
     # ---- files -----------------------------------------------------------------------------------------------------
 
     def predictions(self, path: Path, settings: Settings) -> Iterable[FileRow]:
-        found = iter(super().predictions(path, settings))
-        first = next(found)  # there is one, else reading has told
-        rows = chain([first], found)
+        predictions = iter(super().predictions(path, settings))
+        first = next(predictions)  # there is one, else reading has told
+        rows = chain([first], predictions)
         return result_files.detail_rows(rows, str(path)) if result_files.is_detail(first) else rows
 
     def model_file(self, path: Path) -> ModelFile:
         totals = result_files.totals_in(path)
         if totals:
-            one = totals[result_files.chosen(set(totals), str(path), self.asked.benchmark)]
-            return ModelFile(one.model.rpartition("/")[2], path, PublishedTotals(one.estimates))
+            result = totals[result_files.chosen(set(totals), str(path), self.asked.benchmark)]
+            return ModelFile(result.model.rpartition("/")[2], path, PublishedTotals(result.estimates))
         is_detail = path.match(result_files.DETAILS)
         return ModelFile(result_files.detail_of(path.absolute())[0] if is_detail else path.stem, path)
 
@@ -86,22 +86,22 @@ class McqForm(OfflineForm):
         replies, totals = result_files.results_in(folder, self.asked.benchmark)
         return [
             *(ModelFile(name, path) for name, path in replies.items()),
-            *(ModelFile(name, Path(one.path), PublishedTotals(one.estimates)) for name, one in totals.items()),
+            *(ModelFile(name, Path(result.path), PublishedTotals(result.estimates)) for name, result in totals.items()),
         ]
 
     # ---- rows ------------------------------------------------------------------------------------------------------
 
     def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
-        found: dict[str, Item] = {}
+        items_by_id: dict[str, Item] = {}
         for number, row in enumerate(rows, 1):
             if row.get("gold") is None and ("options" in row or "choices" in row or "Correct Answer" in row):
                 item = item_from(row, number, split="", seed=0)
             else:
                 name = item_id(row, self.id_columns, f"item row {number}")
                 item = _item(name, row, f"item row {number} (item {name!r})")
-            if self.task.key(found.setdefault(item.id, item)) != self.task.key(item):
+            if self.task.key(items_by_id.setdefault(item.id, item)) != self.task.key(item):
                 raise DataError(f"item row {number}: item {item.id!r} is there twice, with different gold")
-        return list(found.values())
+        return list(items_by_id.values())
 
     def item(self, row: FileRow, where: str) -> Item:
         return _item(item_id(row, self.id_columns, where), row, where)
@@ -109,10 +109,10 @@ class McqForm(OfflineForm):
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
         if "response" not in row:
             raise DataError(f"{where}: no column 'response'")
-        said = row["response"]
-        if not isinstance(said, list):
-            return self.judged(item, _reply(said, row, where), model)
-        replies = [self.judged(item, _reply(part, row, where), model) for part in said]
+        answer = row["response"]
+        if not isinstance(answer, list):
+            return self.judged(item, _reply(answer, row, where), model)
+        replies = [self.judged(item, _reply(part, row, where), model) for part in answer]
         return _best(item, replies) if replies else self.judged(item, response("", row), model)
 
     # ---- reports ---------------------------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ class McqForm(OfflineForm):
         yield from report.estimates_table("ensembles", self._ensembles(graded))
 
     def extras(self, graded: GradedSet) -> Mapping[str, JsonValue]:
-        found = self._ensembles(graded)
-        listed: list[JsonValue] = [{"name": row.name, "metrics": as_json(row.estimates)} for row in found]
-        return {"ensembles": listed} if found else {}
+        rows = self._ensembles(graded)
+        listed: list[JsonValue] = [{"name": row.name, "metrics": as_json(row.estimates)} for row in rows]
+        return {"ensembles": listed} if rows else {}
 
     def text_file(self, option: str, graded: GradedSet) -> str:
         return markdown(self._rows(graded)) + "\n"
@@ -174,8 +174,8 @@ def _item(name: str, row: FileRow, where: str) -> Item:
     if len(letter) != 1 or letter not in ascii_uppercase[:n_options]:
         last = ascii_uppercase[n_options - 1]
         raise DataError(f"{where}: gold is {str(gold)[:80]!r}; it must be a letter from A to {last}")
-    known = isinstance(listed, list) and len(listed) == n_options
-    options: JsonValue = listed if known else list(option_letters(n_options))
+    is_whole = isinstance(listed, list) and len(listed) == n_options
+    options: JsonValue = listed if is_whole else list(option_letters(n_options))
     return Item(name, "", "", "", payload={"options": options, "gold": letter})
 
 
@@ -194,6 +194,6 @@ def _best(item: Item, replies: Sequence[tuple[Prediction, Grade]]) -> tuple[Pred
     letters = dict.fromkeys(prediction.answer for prediction, _ in replies if prediction.answer is not None)
     kind = PredictionKind.ABSTAINED if marks.idk_freq else PredictionKind.ANSWERED
     kind = PredictionKind.UNPARSED if marks.extract_fail else kind
-    one = Prediction(item.id, first.model, kind, ",".join(letters) or None, ending=first.ending)
+    best = Prediction(item.id, first.model, kind, ",".join(letters) or None, ending=first.ending)
     values = {name: float(value) for name, value in marks.as_dict().items()}
-    return one, Grade(item.id, first.model, values, tag_of(marks.outcome, one))
+    return best, Grade(item.id, first.model, values, tag_of(marks.outcome, best))

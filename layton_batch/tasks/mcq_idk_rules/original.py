@@ -67,8 +67,8 @@ def _stage_1(text: str) -> Reading | None:
 
 
 def _stage_2(text: str) -> Reading | None:
-    if found := _HASH.findall(text):
-        return _fallback(found[-1], "hash")
+    if letters := _HASH.findall(text):
+        return _fallback(letters[-1], "hash")
     if "boxed" in text.casefold():
         for pattern in _BOXED:
             if match := pattern.search(text):

@@ -37,35 +37,35 @@ def without_thoughts(text: str) -> str:
     at, start = 0, text.find(OPEN)
     if start < 0:
         return text
-    kept: list[str] = []
+    pieces: list[str] = []
     while start >= 0:
         end = text.find(CLOSE, start)
         if end < 0:
             break
-        kept.extend(text[at:start])
+        pieces.extend(text[at:start])
         at = end + len(CLOSE)
-        at = _join(kept, text, at)
+        at = _join(pieces, text, at)
         start = text.find(OPEN, at)
-    return "".join(kept) + text[at:]
+    return "".join(pieces) + text[at:]
 
 
 def after_thoughts(text: str) -> str:
-    """As :func:`without_thoughts`, and without what precedes a close tag whose open tag was never sent.
+    """Remove thoughts like :func:`without_thoughts`, and also the text before a close tag without an open tag.
 
     Chat templates that open the thought themselves leave the model to write the close tag alone.
     """
     return without_thoughts(text).rpartition(CLOSE)[2]
 
 
-def _join(kept: list[str], text: str, at: int) -> int:
+def _join(pieces: list[str], text: str, at: int) -> int:
     """Take out blocks whose open tag only came about by cutting; where reading goes on."""
     while True:
-        tail = "".join(kept[-_OVERLAP:])
+        tail = "".join(pieces[-_OVERLAP:])
         begin = (tail + text[at : at + _OVERLAP]).find(OPEN)
         if begin < 0:
             return at
         end = text.find(CLOSE, at + len(OPEN) - (len(tail) - begin))
         if end < 0:
             return at
-        del kept[len(kept) - (len(tail) - begin) :]
+        del pieces[len(pieces) - (len(tail) - begin) :]
         at = end + len(CLOSE)

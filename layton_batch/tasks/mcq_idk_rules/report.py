@@ -84,7 +84,7 @@ class AbstentionReport:
         view = selective(self.tally)
         bounds = {**intervals(self.marks, level=level, seed=seed), **view.bounds(level)}
         shown: dict[str, JsonValue] = {
-            name: None if one is None else {"lower": one[0], "upper": one[1]} for name, one in bounds.items()
+            name: None if bound is None else {"lower": bound[0], "upper": bound[1]} for name, bound in bounds.items()
         }
         return {**view.to_json(), "level": level, "intervals": shown}
 
@@ -104,7 +104,7 @@ class PublishedTotals:
 
 def as_json(estimates: Mapping[str, Estimate]) -> dict[str, JsonValue]:
     """Means and standard errors by metric."""
-    return {name: {"mean": one.mean, "se": one.se} for name, one in estimates.items()}
+    return {name: {"mean": estimate.mean, "se": estimate.se} for name, estimate in estimates.items()}
 
 
 def marks_of(grade: Grade) -> Marks:
@@ -123,7 +123,7 @@ def table_rows(models: Sequence[GradedModel], ensembles: Sequence[BoardRow] = ()
 
 
 def views(models: Sequence[GradedModel]) -> dict[str, Selective]:
-    """What abstaining is worth, by model; models without replies are left out."""
+    """Return the value of abstaining by model. Models without replies are left out."""
     return {name: selective(report.tally) for name, report in _members(models)}
 
 
@@ -141,25 +141,25 @@ def ensembles(models: Sequence[GradedModel], *, by_letter_too: bool) -> list[Boa
         rows = ordered(BoardRow(name, report.tally.estimates()) for name, report in members)
         best = {row.name: place for place, row in enumerate(rows)}
         groups = {f"ensemble-top{_TOP}": sorted(members, key=lambda member: best[member[0]])[:_TOP], **groups}
-    found = []
+    voted = []
     for name, group in groups.items():
-        found.append(_voted(name, by_outcome([{row.item_id: row.marks for row in one.rows} for _, one in group])))
+        voted.append(_voted(name, by_outcome([{row.item_id: row.marks for row in report.rows} for _, report in group])))
         if by_letter_too:
-            found.append(_voted(f"{name}-letters", _by_letter(group)))
-    return found
+            voted.append(_voted(f"{name}-letters", _by_letter(group)))
+    return voted
 
 
 def _members(models: Sequence[GradedModel]) -> list[Member]:
-    return [(one.name, one.report) for one in models if isinstance(one.report, AbstentionReport)]
+    return [(model.name, model.report) for model in models if isinstance(model.report, AbstentionReport)]
 
 
-def _row(one: GradedModel) -> BoardRow:
-    match one.report:
+def _row(model: GradedModel) -> BoardRow:
+    match model.report:
         case AbstentionReport(tally=tally):
-            return BoardRow(one.name, tally.estimates())
+            return BoardRow(model.name, tally.estimates())
         case PublishedTotals(estimates=estimates):
-            return BoardRow(one.name, estimates)
-    return BoardRow(one.name, {})
+            return BoardRow(model.name, estimates)
+    return BoardRow(model.name, {})
 
 
 def _voted(name: str, votes: Votes) -> BoardRow:
@@ -172,7 +172,7 @@ def _by_letter(group: Sequence[Member]) -> Votes:
     keys = {row.item_id: row.key for row in group[0][1].rows}
     gold: Mapping[str, str] = {item: key.gold for item, key in keys.items()}
     idk = {item: idk_letter(key.n_options) for item, key in keys.items()}
-    return by_letter([{row.item_id: row.letter for row in one.rows} for _, one in group], gold, idk)
+    return by_letter([{row.item_id: row.letter for row in report.rows} for _, report in group], gold, idk)
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------
@@ -180,7 +180,9 @@ def _by_letter(group: Sequence[Member]) -> Votes:
 
 def published_table(models: Sequence[GradedModel]) -> Iterator[Table]:
     """Models that came as published totals, which no board can rank."""
-    return estimates_table("as published", [_row(one) for one in models if isinstance(one.report, PublishedTotals)])
+    return estimates_table(
+        "as published", [_row(model) for model in models if isinstance(model.report, PublishedTotals)]
+    )
 
 
 def estimates_table(title: str, rows: Sequence[BoardRow]) -> Iterator[Table]:
@@ -201,7 +203,7 @@ def abstention_of_one(model: GradedModel) -> Iterator[Table]:
 
 
 def abstention_of_several(graded: GradedSet) -> Iterator[Table]:
-    """The same of several models, best first, with exact intervals."""
+    """Yield the abstention tables of several models, best first, with exact intervals."""
     seen = views(graded.models)
     lines = [[name, *_view_cells(seen[name])] for name in graded.ranked if name in seen]
     if lines:
@@ -214,8 +216,8 @@ def _view_cells(view: Selective) -> Iterator[str]:
     for name, figure in (("coverage", view.coverage), ("accuracy_answered", view.accuracy)):
         yield NONE if figure is None else f"{100 * figure:.1f} {_range(bounds[name], 100)}"
     yield NONE if view.risk is None else f"{100 * view.risk:.1f}"
-    found = bounds["break_even_penalty"]
-    yield _penalty(view) if found is None else f"{_penalty(view)} {_range(found, 1)}"
+    bound = bounds["break_even_penalty"]
+    yield _penalty(view) if bound is None else f"{_penalty(view)} {_range(bound, 1)}"
 
 
 def _range(bounds: Bounds | None, scale: float) -> str:
@@ -251,7 +253,7 @@ class BoardRow:
 
 
 def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
-    """By trad_score, highest first and those without one last; what is equal stays in its order."""
+    """Sort rows by trad_score, highest first, rows without a score last. The sort is stable."""
     none = Estimate(-inf, None)
     return sorted(rows, key=lambda row: -row.estimates.get("trad_score", none).mean)
 
@@ -291,8 +293,11 @@ Votes = Mapping[str, int]
 
 
 def vote_estimates(votes: Votes) -> Mapping[str, Estimate]:
-    """As the published table has them: abstentions include ties and unreadable replies, nothing fails to extract,
-    and standard errors come from the population's variance (n), unlike a single model's."""
+    """Return estimates like the published table.
+
+    Abstentions include ties and unreadable replies, and nothing fails to extract. Standard errors come from the
+    population's variance (n), unlike a single model's.
+    """
     values = list(votes.values())
     if not values:
         return {}
@@ -305,7 +310,10 @@ def vote_estimates(votes: Votes) -> Mapping[str, Estimate]:
 
 def by_outcome(members: Sequence[Mapping[str, Marks]]) -> Votes:
     """The published vote. ``members``: each model's marks by item; an unreadable reply votes 0, not -1."""
-    ballots = [{item: 0 if marks.extract_fail else marks.idk_score for item, marks in one.items()} for one in members]
+    ballots = [
+        {item: 0 if marks.extract_fail else marks.idk_score for item, marks in marks_by_item.items()}
+        for marks_by_item in members
+    ]
     return _winners(ballots, otherwise=0)
 
 
@@ -315,15 +323,15 @@ def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, st
     ``gold`` and ``idk``: by item, the right letters and the letter that abstains.
     """
     ballots = [
-        {item: None if letter is None or letter == idk[item] else letter for item, letter in one.items()}
-        for one in members
+        {item: None if letter is None or letter == idk[item] else letter for item, letter in letters.items()}
+        for letters in members
     ]
     choice = _winners(ballots, otherwise=None)
     return {item: 0 if letter is None else 1 if letter in gold[item] else -1 for item, letter in choice.items()}
 
 
 def _winners(ballots: Sequence[Mapping[str, T]], otherwise: T) -> dict[str, T]:
-    """By item that all members have, in the first one's order: the vote with more than any other."""
+    """Return the winning vote of each item that all members have, in the first member's order."""
     if not ballots:
         return {}
     shared = [item for item in ballots[0] if all(item in ballot for ballot in ballots[1:])]

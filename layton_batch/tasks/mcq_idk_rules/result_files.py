@@ -35,13 +35,13 @@ class RunResult:
 
 
 def latest(results: Iterable[RunResult]) -> dict[str, RunResult]:
-    """By model, named by what follows the last slash: of several runs the one with the largest path."""
+    """Return the latest result of each model: the run with the largest path. A name is what follows the last slash."""
     in_order = sorted(results, key=lambda result: result.path)
     return {result.model.rpartition("/")[2]: result for result in in_order}
 
 
 def is_detail(row: FileRow) -> bool:
-    """Whether a row is one of a details file."""
+    """Return whether a row comes from a details file."""
     return isinstance(row.get("doc"), Mapping) and isinstance(row.get("model_response"), Mapping)
 
 
@@ -107,7 +107,7 @@ def totals_in(path: Path) -> dict[str, RunResult]:
 
 
 def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, RunResult]:
-    """The same of a document; empty where it has none. ``folder`` names a model that the document does not name."""
+    """Read totals from a document, if it has any. ``folder`` names a model that the document does not name."""
     results = value.get("results") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(results, Mapping):
         return {}
@@ -135,12 +135,12 @@ def detail_of(path: Path) -> tuple[str, str]:
 
 
 def _estimates(row: FileRow) -> dict[str, Estimate]:
-    found = {}
+    estimates = {}
     for name in METRICS:
         mean, error = row.get(name), row.get(f"{name}_stderr")
         if _is_number(mean):
-            found[name] = Estimate(float(str(mean)), float(str(error)) if _is_number(error) else None)
-    return found
+            estimates[name] = Estimate(float(str(mean)), float(str(error)) if _is_number(error) else None)
+    return estimates
 
 
 def _is_number(value: JsonValue) -> bool:

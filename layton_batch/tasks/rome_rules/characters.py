@@ -55,7 +55,7 @@ def spelled(text: str) -> str:
     text = _LINE_ENDS.sub("\n", text)
     if text.isascii():
         return text
-    text = _SUPERSCRIPTS.sub(lambda found: "^" + found.group().translate(_PLAIN_DIGITS), text)
+    text = _SUPERSCRIPTS.sub(lambda match: "^" + match.group().translate(_PLAIN_DIGITS), text)
     text = _normalised(text.translate(_SPELLING), "NFKC").translate(_SPELLING)
     return text.translate(_digits()) if _OTHER_DIGIT.search(text) else text
 
@@ -75,7 +75,7 @@ def lowered(text: str) -> str:
 
 
 def is_unspaced(character: str) -> bool:
-    """Whether it belongs to a script that writes words without blanks, or hangs particles on them."""
+    """Return whether a character's script writes words without blanks, or attaches particles to them."""
     return _UNSPACED.match(character) is not None
 
 

@@ -28,18 +28,18 @@ def grade(evaluator: str, arguments: Arguments, reply: str) -> Mark:
     rule = EVALUATORS.get(evaluator)
     if rule is None:
         return Mark(0, reply, f"there is no evaluator {evaluator!r} (there are {', '.join(EVALUATORS)})")
-    function, known = rule
+    function, names = rule
     statement = final_statement(reply)
     try:
-        _check_names(evaluator, arguments, known)
+        _check_names(evaluator, arguments, names)
         return function(statement, arguments)
     except UnfitArgumentsError as error:
         return Mark(0, statement.text.strip(), str(error))
 
 
-def _check_names(evaluator: str, arguments: Arguments, known: Sequence[str]) -> None:
-    if unknown := sorted(set(arguments) - set(known)):
-        raise UnfitArgumentsError(f"{evaluator} takes no {', '.join(unknown)} (it takes {', '.join(known)})")
+def _check_names(evaluator: str, arguments: Arguments, names: Sequence[str]) -> None:
+    if unknown := sorted(set(arguments) - set(names)):
+        raise UnfitArgumentsError(f"{evaluator} takes no {', '.join(unknown)} (it takes {', '.join(names)})")
 
 
 def _key_items(statement: Statement, arguments: Arguments) -> Mark:
@@ -69,7 +69,7 @@ def _names(value: JsonValue, where: str) -> list[str]:
 
 
 def _searched(statement: Statement) -> str:
-    """Where names are looked for: everything behind a label, since lists run over paragraphs; else the statement."""
+    """Return the text to search for names: all after a label, since lists span paragraphs; else the statement."""
     return statement.wide if statement.source is Source.LABEL else statement.text
 
 
@@ -84,9 +84,9 @@ def _choices(statement: Statement, arguments: Arguments) -> Mark:
 
 
 def _is_label_itself(statement: Statement, label: str) -> bool:
-    """Whether the whole answer is the label; for labels that are no letters of options, as "True" or "7"."""
-    said = statement.paragraph
-    return len(said) <= len(label) + 16 and said.strip(" .*()[]{}\"'").casefold() == label.strip().casefold()
+    """Return whether the whole answer is the label, for labels such as "True" or "7" that are no option letters."""
+    answer = statement.paragraph
+    return len(answer) <= len(label) + 16 and answer.strip(" .*()[]{}\"'").casefold() == label.strip().casefold()
 
 
 def _ordered_list(statement: Statement, arguments: Arguments) -> Mark:

@@ -47,13 +47,13 @@ def published_judgement(reply: str) -> int:
 
 
 def judgement(reply: str) -> bool | None:
-    """What the last line labelled as the judgement says, else what the reply or its last line is; None where nothing
+    """Read the last line labelled as the judgement, else the whole reply or its last line; None where nothing
     says 0 or 1, no or yes (a half, a ten or a minus one is no judgement), or where two labelled ones disagree."""
-    whole = [_value(found.group("value")) for found in _LABELLED.finditer(spelled(without_thought(reply)))]
+    whole = [_value(match.group("value")) for match in _LABELLED.finditer(spelled(without_thought(reply)))]
     if True in whole and False in whole:
         return None  # one of them may be quoted
     text = spelled(reply.rpartition(_THOUGHT_END)[2])
-    read = [_value(found.group("value")) for found in _LABELLED.finditer(text)]
+    read = [_value(match.group("value")) for match in _LABELLED.finditer(text)]
     if read:
         return read[-1]
     lines = [line.strip(" \t*_`\"'()[]{}$.!#") for line in text.split("\n")[-_LONGEST_BARE:]]

@@ -100,7 +100,7 @@ def _tidied(text: str) -> str:
 
 
 def _of_reply(text: str, wanted: int) -> str:
-    """Of a reply that marks its answer nowhere: a line of letters alone, a cue, the opening, the end."""
+    """Read a reply that does not mark its answer: try a line of letters alone, a cue, the opening, the end."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
         return ""
@@ -110,8 +110,8 @@ def _of_reply(text: str, wanted: int) -> str:
             return group.letters
     if all((option := _MARKED.match(line)) and not _DENIAL.search(option[4]) for line in lines):
         return _with_marked("\n".join(lines), Group("", 0, 0))
-    found = _cued(text) or _leading(lines[0], wanted) or _leading(lines[-1], wanted) or _last_group(text)
-    return found.letters if found else ""
+    likely = _cued(text) or _leading(lines[0], wanted) or _leading(lines[-1], wanted) or _last_group(text)
+    return likely.letters if likely else ""
 
 
 def _with_marked(text: str, first: Group) -> str:
@@ -119,8 +119,8 @@ def _with_marked(text: str, first: Group) -> str:
     marked = list(_MARKED.finditer(text))
     if not marked or marked[0].start() > first.start:
         return first.letters
-    said = [found for found in marked if not _DENIAL.search(found.group(4))]
-    return "".join(dict.fromkeys(first.letters + "".join(found[1] or found[2] or found[3] for found in said)))
+    options = [option for option in marked if not _DENIAL.search(option.group(4))]
+    return "".join(dict.fromkeys(first.letters + "".join(option[1] or option[2] or option[3] for option in options)))
 
 
 def _leading(text: str, wanted: int) -> Group | None:
@@ -166,18 +166,18 @@ def _last_group(text: str) -> Group | None:
 
 def _groups(text: str, small_too: bool = False) -> Iterator[Group]:
     """Every group of letters that are not words, articles or pronouns."""
-    for found in _GROUP.finditer(text):
-        run = found.group()
+    for match in _GROUP.finditer(text):
+        run = match.group()
         if run.isascii() and run.isalpha() and len(run) > 1:
             if len(set(run)) == len(run):
-                yield Group(run, found.start(), found.end())
+                yield Group(run, match.start(), match.end())
             continue
-        kept = list(_kept(text, found, small_too))
-        yield from _together(kept)
+        letters = list(_kept(text, match, small_too))
+        yield from _together(letters)
 
 
-def _kept(text: str, found: re.Match[str], small_too: bool) -> Iterator[re.Match[str]]:
-    for letter in _LETTER.finditer(text, found.start(), found.end()):
+def _kept(text: str, match: re.Match[str], small_too: bool) -> Iterator[re.Match[str]]:
+    for letter in _LETTER.finditer(text, match.start(), match.end()):
         bracketed = letter.group(1) is not None and letter.group(3) is not None
         sign = letter.group(2)
         if bracketed:
@@ -190,7 +190,7 @@ def _kept(text: str, found: re.Match[str], small_too: bool) -> Iterator[re.Match
 
 
 def _is_word(text: str, letter: re.Match[str], sign: str) -> bool:
-    """Whether a lone A is the article and a lone I the pronoun: a plain word follows."""
+    """Return whether a lone A is the article, or a lone I the pronoun: a plain word follows."""
     if sign not in "AI":
         return False
     after = _WORD_AFTER.match(text, letter.end(2))
@@ -202,10 +202,10 @@ def _is_word(text: str, letter: re.Match[str], sign: str) -> bool:
     return word.islower() and word not in _TIES
 
 
-def _together(kept: Sequence[re.Match[str]]) -> Iterator[Group]:
+def _together(letters: Sequence[re.Match[str]]) -> Iterator[Group]:
     """The letters of one match of the group pattern; where a word dropped out between, the group ends."""
     run: list[re.Match[str]] = []
-    for letter in kept:
+    for letter in letters:
         if run and letter.start() - run[-1].end() > 16:
             yield _group(run)
             run = []

@@ -130,8 +130,8 @@ def over_rounds(scores: Sequence[Mapping[str, JsonValue]]) -> dict[str, Rounds]:
     A bucket that a round lacks is averaged over those that have it. Raises DataError where a round is in another form.
     """
     names = dict.fromkeys(name for round_ in scores for name in round_ if name != "final_score")
-    found = {name: [_percent(round_[name], name) for round_ in scores if name in round_] for name in names}
-    return {name: Rounds.of(values) for name, values in found.items()}
+    percents = {name: [_percent(round_[name], name) for round_ in scores if name in round_] for name in names}
+    return {name: Rounds.of(values) for name, values in percents.items()}
 
 
 def _percent(value: JsonValue, name: str) -> float:

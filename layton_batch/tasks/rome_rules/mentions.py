@@ -29,7 +29,7 @@ class Mentions:
         self._searched = self._lower.replace(" ", "") if squeezed else self._lower
 
     def name(self, name: str) -> bool:
-        """Whether the text says the name, somewhere without denying it. A blank name is never said."""
+        """Return whether the text mentions the name somewhere without denying it. A blank name is never mentioned."""
         return any(
             self._is_whole(start, end, wanted) and not is_ruled_out(self._lower, start, end)
             for spelling in _spellings(folded(name))
@@ -38,7 +38,7 @@ class Mentions:
         )
 
     def any_of(self, names: Iterable[str]) -> bool:
-        """Whether it says one of the names."""
+        """Return whether the text mentions one of the names."""
         return any(self.name(name) for name in names)
 
     def _found(self, wanted: str) -> Iterator[tuple[int, int]]:
@@ -79,21 +79,21 @@ def _spellings(name: str) -> Iterator[str]:
     yield name
     if (bare := _POINT.sub("", name)) != name:
         yield bare
-    elif (pointed := _INITIALS.sub(lambda found: ".".join(found.group()) + ".", name)) != name:
+    elif (pointed := _INITIALS.sub(lambda match: ".".join(match.group()) + ".", name)) != name:
         yield pointed
     if _WHOLE_NUMBER.fullmatch(name):
         yield f"{int(name):,}" if name.isdigit() else name.replace(",", "")
 
 
-def _joined(left: str, right: str) -> bool:
-    """Whether two neighbours belong to one word; DisneySea is two."""
-    if not (left.isalnum() and right.isalnum()) or is_unspaced(left) or is_unspaced(right):
+def _joined(before: str, after: str) -> bool:
+    """Return whether two neighbouring characters belong to one word; DisneySea is two words."""
+    if not (before.isalnum() and after.isalnum()) or is_unspaced(before) or is_unspaced(after):
         return False
-    return not (left.islower() and right.isupper())
+    return not (before.islower() and after.isupper())
 
 
 def _runs_on_before(text: str, start: int) -> bool:
-    """Whether a number goes on to the left: 3.14 before 14, 1,234 before 234, -7 before 7."""
+    """Return whether a number continues to the left: 3.14 before 14, 1,234 before 234, -7 before 7."""
     sign, before = text[start - 1 : start], text[start - 2 : start - 1] if start > 1 else ""
     if sign in {".", ","}:
         return before.isdigit()
@@ -130,7 +130,7 @@ _REFUTED = re.compile(
 
 
 def is_ruled_out(text: str, start: int, end: int) -> bool:
-    """Whether the words around ``text[start:end]`` deny it, within its clause: "not Tokyo", "Tokyo is wrong"."""
+    """Return whether words around ``text[start:end]`` deny it within its clause: "not Tokyo", "Tokyo is wrong"."""
     before = text[max(0, start - _BEFORE) : start]
     clause_start = 0
     for stop in _CLAUSE.finditer(before):

@@ -68,33 +68,33 @@ class Numeral:
 def numerals(text: str) -> Iterator[Numeral]:
     """Every number of the text in order."""
     place = depth = counted = 0
-    while (found := _NUMBER.search(text, place)) is not None:
-        before = text[max(0, found.start() - _BEHIND) : found.start()]
-        one = None if _is_name(before, found) else _read(text, found)
-        place = one.end if one is not None else found.end()
-        if one is not None:
-            depth += text.count("(", counted, one.start) - text.count(")", counted, one.start)
-            counted = one.start
-            yield replace(_signed(one, before), depth=max(0, depth))
+    while (match := _NUMBER.search(text, place)) is not None:
+        before = text[max(0, match.start() - _BEHIND) : match.start()]
+        numeral = None if _is_name(before, match) else _read(text, match)
+        place = numeral.end if numeral is not None else match.end()
+        if numeral is not None:
+            depth += text.count("(", counted, numeral.start) - text.count(")", counted, numeral.start)
+            counted = numeral.start
+            yield replace(_signed(numeral, before), depth=max(0, depth))
 
 
-def _is_name(before: str, found: re.Match[str]) -> bool:
-    """Whether the digits belong to a name or are an index or exponent of one."""
-    if found.group("none") or found.group("version"):
+def _is_name(before: str, match: re.Match[str]) -> bool:
+    """Return whether the digits belong to a name, or are its index or exponent."""
+    if match.group("none") or match.group("version"):
         return True
     if _INDEX.search(before):
         return True
-    if found.group("pi") or found.group("over") or found.group("over1") or found.group("root"):
+    if match.group("pi") or match.group("over") or match.group("over1") or match.group("root"):
         return False
     stem = before.removesuffix("-")
     return _LATIN.search(stem) is not None and _CURRENCY.search(stem) is None
 
 
-def _read(text: str, found: re.Match[str]) -> Numeral | None:
-    value = _value(found)
+def _read(text: str, match: re.Match[str]) -> Numeral | None:
+    value = _value(match)
     if value is None or not math.isfinite(value):
         return None
-    value, end = _extended(text, value, found.end(), whole="." not in found.group())
+    value, end = _extended(text, value, match.end(), whole="." not in match.group())
     if not math.isfinite(value):
         return None
     values: tuple[float, ...] = (value,)
@@ -105,11 +105,11 @@ def _read(text: str, found: re.Match[str]) -> Numeral | None:
         # A letter may also be a unit: 5M is five metres, 300K a temperature.
         values = (value * _SCALES[word],) if word else (value, value * _SCALES[letter])
         end = scale.end()
-    return Numeral(values, found.start(), end)
+    return Numeral(values, match.start(), end)
 
 
-def _value(found: re.Match[str]) -> float | None:
-    got = found.groupdict()
+def _value(match: re.Match[str]) -> float | None:
+    got = match.groupdict()
     if got["pi"]:
         return math.pi
     if got["root"]:
@@ -128,30 +128,30 @@ def _value(found: re.Match[str]) -> float | None:
 
 def _extended(text: str, value: float, end: int, whole: bool) -> tuple[float, int]:
     """The value and end once powers of ten, fractions, π and roots that follow are taken in."""
-    if found := _SCIENTIFIC.match(text, end):
-        return _power(10.0, found.group(1), value), found.end()
-    if found := _POWER.match(text, end):
-        return _power(value, found.group(1)), found.end()
-    if whole and (found := _MIXED.match(text, end)):
-        over, under = (float(part) for part in found.groups() if part)
+    if match := _SCIENTIFIC.match(text, end):
+        return _power(10.0, match.group(1), value), match.end()
+    if match := _POWER.match(text, end):
+        return _power(value, match.group(1)), match.end()
+    if whole and (match := _MIXED.match(text, end)):
+        over, under = (float(part) for part in match.groups() if part)
         if 0 < over < under:
-            return value + over / under, found.end()
-    if found := _PI.match(text, end) or _ROOT.match(text, end):
-        factor = math.pi if found.re is _PI else math.sqrt(_float(found.group(1)) or math.nan)
-        value, end = value * factor, found.end()
-    if found := _OVER.match(text, end):
-        under = math.pi if found.group(1) == "π" else float(found.group(1).replace(",", ""))
+            return value + over / under, match.end()
+    if match := _PI.match(text, end) or _ROOT.match(text, end):
+        factor = math.pi if match.re is _PI else math.sqrt(_float(match.group(1)) or math.nan)
+        value, end = value * factor, match.end()
+    if match := _OVER.match(text, end):
+        under = math.pi if match.group(1) == "π" else float(match.group(1).replace(",", ""))
         if under:
-            return value / under, found.end()
+            return value / under, match.end()
     return value, end
 
 
-def _signed(one: Numeral, before: str) -> Numeral:
+def _signed(numeral: Numeral, before: str) -> Numeral:
     word = _MINUS_WORD.search(before)
     if word is None and (_MINUS_SIGN.search(before) is None or _BOUND.search(before)):
-        return one
+        return numeral
     sign = len(before) - (before.rfind("-") if word is None else word.start())
-    return replace(one, values=tuple(-value for value in one.values), start=one.start - sign)
+    return replace(numeral, values=tuple(-value for value in numeral.values), start=numeral.start - sign)
 
 
 def _power(base: float, exponent: str, factor: float = 1.0) -> float:
@@ -213,16 +213,16 @@ _CHINESE = re.compile(
 
 def number_words(text: str) -> Iterator[Numeral]:
     """Every number of the text that is written in words, English ones first."""
-    for found in _ENGLISH.finditer(text):
-        words = re.split(r"[ -]", found.group("words").lower())
-        if words == ["one"] and _NOT_A_NUMBER.search(text[max(0, found.start() - 12) : found.start()]):
+    for match in _ENGLISH.finditer(text):
+        words = re.split(r"[ -]", match.group("words").lower())
+        if words == ["one"] and _NOT_A_NUMBER.search(text[max(0, match.start() - 12) : match.start()]):
             continue
         value = _english(words)
         if value is not None:
-            yield Numeral((-value if found.group("sign") else value,), found.start(), found.end())
-    for found in _CHINESE.finditer(text):
-        number = _chinese(found.group("words")) + _decimals(found.group("after") or "")
-        yield Numeral((-number if found.group("sign") else number,), found.start(), found.end())
+            yield Numeral((-value if match.group("sign") else value,), match.start(), match.end())
+    for match in _CHINESE.finditer(text):
+        number = _chinese(match.group("words")) + _decimals(match.group("after") or "")
+        yield Numeral((-number if match.group("sign") else number,), match.start(), match.end())
 
 
 def _english(words: Sequence[str]) -> float | None:

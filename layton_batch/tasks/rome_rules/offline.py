@@ -83,13 +83,13 @@ class RomeForm(OfflineForm):
         return list(read_annotations(path))
 
     def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
-        found: dict[str, Item] = {}
+        items_by_id: dict[str, Item] = {}
         for number, row in enumerate(rows, 1):
             item = _item(row, f"annotation {number}")
-            if item.id in found and self.protocol != ORIGINAL:  # as published, the last one counts
+            if item.id in items_by_id and self.protocol != ORIGINAL:  # as published, the last one counts
                 raise DataError(f"annotation {number}: question_id {item.id!r} is there already")
-            found[item.id] = item
-        return list(found.values())
+            items_by_id[item.id] = item
+        return list(items_by_id.values())
 
     def item(self, row: FileRow, where: str) -> Item:
         return _item(row, where)
@@ -123,7 +123,7 @@ class RomeForm(OfflineForm):
         return json_text(document)
 
     def outcome(self, reply: GradedReply, metric: str) -> Outcome:
-        """As the published files count: what a location is worth as it is, and errors apart from answers."""
+        """Count like the published files: locations with their fractional score, errors apart from answers."""
         mark = mark_of(reply)
         kind, failure = PredictionKind.ANSWERED, "wrong_answer"
         if mark.score > 0:
@@ -142,17 +142,17 @@ class RomeForm(OfflineForm):
 
     def rounds(self, rounds: Sequence[GradedModel]) -> Mapping[str, JsonValue]:
         fields: dict[str, JsonValue] = {
-            name: {"mean": found.mean, "std": found.std, "values": list(found.values)}
-            for name, found in _over(rounds).items()
+            name: {"mean": accuracy.mean, "std": accuracy.std, "values": list(accuracy.values)}
+            for name, accuracy in _over(rounds).items()
         }
-        return {"reports": [one.document for one in rounds], "rounds": fields}
+        return {"reports": [model.document for model in rounds], "rounds": fields}
 
     def rounds_tables(self, graded: GradedSet) -> Iterator[Table]:
-        """By field of the questions: mean and sample standard deviation over the rounds, in percent."""
+        """Yield mean and sample standard deviation over the rounds by field of the questions, in percent."""
         lines = [
-            (name if place == 0 else "", field, found.shown(), str(len(found.values)))
+            (name if place == 0 else "", field, accuracy.shown(), str(len(accuracy.values)))
             for name, rounds in graded.rounds.items()
-            for place, (field, found) in enumerate(_over(rounds).items())
+            for place, (field, accuracy) in enumerate(_over(rounds).items())
         ]
         title = "rounds: mean ± sample standard deviation, %"
         yield text_table(title, ["model", "field", "accuracy", "rounds"], lines, text=2)
@@ -161,29 +161,33 @@ class RomeForm(OfflineForm):
         """Accuracy against tokens used."""
         from layton_batch.tasks.rome_rules.scatter import Point, scatter_chart
 
-        for one in (round_ for rounds in graded.rounds.values() for round_ in rounds):
-            silent = one.n_rows - len(one.tokens)
-            if silent or not one.tokens:
+        for round_ in (round_ for rounds in graded.rounds.values() for round_ in rounds):
+            silent = round_.n_rows - len(round_.tokens)
+            if silent or not round_.tokens:
                 raise DataError(
-                    f"{one.where}: --chart needs the tokens of every answer, and {silent} of {one.n_rows} predictions "
-                    "say none; give them a column output_tokens (or usage with it)"
+                    f"{round_.where}: --chart needs the tokens of every answer, and {silent} of {round_.n_rows} "
+                    "predictions say none; give them a column output_tokens (or usage with it)"
                 )
         points = [
-            Point(name, _over(rounds)["accuracy"], Rounds.of([sum(one.tokens) / len(one.tokens) for one in rounds]))
+            Point(
+                name,
+                _over(rounds)["accuracy"],
+                Rounds.of([sum(round_.tokens) / len(round_.tokens) for round_ in rounds]),
+            )
             for name, rounds in graded.rounds.items()
         ]
         return scatter_chart(points, "Accuracy against tokens used")
 
 
 def _over(rounds: Sequence[GradedModel]) -> dict[str, Rounds]:
-    return over_rounds([one.document for one in rounds if one.document is not None])
+    return over_rounds([round_.document for round_ in rounds if round_.document is not None])
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
 def mark_of(reply: GradedReply) -> Mark:
-    """What the evaluator said."""
+    """Return the evaluator's mark of a reply."""
     if not isinstance(reply.grade, MarkedGrade):
         raise TypeError(f"item {reply.item.id!r}: not a grade of this benchmark")
     return reply.grade.mark
@@ -278,7 +282,7 @@ def _table(path: Path) -> Iterator[FileRow]:
 
 
 def _is_one_of_many(first: str) -> bool:
-    """Whether a first line is a whole object by itself, and no id-to-row mapping: then the file is JSONL."""
+    """Return whether a first line is a whole object and no id-to-row mapping: then the file is JSONL."""
     if not first.lstrip().startswith("{"):
         return False
     try:

@@ -48,7 +48,7 @@ def grade(evaluator: str, arguments: Mapping[str, JsonValue], reply: str) -> Mar
 
 
 def prepare(reply: str) -> str:
-    """What the published code takes for the answer before any evaluator sees it."""
+    """Cut a reply to the answer as the published code does before an evaluator sees it."""
     return _cut(reply).translate(_MAPPED)
 
 
@@ -118,12 +118,12 @@ def ordered_list_matching(answer: str, order: JsonValue) -> Evaluated:
 
 def number_matching(answer: str, value_to_match: JsonValue) -> Evaluated:
     """The last number is within a tenth of a ``float``, or within a thousandth of an ``int``."""
-    found = deque(_NUMBER.finditer(answer), maxlen=1)
-    if not found:
+    last_number = deque(_NUMBER.finditer(answer), maxlen=1)
+    if not last_number:
         return 0, answer
     gold = cast("Any", value_to_match)
     allowed = abs(gold) * 0.1 if isinstance(gold, float) else 1e-3
-    return int(abs(float(found[0].group()) - gold) < allowed), answer
+    return int(abs(float(last_number[0].group()) - gold) < allowed), answer
 
 
 def location_matching(

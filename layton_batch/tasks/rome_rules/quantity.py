@@ -78,45 +78,45 @@ def stated_number(statement: Statement) -> tuple[str, tuple[float, ...]]:
         text = statement.text.strip()[-MOST_CHARACTERS:]
         return _chosen(text, last=True)
     text = statement.paragraph[:MOST_CHARACTERS]
-    found = _chosen(text, last=False)
-    return found if found[1] or not _later(statement) else _chosen(statement.text[-MOST_CHARACTERS:], last=True)
+    stated = _chosen(text, last=False)
+    return stated if stated[1] or not _later(statement) else _chosen(statement.text[-MOST_CHARACTERS:], last=True)
 
 
 def _later(statement: Statement) -> bool:
-    """Whether an answer that announces itself in words ("the total number:") comes only after an empty line."""
+    """Return whether an announced answer ("the total number:") comes only after an empty line."""
     return statement.source is Source.LABEL and statement.paragraph.endswith((":", "=", "is", "are"))
 
 
 def _chosen(text: str, last: bool) -> tuple[str, tuple[float, ...]]:
-    found = [one for one in numerals(text) if not _is_beside_the_point(text, one)] or _in_words(text)
-    if not found:
+    offered = [numeral for numeral in numerals(text) if not _is_beside_the_point(text, numeral)] or _in_words(text)
+    if not offered:
         return (text, (0.0,)) if _NONE_AT_ALL.fullmatch(text) else (text, ())
-    shallowest = min(one.depth for one in found)
-    found = [one for one in found if one.depth == shallowest]
-    sentence = _sentence(text, found, last)
-    one = _stated(text, sentence, last)
-    if one is None or _is_one_of_two(text, one, sentence) or _is_bare_list(text, found):
+    shallowest = min(numeral.depth for numeral in offered)
+    offered = [numeral for numeral in offered if numeral.depth == shallowest]
+    sentence = _sentence(text, offered, last)
+    numeral = _stated(text, sentence, last)
+    if numeral is None or _is_one_of_two(text, numeral, sentence) or _is_bare_list(text, offered):
         return text, ()
-    return text[one.start : one.end].strip(), one.values
+    return text[numeral.start : numeral.end].strip(), numeral.values
 
 
 def _in_words(text: str) -> list[Numeral]:
-    return sorted(number_words(text), key=lambda one: one.start)
+    return sorted(number_words(text), key=lambda numeral: numeral.start)
 
 
-def _is_beside_the_point(text: str, one: Numeral) -> bool:
+def _is_beside_the_point(text: str, numeral: Numeral) -> bool:
     """The ten of "3 out of 10", the half of "12 ± 0.5", the 90% of "90% sure", a bound (> 7), and what is ruled out."""
-    before, after = text[max(0, one.start - 24) : one.start], text[one.end : one.end + 16]
-    if _OUT_OF.search(before) or _BOUND.search(before) or is_ruled_out(text, one.start, one.end):
+    before, after = text[max(0, numeral.start - 24) : numeral.start], text[numeral.end : numeral.end + 16]
+    if _OUT_OF.search(before) or _BOUND.search(before) or is_ruled_out(text, numeral.start, numeral.end):
         return True
-    return len(one.values) == 2 and bool(
-        _SURENESS.search(after) or _OF_SURENESS.search(text[max(0, one.start - 40) : one.start])
+    return len(numeral.values) == 2 and bool(
+        _SURENESS.search(after) or _OF_SURENESS.search(text[max(0, numeral.start - 40) : numeral.start])
     )
 
 
-def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:
+def _sentence(text: str, offered: Sequence[Numeral], last: bool) -> list[Numeral]:
     """The numbers of the first or last sentence that has any."""
-    anchor = found[-1] if last else found[0]
+    anchor = offered[-1] if last else offered[0]
     start, end = 0, len(text)
     for stop in _SENTENCE_END.finditer(text):
         if stop.end() <= anchor.start:
@@ -124,9 +124,9 @@ def _sentence(text: str, found: Sequence[Numeral], last: bool) -> list[Numeral]:
         elif stop.start() >= anchor.end:
             end = stop.start()
             break
-    inside = [one for one in found if start <= one.start < end] or [anchor]
+    inside = [numeral for numeral in offered if start <= numeral.start < end] or [anchor]
     reason = _REASON.search(text, start, end)
-    before = [one for one in inside if reason is None or one.start < reason.start()]
+    before = [numeral for numeral in inside if reason is None or numeral.start < reason.start()]
     return before or inside
 
 
@@ -138,8 +138,8 @@ def _stated(text: str, sentence: Sequence[Numeral], last: bool) -> Numeral | Non
         return after
     if len(sentence) > 1 and _RESULT.search(text[max(0, final.start - 40) : final.start]):
         return final
-    if said := next((one for one in reversed(sentence) if _IN_ALL.match(text, one.end)), None):
-        return said
+    if total := next((numeral for numeral in reversed(sentence) if _IN_ALL.match(text, numeral.end)), None):
+        return total
     start = max((stop.end() for stop in _SENTENCE_END.finditer(text, 0, first.start)), default=0)
     if _OPENING.fullmatch(text, start, first.start):
         return first
@@ -149,28 +149,30 @@ def _stated(text: str, sentence: Sequence[Numeral], last: bool) -> Numeral | Non
 def _after_last(sign: re.Pattern[str], text: str, sentence: Sequence[Numeral]) -> Numeral | None:
     """The first number after the last sign that a number follows."""
     latest = None
-    for previous, one in zip((None, *sentence), sentence, strict=False):
-        gap_start = previous.end if previous else max(0, one.start - 200)
-        if sign.search(text, gap_start, one.start):
-            latest = one
+    for previous, numeral in zip((None, *sentence), sentence, strict=False):
+        gap_start = previous.end if previous else max(0, numeral.start - 200)
+        if sign.search(text, gap_start, numeral.start):
+            latest = numeral
     return latest
 
 
-def _is_bare_list(text: str, found: Sequence[Numeral]) -> bool:
-    """Whether the answer is nothing but several different numbers."""
-    if len({one.values for one in found}) < 2:
+def _is_bare_list(text: str, offered: Sequence[Numeral]) -> bool:
+    """Return whether the answer consists of several different numbers only."""
+    if len({numeral.values for numeral in offered}) < 2:
         return False
-    gaps = zip((0, *(one.end for one in found)), (*(one.start for one in found), len(text)), strict=True)
+    gaps = zip(
+        (0, *(numeral.end for numeral in offered)), (*(numeral.start for numeral in offered), len(text)), strict=True
+    )
     return not any(_WORDS.search(text, start, end) for start, end in gaps)
 
 
-def _is_one_of_two(text: str, one: Numeral, sentence: Sequence[Numeral]) -> bool:
-    """Whether the number is an end of a range or one of several offered: "10-20", "between 3 and 4", "3 or 4"."""
-    place = sentence.index(one)
-    for left, right in pairwise(sentence[max(0, place - 1) : place + 2]):
-        gap = text[left.end : right.start]
+def _is_one_of_two(text: str, numeral: Numeral, sentence: Sequence[Numeral]) -> bool:
+    """Return whether the number is an end of a range or one of several: "10-20", "between 3 and 4", "3 or 4"."""
+    place = sentence.index(numeral)
+    for first, second in pairwise(sentence[max(0, place - 1) : place + 2]):
+        gap = text[first.end : second.start]
         if _ALTERNATIVE.fullmatch(gap):
             return True
-        if _BETWEEN.fullmatch(gap) and _BETWEEN_WORD.search(text[max(0, left.start - 12) : left.start]):
+        if _BETWEEN.fullmatch(gap) and _BETWEEN_WORD.search(text[max(0, first.start - 12) : first.start]):
             return True
     return False

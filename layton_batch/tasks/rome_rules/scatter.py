@@ -27,12 +27,12 @@ class Point:
 def scatter_chart(points: Iterable[Point], title: str) -> alt.LayerChart:
     """Tokens on a logarithmic axis, accuracy in percent, a standard deviation up and down; the most accurate model
     first. Raises DataError for values that cannot be drawn."""
-    found = sorted(points, key=lambda point: (-point.accuracy.mean, point.tokens.mean, point.model))
-    for one in found:
-        accuracy, tokens = one.accuracy.mean, one.tokens.mean
+    best_first = sorted(points, key=lambda point: (-point.accuracy.mean, point.tokens.mean, point.model))
+    for point in best_first:
+        accuracy, tokens = point.accuracy.mean, point.tokens.mean
         if not (math.isfinite(accuracy) and math.isfinite(tokens)) or tokens < 0:
-            raise DataError(f"model {one.model!r}: accuracy {accuracy} and tokens {tokens} cannot be drawn")
-    across, up = _token_axis(found), _accuracy_axis(found)
+            raise DataError(f"model {point.model!r}: accuracy {accuracy} and tokens {tokens} cannot be drawn")
+    across, up = _token_axis(best_first), _accuracy_axis(best_first)
     rows: list[Row] = [
         {
             "x": max(1.0, point.tokens.mean),
@@ -42,7 +42,7 @@ def scatter_chart(points: Iterable[Point], title: str) -> alt.LayerChart:
             "name": point.model,
             "label": f"{point.model}: {point.accuracy.shown()} %, {point.tokens.mean:,.0f} tokens",
         }
-        for point in found
+        for point in best_first
     ]
     base = alt.Chart(table(rows)).encode(x="x:Q", y=alt.Y("low:Q", scale=alt.Scale(zero=False)), y2="high:Q")
     deviations = base.mark_rule(color=BLUE, strokeWidth=1.5, aria=False)
@@ -50,9 +50,9 @@ def scatter_chart(points: Iterable[Point], title: str) -> alt.LayerChart:
     return titled(layers.properties(width=across.length, height=up.length), title)
 
 
-def _token_axis(found: Sequence[Point]) -> Axis:
+def _token_axis(points: Sequence[Point]) -> Axis:
     """Ticks at 1, 2 and 5 of every power of ten; an answer takes one token at least."""
-    tokens = [max(1.0, point.tokens.mean) for point in found] or [100.0, 10_000.0]
+    tokens = [max(1.0, point.tokens.mean) for point in points] or [100.0, 10_000.0]
     low, high = min(tokens) / _ROOM, max(tokens) * _ROOM
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
     ticks = [first * 10.0**power for power in powers for first in (1, 2, 5)]
@@ -60,8 +60,8 @@ def _token_axis(found: Sequence[Point]) -> Axis:
     return Axis("Output tokens an answer (logarithmic)", low, high, 720, log=True, ticks=ticks)
 
 
-def _accuracy_axis(found: Sequence[Point]) -> Axis:
-    lows = [point.accuracy.mean - (point.accuracy.std or 0.0) for point in found] or [0.0]
-    highs = [point.accuracy.mean + (point.accuracy.std or 0.0) for point in found] or [100.0]
+def _accuracy_axis(points: Sequence[Point]) -> Axis:
+    lows = [point.accuracy.mean - (point.accuracy.std or 0.0) for point in points] or [0.0]
+    highs = [point.accuracy.mean + (point.accuracy.std or 0.0) for point in points] or [100.0]
     low, high = math.floor(min(lows) / 5) * 5.0, math.ceil(max(highs) / 5) * 5.0
     return Axis("Accuracy (%)", low, high if high > low else low + 5, 406)

@@ -72,14 +72,14 @@ def _parts(order: str) -> list[str]:
 
 
 def is_in_order(statement: Statement, things: Sequence[str]) -> bool:
-    """Whether one of the places where the statement may give its list gives this one."""
+    """Return whether the statement gives this list at a place where a list may stand."""
     wanted = tuple(_Thing.of(thing) for thing in things)
-    found = _candidates(statement, wanted)
-    return any(_lists(version, wanted) for text in found for version in _versions(lowered(text)))
+    candidates = _candidates(statement, wanted)
+    return any(_lists(version, wanted) for text in candidates for version in _versions(lowered(text)))
 
 
 def _candidates(statement: Statement, wanted: Sequence[_Thing]) -> Iterator[str]:
-    """Where the list may begin: at the start of the answer and behind its last cue; else in the last lines."""
+    """Yield the texts that may hold the list: from the answer's start, after its last cue, else the last lines."""
     wide = _one_line_spelling(statement.text)
     text = _one_line_spelling(statement.paragraph)
     yield text
@@ -99,7 +99,7 @@ def _one_line_spelling(text: str) -> str:
 
 
 def _behind_cues(text: str, wanted: Sequence[_Thing]) -> Iterator[str]:
-    """What stands behind the last cue that a thing follows, or else the last one.
+    """Yield the text after the last cue that a thing follows, or after the last cue.
 
     One is tried, as earlier ones may be taken back; "because" and "as shown" come after a list and begin none.
     """
@@ -132,15 +132,15 @@ class _Thing:
 
 
 def _begins(head: str, wanted: Sequence[_Thing]) -> bool:
-    """Whether the text begins with a thing, or with things of one character side by side."""
+    """Return whether the text begins with a thing, or with things of one character side by side."""
     run = _RUN.match(head)
     singles = {thing.single for thing in wanted}
     if run and len(run.group()) > 1 and set(run.group()) <= singles:
         return True
     return any(
-        found.end() == len(head) or not _joined(head[found.end() - 1], head[found.end()])
+        match.end() == len(head) or not _joined(head[match.end() - 1], head[match.end()])
         for thing in wanted
-        if (found := thing.pattern.match(head))
+        if (match := thing.pattern.match(head))
     )
 
 
@@ -148,9 +148,9 @@ def _lists(text: str, wanted: Sequence[_Thing]) -> bool:
     place = number = 0
     end = 0
     while number < len(wanted):
-        found = _taken(text, place, wanted[number:])
-        if found is not None:
-            count, end = found
+        taken = _taken(text, place, wanted[number:])
+        if taken is not None:
+            count, end = taken
             number, place = number + count, end
             if number < len(wanted) and (aside := _ASIDE.match(text, end)):
                 place = aside.end()
@@ -162,13 +162,13 @@ def _lists(text: str, wanted: Sequence[_Thing]) -> bool:
 
 
 def _taken(text: str, place: int, wanted: Sequence[_Thing]) -> tuple[int, int] | None:
-    """How many of the wanted things stand right here and where they end: one, or several characters as in CDAB."""
+    """Count the wanted things that stand right here, and where they end: one, or several characters as in CDAB."""
     if place and place < len(text) and _joined(text[place - 1], text[place]):
         return None
-    found = wanted[0].pattern.match(text, place)
-    if found is None:
+    match = wanted[0].pattern.match(text, place)
+    if match is None:
         return None
-    end = found.end()
+    end = match.end()
     if end == len(text) or not _joined(text[end - 1], text[end]):
         return 1, end
     run = _RUN.match(text, place)
@@ -176,12 +176,12 @@ def _taken(text: str, place: int, wanted: Sequence[_Thing]) -> tuple[int, int] |
     return (len(side_by_side), run.end()) if run and run.group() == side_by_side else None
 
 
-def _joined(left: str, right: str) -> bool:
-    return left.isalnum() and right.isalnum() and not is_unspaced(left) and not is_unspaced(right)
+def _joined(before: str, after: str) -> bool:
+    return before.isalnum() and after.isalnum() and not is_unspaced(before) and not is_unspaced(after)
 
 
 def _ends(text: str, end: int) -> bool:
-    """Whether the list stops there, rather than going on with something that was not asked for."""
+    """Return whether the list stops there, without a further element."""
     if _END.match(text, end):
         return True
     # Words after a blank alone are prose ("C, D, A, B by size"); after a separator they are one thing more.

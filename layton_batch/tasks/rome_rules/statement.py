@@ -61,8 +61,8 @@ def plain(text: str) -> str:
     return (_SLANTED.sub("", text) if "_" in text else text).replace("$", " ")
 
 
-def _undressed(found: re.Match[str]) -> str:
-    name, sign = found.groups()
+def _undressed(match: re.Match[str]) -> str:
+    name, sign = match.groups()
     if name is not None:
         return "" if name in _DRESSING else _SYMBOLS.get(name, name)
     if sign in "%&#_{}":
@@ -71,24 +71,24 @@ def _undressed(found: re.Match[str]) -> str:
 
 
 def boxes(text: str) -> list[tuple[int, int]]:
-    """Where the contents of the outermost ``\\boxed{…}`` and ``\\fbox{…}`` stand; empty ones are left out."""
+    """Return the spans of the contents of the outermost ``\\boxed{…}`` and ``\\fbox{…}``; empty ones are left out."""
     if "boxed" not in text and "box{" not in text:
         return []
-    found: list[tuple[int, int]] = []
+    outermost: list[tuple[int, int]] = []
     opened: list[int] = []  # where each open brace's content begins, or -1 for a brace that is no box
     for brace in _BRACE.finditer(text):
         sign = brace.group()
         if sign == "}" and opened:
             start = opened.pop()
             if start >= 0 and _WORD.search(text, start, brace.start()):
-                while found and found[-1][0] > start:
-                    found.pop()
-                found.append((start, brace.start()))
+                while outermost and outermost[-1][0] > start:
+                    outermost.pop()
+                outermost.append((start, brace.start()))
         elif sign == "{":
             opened.append(-1)
         elif len(sign) > 2:
             opened.append(brace.end())
-    return found
+    return outermost
 
 
 # ---- the statement -------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ _LONGEST_LINE, _LINE_TAIL = 60, 40
 
 
 class Source(Enum):
-    """How sure it is that the statement is meant as the answer."""
+    """Evidence that the statement is meant as the answer, the strongest first."""
 
     LABEL = "label"
     BOX = "box"
@@ -151,9 +151,9 @@ def final_statement(reply: str) -> Statement:
     label, cue = _label_and_cue(text)
     if label is not None:
         return _after(text[label:], Source.LABEL)
-    found = boxes(text)
-    if found:
-        boxed = plain(_contents(text, found))
+    boxed_spans = boxes(text)
+    if boxed_spans:
+        boxed = plain(_contents(text, boxed_spans))
         return Statement(boxed, boxed, Source.BOX)
     if cue is not None:
         return _after(text[cue:], Source.CUE)
@@ -162,7 +162,7 @@ def final_statement(reply: str) -> Statement:
 
 
 def _label_and_cue(text: str) -> tuple[int | None, int | None]:
-    """Where the answer begins behind the last label, or else behind the last cue; both only where a word follows."""
+    """Find where the answer begins after the last label, else after the last cue. A word must follow."""
     cue = None
     low = lowered(text)
     # A bounded number: a reply of labels without end is no reason to look at each of them.
@@ -171,16 +171,16 @@ def _label_and_cue(text: str) -> tuple[int | None, int | None]:
             return end, cue
         if (
             cue is None
-            and (said := _CUE.match(text, place))
+            and (match := _CUE.match(text, place))
             and not _is_letter(text, place - 1)
-            and _WORD.search(text, said.end())
+            and _WORD.search(text, match.end())
         ):
-            cue = said.end()
+            cue = match.end()
     return None, cue
 
 
 def _last_first(low: str) -> Iterator[int]:
-    """Where the words stand that a label may be made of, from the end."""
+    """Yield the places of the words that a label may consist of, from the end."""
     ends = {word: low.rfind(word) for word in _WORDS}
     while (latest := max(ends.values())) >= 0:
         yield latest
@@ -209,8 +209,8 @@ def first_paragraph(text: str) -> str:
         if not text[max(0, gap.start() - _LINE_TAIL) : gap.start()].rstrip().endswith(":"):
             text = text[: gap.start()]
             break
-    kept = _REMARK.sub("", text).strip() if "(" in text else text
-    return kept or text
+    paragraph = _REMARK.sub("", text).strip() if "(" in text else text
+    return paragraph or text
 
 
 def paragraphs(text: str) -> list[str]:
@@ -219,18 +219,18 @@ def paragraphs(text: str) -> list[str]:
 
 
 def without_thoughts(reply: str) -> str:
-    """What a reply says once its thinking, where it shows any, is over."""
+    """Remove the thinking that a reply shows."""
     end = max(reply.rfind(sign) + len(sign) if sign in reply else 0 for sign in _THOUGHTS)
     return reply[end:]
 
 
 def _after(tail: str, source: Source) -> Statement:
     wide = plain(tail)
-    found = boxes(tail)
-    return Statement(plain(_contents(tail, found)) if found else wide, wide, source)
+    spans = boxes(tail)
+    return Statement(plain(_contents(tail, spans)) if spans else wide, wide, source)
 
 
-def _contents(text: str, found: Sequence[tuple[int, int]]) -> str:
+def _contents(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """The last box, with those before it on the same line: a list may box each of its members."""
-    line_start = text.rfind("\n", 0, found[-1][0]) + 1
-    return ", ".join(text[start:end] for start, end in found if start >= line_start)
+    line_start = text.rfind("\n", 0, spans[-1][0]) + 1
+    return ", ".join(text[start:end] for start, end in spans if start >= line_start)

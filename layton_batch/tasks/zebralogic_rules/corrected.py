@@ -19,16 +19,16 @@ from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rule
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read(text: str) -> Reading:
     """The last object, in whatever it stands, with a key such as "House 1"; its own ``solution`` goes before it."""
-    found: Reading | None = None
+    reading: Reading | None = None
     for found_object in objects(text):
         for holder in outermost(found_object.value, _has_grid):
-            found = Reading(_grid(holder), holder.get("reasoning"))
-    if found is None:
+            reading = Reading(_grid(holder), holder.get("reasoning"))
+    if reading is None:
         note = "no JSON object with houses found"
         if text.count("{") > text.count("}"):
             note = f"{note}, and a brace is never closed: the reply may be cut off"
         return Reading(tag=Tag.NO_ANSWER, note=note)
-    return found
+    return reading
 
 
 def compare(reading: Reading, gold: Gold) -> GridGrade:

@@ -46,7 +46,7 @@ class Gold:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Of all cells, as in a list of wrong ones."""
+        """Labels of all cells, as in a list of wrong cells."""
         return tuple(cell.label for cell in self.cells)
 
     @property
@@ -59,10 +59,10 @@ def gold_from(solution: JsonValue, where: str) -> Gold:
     """The solution column of a row. Raises DataError that starts with ``where``."""
     table = _table(solution, where)
     header = _texts(table.get("header"), f"{where}: solution.header")
-    found = table.get("rows")
-    if not isinstance(found, list) or not found:
+    listed = table.get("rows")
+    if not isinstance(listed, list) or not listed:
         raise DataError(f"{where}: solution.rows must be an array with one array of values a house")
-    rows = tuple(_texts(row, f"{where}: solution.rows[{number}]") for number, row in enumerate(found))
+    rows = tuple(_texts(row, f"{where}: solution.rows[{number}]") for number, row in enumerate(listed))
     if len(header) < 2 or header[0].strip().lower() != HOUSE.lower():
         raise DataError(f"{where}: solution.header must be {HOUSE!r} and at least one attribute, not {list(header)}")
     for number, row in enumerate(rows):

@@ -31,7 +31,7 @@ _ADAPTER_WORDS = ("timeout", "connection", "http", "api", "rate", "auth", "opena
 
 
 def infrastructure_tag(error: str) -> Tag:
-    """Whose fault an exception was, as agi-evals tells it: by words in the name of its class.
+    """Attribute an exception as agi-evals does: by words in the name of its class.
 
     ``error`` is that name, or ``Name: message``. The rule has quirks that are kept: ``CapitalizationError`` has "api"
     in it and counts as the adapter's, ``BrokenPipeError`` as the harness's.

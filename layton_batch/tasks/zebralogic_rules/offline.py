@@ -77,7 +77,7 @@ class Tally:
         return self._tags[Tag.NONE] / self.scored if self.scored else 0.0
 
     def failure_counts(self) -> dict[str, int]:
-        """By tag in the order they first came, passes included as "none"."""
+        """Count replies by tag, in order of first occurrence. Passes count as "none"."""
         return {tag.value: count for tag, count in self._tags.items()}
 
     def summary(self) -> dict[str, JsonValue]:
@@ -159,14 +159,14 @@ class ZebraForm(OfflineForm):
     # ---- rows ------------------------------------------------------------------------------------------------------
 
     def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
-        found: dict[tuple[str, str | None], Item] = {}
+        items_by_key: dict[tuple[str, str | None], Item] = {}
         for number, row in enumerate(rows, 1):
             name = _id(row, f"item {number}")
             where = f"item {number} ({name!r})"
-            if (name, _set(row)) in found:
+            if (name, _set(row)) in items_by_key:
                 raise DataError(f"{where}: there is another item of this id and set")
-            found[name, _set(row)] = _item(name, row, where)
-        return list(found.values())
+            items_by_key[name, _set(row)] = _item(name, row, where)
+        return list(items_by_key.values())
 
     def item(self, row: FileRow, where: str) -> Item:
         return _item(_id(row, where), row, where)
@@ -216,11 +216,11 @@ class ZebraForm(OfflineForm):
 
     def outcome(self, reply: GradedReply, metric: str) -> Outcome:
         """Infrastructure errors are outside the score."""
-        found = super().outcome(reply, metric)
-        if found.failure in INFRASTRUCTURE:
-            return replace(found, mark=None, kind=PredictionKind.MISSING.value)
-        read = found.failure in {None, Tag.WRONG_ANSWER}
-        return replace(found, kind=str(PredictionKind.ANSWERED if read else PredictionKind.UNPARSED))
+        outcome = super().outcome(reply, metric)
+        if outcome.failure in INFRASTRUCTURE:
+            return replace(outcome, mark=None, kind=PredictionKind.MISSING.value)
+        read = outcome.failure in {None, Tag.WRONG_ANSWER}
+        return replace(outcome, kind=str(PredictionKind.ANSWERED if read else PredictionKind.UNPARSED))
 
     def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
         yield "score", percent(document["score"])
@@ -238,7 +238,7 @@ class ZebraForm(OfflineForm):
             return
         order = {name: place for place, name in enumerate(graded.ranked)}
         models = sorted(graded.models, key=lambda model: order.get(model.name, len(order)))
-        summaries = [(one.name, _summary(one)) for one in models]
+        summaries = [(model.name, _summary(model)) for model in models]
         totals = {summary["Total"] for _, summary in summaries}
         total = f"{totals.pop()} puzzles" if len(totals) == 1 else "of each model's own puzzles"
         lines = [
@@ -269,10 +269,10 @@ def _item(name: str, row: FileRow, where: str) -> Puzzle:
 def _rewards(row: FileRow, outputs: int, where: str) -> list[float]:
     scores = row.get("rm_scores")
     listed = scores if isinstance(scores, list) else []
-    found = [float(one) for one in listed if isinstance(one, int | float) and not isinstance(one, bool)]
-    if not len(listed) == len(found) == outputs:
+    rewards = [float(score) for score in listed if isinstance(score, int | float) and not isinstance(score, bool)]
+    if not len(listed) == len(rewards) == outputs:
         raise DataError(f"{where}: column 'rm_scores' must have a number for each of the {outputs} outputs")
-    return found
+    return rewards
 
 
 def _outputs(row: FileRow, where: str) -> Sequence[str]:

@@ -61,13 +61,13 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def _fenced(text: str) -> Iterator[str]:
-    """What ```` ```(?:json)?\\s*\\n(.*?)``` ```` finds, without its quadratic time on runs of newlines."""
+    """Find the matches of ```` ```(?:json)?\\s*\\n(.*?)``` ````, without its quadratic time on runs of newlines."""
     position = 0
     while (start := text.find(_FENCE, position)) >= 0:
         blank = start + len(_FENCE)
         blank += 4 if text.startswith("json", blank) else 0
-        found = _BLANKS.match(text, blank)
-        newline = text.rfind("\n", blank, found.end() if found else blank)
+        blanks = _BLANKS.match(text, blank)
+        newline = text.rfind("\n", blank, blanks.end() if blanks else blank)
         if newline < 0:
             position = start + 1
             continue

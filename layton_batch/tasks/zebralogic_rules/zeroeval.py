@@ -27,7 +27,7 @@ _ABSENT = object()
 
 
 class UnfitError(Exception):
-    """What the paper's script cannot compare, and so stops at."""
+    """A value that the paper's script cannot compare: it stops there."""
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
@@ -60,7 +60,7 @@ def compare(reading: Reading, gold: Gold) -> GridGrade:
 
 
 def best(grades: Sequence[GridGrade]) -> GridGrade:
-    """Of several samples of one puzzle the answered one with most right cells, the first of equals."""
+    """Choose the answered sample with most right cells; of equal samples the first."""
     answered = [grade for grade in grades if grade.tag is not Tag.NO_ANSWER]
     return max(answered or grades[:1], key=lambda grade: grade.cells_correct or 0)
 
@@ -79,7 +79,7 @@ def _last_group(text: str) -> str | None:
 
 
 def cell_value(grid: JsonValue, cell: Cell) -> str | None:
-    """What a grid says of a cell, in lower case and stripped; None where it says nothing. Raises UnfitError."""
+    """Return the grid's value of a cell, in lower case and stripped, or None. Raises UnfitError."""
     value = _said(grid, cell)
     return None if value is None else _text(value, cell)
 
@@ -97,10 +97,10 @@ def _said(grid: JsonValue, cell: Cell) -> object:
 
 def _text(value: object, cell: Cell) -> str:
     """A list stands for its first value."""
-    said = (value[0] if value else None) if isinstance(value, list) else value
-    if not isinstance(said, str):
-        raise UnfitError(f"{cell.label} is {_kind(said)}")
-    return said.strip().lower()
+    text = (value[0] if value else None) if isinstance(value, list) else value
+    if not isinstance(text, str):
+        raise UnfitError(f"{cell.label} is {_kind(text)}")
+    return text.strip().lower()
 
 
 def _part(whole: object, key: str) -> object:
@@ -113,7 +113,7 @@ def _part(whole: object, key: str) -> object:
 
 
 def length(value: object) -> int:
-    """Of a text, an array or an object. Raises UnfitError for what has none."""
+    """Return the length of a text, an array or an object. Raises UnfitError for other values."""
     if isinstance(value, str | list | Mapping):
         return len(value)
     raise UnfitError(f"{_kind(value)} where a text belongs")
@@ -149,23 +149,23 @@ def grade_samples(
     if mode == RM_BON and (rewards is None or len(rewards) < len(texts)):
         raise ManifestError(f"samples {mode}: every sample needs its score; column 'rm_scores' has too few or none")
     readings = [read(text) for text in texts]
-    found = [reading for reading in readings if reading.tag is not Tag.NO_ANSWER] or readings[:1]
+    readable = [reading for reading in readings if reading.tag is not Tag.NO_ANSWER] or readings[:1]
     if mode == BEST_OF_N:
-        return best([compare(reading, gold) for reading in found])
-    if unfit := next((reading for reading in found if reading.tag is not Tag.NONE), None):
+        return best([compare(reading, gold) for reading in readable])
+    if unfit := next((reading for reading in readable if reading.tag is not Tag.NONE), None):
         return compare(unfit, gold)
     try:
-        return compare(found[0] if len(found) == 1 else _chosen(found, gold, mode, rewards or ()), gold)
+        return compare(readable[0] if len(readable) == 1 else _chosen(readable, gold, mode, rewards or ()), gold)
     except UnfitError as error:
         return replace(compare(Reading(tag=Tag.MALFORMED_OUTPUT), gold), note=str(error))
 
 
-def _chosen(found: Sequence[Reading], gold: Gold, mode: str, rewards: Sequence[float]) -> Reading:
+def _chosen(samples: Sequence[Reading], gold: Gold, mode: str, rewards: Sequence[float]) -> Reading:
     if mode == MAJORITY_OF_N:
-        return _voted(found, gold)
+        return _voted(samples, gold)
     if mode == RM_BON:
-        return found[max(range(len(found)), key=rewards.__getitem__)]
-    return found[_CHOOSERS[mode](found, gold)]
+        return samples[max(range(len(samples)), key=rewards.__getitem__)]
+    return samples[_CHOOSERS[mode](samples, gold)]
 
 
 def check_mode(mode: str) -> None:
@@ -177,48 +177,48 @@ def check_mode(mode: str) -> None:
 # ---- by the votes of all -------------------------------------------------------------------------------------------
 
 
-def _votes(found: Sequence[Reading], gold: Gold) -> Votes:
-    return {cell: [cell_value(reading.grid, cell) for reading in found] for cell in gold.cells}
+def _votes(samples: Sequence[Reading], gold: Gold) -> Votes:
+    return {cell: [cell_value(reading.grid, cell) for reading in samples] for cell in gold.cells}
 
 
-def _voted(found: Sequence[Reading], gold: Gold) -> Reading:
+def _voted(samples: Sequence[Reading], gold: Gold) -> Reading:
     """A grid of each cell's most frequent value, the first named of equals; its reasoning is the first sample's."""
     rows: dict[str, dict[str, JsonValue]] = {}
-    for cell, said in _votes(found, gold).items():
-        counts = Counter(value for value in said if value is not None)
+    for cell, values in _votes(samples, gold).items():
+        counts = Counter(value for value in values if value is not None)
         rows.setdefault(cell.house, {})[cell.attribute] = counts.most_common(1)[0][0] if counts else None
-    return Reading({**rows}, found[0].reasoning)
+    return Reading({**rows}, samples[0].reasoning)
 
 
-def _popularity(found: Sequence[Reading], gold: Gold) -> list[int]:
-    """Of each sample, by how many each of its values is said, summed."""
-    sums = [0] * len(found)
-    for said in _votes(found, gold).values():
-        counts = Counter(value for value in said if value is not None)
-        for place, value in enumerate(said):
+def _popularity(samples: Sequence[Reading], gold: Gold) -> list[int]:
+    """Return for each sample how many samples share each of its values, summed over cells."""
+    sums = [0] * len(samples)
+    for values in _votes(samples, gold).values():
+        counts = Counter(value for value in values if value is not None)
+        for place, value in enumerate(values):
             sums[place] += counts[value] if value is not None else 0
     return sums
 
 
-def _most_common(found: Sequence[Reading], gold: Gold) -> int:
-    sums = _popularity(found, gold)
+def _most_common(samples: Sequence[Reading], gold: Gold) -> int:
+    sums = _popularity(samples, gold)
     return sums.index(max(sums))
 
 
-def _middle_common(found: Sequence[Reading], gold: Gold) -> int:
-    return _in_order(_popularity(found, gold))[len(found) // 2]
+def _middle_common(samples: Sequence[Reading], gold: Gold) -> int:
+    return _in_order(_popularity(samples, gold))[len(samples) // 2]
 
 
-def _least_common(found: Sequence[Reading], gold: Gold) -> int:
-    sums = _popularity(found, gold)
+def _least_common(samples: Sequence[Reading], gold: Gold) -> int:
+    sums = _popularity(samples, gold)
     return sums.index(min(sums))
 
 
 # ---- by the length of the reasoning --------------------------------------------------------------------------------
 
 
-def _by_length(found: Sequence[Reading]) -> list[int]:
-    return _in_order([length(reading.reasoning) for reading in found])
+def _by_length(samples: Sequence[Reading]) -> list[int]:
+    return _in_order([length(reading.reasoning) for reading in samples])
 
 
 def _in_order(sizes: Sequence[int]) -> list[int]:
@@ -230,9 +230,9 @@ _CHOOSERS: Mapping[str, Chooser] = {
     "most_common_of_n": _most_common,
     "middle_common_of_n": _middle_common,
     "least_common_of_n": _least_common,
-    "longest_of_n": lambda found, _: _by_length(found)[-1],
-    "shortest_of_n": lambda found, _: _by_length(found)[0],
-    "median_of_n": lambda found, _: _by_length(found)[len(found) // 2],
+    "longest_of_n": lambda samples, _: _by_length(samples)[-1],
+    "shortest_of_n": lambda samples, _: _by_length(samples)[0],
+    "median_of_n": lambda samples, _: _by_length(samples)[len(samples) // 2],
 }
 MODES = (BEST_OF_N, MAJORITY_OF_N, *_CHOOSERS, RM_BON)
 """The script's modes; the first is its default."""
