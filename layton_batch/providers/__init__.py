@@ -76,13 +76,13 @@ def connect(name: str, access: Access | None) -> Provider:
 
 
 def problems(provider: Provider, spec: ModelSpec) -> list[str]:
-    """What in ``spec`` this API cannot do, in words; empty where all is well or the provider does not say."""
+    """List in words what this API cannot do of ``spec``. Empty if there is no problem, or the provider does not say."""
     check = getattr(provider, "check", None)
-    found = [str(problem) for problem in check(spec)] if callable(check) else []
+    listed = [str(problem) for problem in check(spec)] if callable(check) else []
     windows: tuple[str, ...] = getattr(provider, "windows", (USUAL_WINDOW,))
     if spec.window is not None and spec.window not in windows:
-        found.append(f"window {spec.window!r} is not one that {spec.provider} has: use one of {', '.join(windows)}")
-    return found
+        listed.append(f"window {spec.window!r} is not one that {spec.provider} has: use one of {', '.join(windows)}")
+    return listed
 
 
 def knows_models(provider: Provider) -> KnowsModels | None:

@@ -60,7 +60,7 @@ class Anthropic:
         self._client: anthropic.Anthropic | None = None
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """What in a model's settings this API cannot do."""
+        """List in words which of a model's settings this API cannot do."""
         return forms.problems(spec)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
@@ -100,17 +100,17 @@ class Anthropic:
         results are archived, and before a create where the batch is a day older than the run.
         """
         ours: set[str] | None = None
-        found = []
+        matches = []
         for batch, headers in submission.listed(self._listed):
             if text(batch, "id") in submission.known:
                 continue
-            seen, made = frozenset[str](), moment(batch, "created_at")
+            seen, created_at = frozenset[str](), moment(batch, "created_at")
             since = http_rules.intended_at(submission, headers)
             of_our_size = _total(batch) in (0, submission.requests)
             if text(batch, "processing_status") == "ended":
-                if not http_rules.is_near(made, since) and (_is_archived(batch) or not of_our_size):
+                if not http_rules.is_near(created_at, since) and (_is_archived(batch) or not of_our_size):
                     continue
-                if http_rules.is_older_than_run(submission, made, since):
+                if http_rules.is_older_than_run(submission, created_at, since):
                     continue
                 ours = inline_requests.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch), submission.custom_ids)
@@ -118,8 +118,8 @@ class Anthropic:
                     continue
             elif not of_our_size:
                 continue
-            found.append(Found(_id_of(batch), certain=bool(seen and ours), created_at=made, may_tell=not seen))
-        return found
+            matches.append(Found(_id_of(batch), certain=bool(seen and ours), created_at=created_at, may_tell=not seen))
+        return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:
         with self._wire(f"reading batch {provider_id}"):
@@ -164,14 +164,14 @@ class Anthropic:
                 raise
 
     def about(self, model: str) -> ModelNotice | None:
-        """By the model's own page, with its place in its life and what it can do."""
+        """Read the model's own page: its lifecycle stage and its capabilities."""
         try:
             with self._wire("ask about a model"):
                 reply = self._connected().models.with_raw_response.retrieve(model)
-                said = parse_object(reply.http_response.content, self.name, "what is said of a model")
+                page = parse_object(reply.http_response.content, self.name, "what is said of a model")
         except NotFoundError:
             return None
-        return model_notices.of_anthropic(said)
+        return model_notices.of_anthropic(page)
 
     def close(self) -> None:
         if self._client is not None:
@@ -216,8 +216,8 @@ class Anthropic:
                 page = parse_object(reply.http_response.content, self.name, "the list of batches")
                 return page, reply.http_response.headers
 
-        def following(told: tuple[JsonObject, Mapping[str, str]]) -> str | None:
-            return (text(told[0], "last_id") or "") if told[0].get("has_more") else None
+        def following(reply_page: tuple[JsonObject, Mapping[str, str]]) -> str | None:
+            return (text(reply_page[0], "last_id") or "") if reply_page[0].get("has_more") else None
 
         for page, headers in http_rules.turned(self.name, read, following):
             for batch in _rows(page):
@@ -234,16 +234,16 @@ class Anthropic:
                         head += chunk
             except NotFoundError:
                 return frozenset()
-            if found := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
-                seen[provider_id] = found
+            if custom_ids := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
+                seen[provider_id] = custom_ids
         return seen.get(provider_id, frozenset())
 
     def _download(self, provider_id: str, start: int = 0) -> Generator[bytes, None, None]:
         batches = self._connected().messages.batches
-        asked = http_rules.range_headers(start)
+        range_asked = http_rules.range_headers(start)
         with (
             self._wire(f"reading the results of batch {provider_id}"),
-            batches.with_streaming_response.results(provider_id, extra_headers=asked) as reply,
+            batches.with_streaming_response.results(provider_id, extra_headers=range_asked) as reply,
         ):
             http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
@@ -258,10 +258,10 @@ def _rows(page: JsonObject) -> list[JsonObject]:
 
 
 def _id_of(batch: JsonObject) -> str:
-    found = text(batch, "id")
-    if found is None:
+    batch_id = text(batch, "id")
+    if batch_id is None:
         raise ProviderReplyError("anthropic: a batch without an id")
-    return found
+    return batch_id
 
 
 def _is_archived(batch: JsonObject) -> bool:
@@ -275,8 +275,8 @@ def _total(batch: JsonObject) -> int:
 
 def _sum(counts: JsonObject, *kinds: str) -> int | None:
     """None where any of them is not a count: 0 would say that there is nothing to wait for."""
-    told = [whole(counts.get(kind, 0)) for kind in kinds] if counts else [None]
-    return None if None in told else sum(one or 0 for one in told)
+    numbers = [whole(counts.get(kind, 0)) for kind in kinds] if counts else [None]
+    return None if None in numbers else sum(number or 0 for number in numbers)
 
 
 def _outcome(counts: JsonObject) -> BatchOutcome:

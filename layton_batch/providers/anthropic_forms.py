@@ -38,17 +38,17 @@ _NOT_RUN = {"canceled": RequestOutcome.CANCELLED, "expired": RequestOutcome.EXPI
 
 
 def problems(spec: ModelSpec) -> list[str]:
-    """What in a model's settings this API cannot do, in words."""
+    """List in words which of a model's settings this API cannot do."""
     effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
-    found = []
+    listed = []
     if effort is not None and effort not in EFFORTS:
-        found.append(f"reasoning {effort!r} is not one of {', '.join(EFFORTS)}")
+        listed.append(f"reasoning {effort!r} is not one of {', '.join(EFFORTS)}")
     if budget is not None and budget < LEAST_BUDGET:
-        found.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
+        listed.append(f"reasoning.budget_tokens = {budget} is below the least budget, {LEAST_BUDGET}")
     if budget is not None and limit is not None and budget >= limit:
-        found.append(f"reasoning.budget_tokens = {budget} must be below max_output_tokens = {limit}")
-    found += [f"params.{key} is not allowed in a batch" for key in ("stream", "speed") if key in spec.params]
-    return found
+        listed.append(f"reasoning.budget_tokens = {budget} must be below max_output_tokens = {limit}")
+    listed += [f"params.{key} is not allowed in a batch" for key in ("stream", "speed") if key in spec.params]
+    return listed
 
 
 def encode(request: Request) -> dict[str, JsonValue]:
@@ -79,9 +79,9 @@ def _params(request: Request) -> JsonObject:
 
 
 def _thinks_adaptively(model: str) -> bool:
-    """Whether an effort of this model is that of adaptive thinking: of Claude 4.6 and later."""
-    known = model_table.load().model("anthropic", model)
-    return known is not None and known.thinking is not None and "adaptive" in known.thinking.fact
+    """Return whether an effort of this model means adaptive thinking: Claude 4.6 and later."""
+    facts = model_table.load().model("anthropic", model)
+    return facts is not None and facts.thinking is not None and "adaptive" in facts.thinking.fact
 
 
 def _max_tokens(spec: ModelSpec) -> int:
@@ -119,15 +119,18 @@ def decode(line: bytes) -> Response:
 
 def _answer(custom_id: str, message: JsonObject) -> Response:
     stop = text(message, "stop_reason")
-    said = [text(block, "text") or "" for block in objects(message, "content") if block.get("type") == "text"]
+    texts = [text(block, "text") or "" for block in objects(message, "content") if block.get("type") == "text"]
     finish = _STOPS.get(stop or "", FinishReason.OTHER)
-    told = finish in (FinishReason.REFUSAL, FinishReason.LENGTH)  # what explains that there is nothing to read
-    if not told and not isinstance(message.get("content"), list):
+    explains_silence = finish in (
+        FinishReason.REFUSAL,
+        FinishReason.LENGTH,
+    )  # what explains that there is nothing to read
+    if not explains_silence and not isinstance(message.get("content"), list):
         return malformed(custom_id, _usage(at(message, "usage")), text(message, "model"))
     return Response(
         custom_id,
         RequestOutcome.SUCCEEDED,
-        text="".join(said) or None,
+        text="".join(texts) or None,
         finish_reason=finish,
         raw_finish_reason=stop,
         refusal=_refusal(message) if finish is FinishReason.REFUSAL else None,
@@ -142,13 +145,13 @@ def _refusal(message: JsonObject) -> str:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    made = count(usage, "output_tokens")
+    output = count(usage, "output_tokens")
     read, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
     return Usage(
         input_tokens=count(usage, "input_tokens") + read + written,
         cached_input_tokens=read,
-        output_tokens=made,
-        reasoning_tokens=min(count(at(usage, "output_tokens_details"), "thinking_tokens"), made),
+        output_tokens=output,
+        reasoning_tokens=min(count(at(usage, "output_tokens_details"), "thinking_tokens"), output),
         cache_write_tokens=written,
         known=None not in (whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))),
     )

@@ -14,16 +14,16 @@ def usage_of(usage: JsonValue) -> Usage:
     are known where both what was read and what was written is told, or follows from their sum."""
     if not isinstance(usage, dict):
         return Usage(known=False)
-    sent, made = whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
+    sent, output = whole(usage.get("prompt_tokens")), whole(usage.get("completion_tokens"))
     total = whole(usage.get("total_tokens"))
-    sent = _rest(total, made) if sent is None else sent
-    made = _rest(total, sent) if made is None else made
+    sent = _rest(total, output) if sent is None else sent
+    output = _rest(total, sent) if output is None else output
     return Usage(
         input_tokens=sent or 0,
         cached_input_tokens=min(_detail(usage, "prompt_tokens_details", "cached_tokens"), sent or 0),
-        output_tokens=made or 0,
-        reasoning_tokens=min(_detail(usage, "completion_tokens_details", "reasoning_tokens"), made or 0),
-        known=sent is not None and made is not None,
+        output_tokens=output or 0,
+        reasoning_tokens=min(_detail(usage, "completion_tokens_details", "reasoning_tokens"), output or 0),
+        known=sent is not None and output is not None,
     )
 
 
@@ -32,8 +32,8 @@ def batch_usage(usage: JsonValue) -> Usage | None:
     none: servers without such books leave the field out, or at 0."""
     if not isinstance(usage, Mapping):
         return None
-    sent, made = whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))
-    return Usage(input_tokens=sent, output_tokens=made) if sent and made else None
+    sent, output = whole(usage.get("input_tokens")), whole(usage.get("output_tokens"))
+    return Usage(input_tokens=sent, output_tokens=output) if sent and output else None
 
 
 def dollars(value: JsonValue, unit: Decimal = Decimal(1)) -> Decimal | None:

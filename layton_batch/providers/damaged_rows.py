@@ -44,4 +44,4 @@ def unreadable(custom_id: str, reason: str) -> Response:
 
 def named_in(line: bytes) -> Sequence[str]:
     """The custom_ids that a line names which is not JSON (cut, or two lines in one), in their order, each once."""
-    return list(dict.fromkeys(found.decode() for found in _ID.findall(line)))
+    return list(dict.fromkeys(match.decode() for match in _ID.findall(line)))

@@ -88,15 +88,15 @@ class Gemini:
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
-        asked = access.api_version if access is not None else None
-        self._version, self._may_change = asked or VERSION, asked is None
+        version = access.api_version if access is not None else None
+        self._version, self._may_change = version or VERSION, version is None
         self._http: httpx2.Client | None = None
         self._client: genai.Client | None = None
 
     # ---- no network
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """What in a model's settings this API cannot do."""
+        """List in words which of a model's settings this API cannot do."""
         return forms.problems(spec)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
@@ -160,20 +160,20 @@ class Gemini:
 
         Where a create was tried and our version shows none, the older one is asked too: it may have been made there.
         """
-        found = self._found(submission)
-        if not found and submission.not_before is not None and self._may_change and self._version == VERSION:
+        matches = self._found(submission)
+        if not matches and submission.not_before is not None and self._may_change and self._version == VERSION:
             self._version = OLDER_VERSION
             try:
-                found = self._found(submission)
+                matches = self._found(submission)
             except RequestRefusedError as error:
                 if not forms.is_of_version(error, named=False):
                     raise
             finally:
-                self._version = OLDER_VERSION if found else VERSION
-        return found
+                self._version = OLDER_VERSION if matches else VERSION
+        return matches
 
     def _found(self, submission: Submission) -> Sequence[Found]:
-        found = []
+        matches = []
         for operation in submission.listed(self._listed, self._version):
             shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
             if shown and text(metadata, "displayName") != submission.tag:
@@ -181,8 +181,8 @@ class Gemini:
             name = text(operation, "name")
             if name is None and not shown:
                 raise ProviderReplyError("gemini: the list of batches shows one without a name")
-            found.append(Found(name or "", certain=shown, created_at=moment(metadata, "createTime")))
-        return found
+            matches.append(Found(name or "", certain=shown, created_at=moment(metadata, "createTime")))
+        return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:
         operation = self._get(_resource(provider_id), f"poll batch {provider_id}")
@@ -232,14 +232,14 @@ class Gemini:
                 raise
 
     def about(self, model: str) -> ModelNotice | None:
-        """By the model's own page, in the preview of the API where the API itself does not have it."""
+        """Read the model's own page, in the API's preview where the API itself does not have it."""
         client = self._connected()
         for version in (VERSION, "v1beta"):
             options = {"http_options": {"base_url": self._address(), "api_version": version}}
             try:
                 with self._wire("ask about a model"):
-                    found = client.models.get(model=model, config=options)  # type: ignore[arg-type]
-                    return ModelNotice((found.name or "").removeprefix("models/") or None)
+                    page = client.models.get(model=model, config=options)  # type: ignore[arg-type]
+                    return ModelNotice((page.name or "").removeprefix("models/") or None)
             except NotFoundError:
                 continue
         return None
@@ -269,7 +269,7 @@ class Gemini:
             raise forms.of_access(error) from None
 
     def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
-        """What ``call`` returns, asked again in the older version where ours refuses it for what it may lack.
+        """Return the result of ``call``. Repeat the call in the older version where ours may lack the method.
 
         The older one is kept where it carried the call out, or may have. ``paid``: only where the refusal is of a
         method or a field; what may be about the file or the model is no reason to send a create again.
@@ -352,7 +352,7 @@ class Gemini:
             yield from _rows(page)
 
     def _is_there(self, name: str, submission: Submission) -> bool:
-        """Whether an earlier upload of the same bytes holds the name; 403 or 404 where there is none."""
+        """Return whether an earlier upload of the same bytes holds the name; 403 or 404 where there is none."""
         try:
             file = self._get(_resource(name), f"look for the uploaded file {name}")
         except RequestRefusedError:
@@ -366,10 +366,10 @@ class Gemini:
             def ask() -> httpx2.Response:
                 with self._wire(f"download {name}"):
                     url = f"{self._address()}/{self._version}/{_resource(name)}:download"
-                    asked = transport.stream(
+                    stream = transport.stream(
                         "GET", url, params={"alt": "media"}, headers=headers, follow_redirects=True
                     )
-                    reply = open_replies.enter_context(asked)
+                    reply = open_replies.enter_context(stream)
                     if reply.is_error:
                         reply.read()
                     reply.raise_for_status()

@@ -70,10 +70,10 @@ def encode(request: Request) -> dict[str, JsonValue]:
 def body(request: Request) -> JsonObject:
     """The REST form (camelCase) of one generateContent call; the model is named by the batch, not here."""
     spec, prompt = request.model, request.prompt
-    asked: dict[str, JsonValue] = {}
+    call: dict[str, JsonValue] = {}
     if prompt.system:
-        asked["systemInstruction"] = {"parts": [{"text": prompt.system}]}
-    asked["contents"] = [{"role": "user", "parts": [_part(part) for part in prompt.parts]}]
+        call["systemInstruction"] = {"parts": [{"text": prompt.system}]}
+    call["contents"] = [{"role": "user", "parts": [_part(part) for part in prompt.parts]}]
     config: dict[str, JsonValue] = {}
     if prompt.response_schema is not None:
         config["responseMimeType"] = "application/json"
@@ -84,8 +84,8 @@ def body(request: Request) -> JsonObject:
     if thinking:
         config["thinkingConfig"] = thinking
     if config:
-        asked["generationConfig"] = config
-    return merged(asked, _sorted_params(spec.params))
+        call["generationConfig"] = config
+    return merged(call, _sorted_params(spec.params))
 
 
 def _part(part: str | Image) -> JsonObject:
@@ -110,22 +110,24 @@ def _sorted_params(params: JsonObject) -> JsonObject:
 
 
 def problems(spec: ModelSpec) -> list[str]:
-    """What in a model's settings this API cannot do, in words."""
+    """List in words which of a model's settings this API cannot do."""
     effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
-    found = []
+    listed = []
     if effort is not None and effort != "none" and effort not in LEVELS:
-        found.append(f"reasoning {effort!r} is not one of none, {', '.join(LEVELS)}")
+        listed.append(f"reasoning {effort!r} is not one of none, {', '.join(LEVELS)}")
     if effort in LEVELS and "gemini-2" in spec.model:
-        found.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
+        listed.append(f"{spec.model} takes a thinking budget, not a level: set reasoning = {{ budget_tokens = … }}")
     if effort == "none" and "gemini-3" in spec.model:
-        found.append(
+        listed.append(
             f"{spec.model} cannot switch thinking off: the least is reasoning = 'minimal' or, without it, 'low'"
         )
     if budget is not None and budget < -1:
-        found.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
-    found += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
-    found += [f"params.{key} is set by layton-batch" for key in ("contents", "systemInstruction") if key in spec.params]
-    return found
+        listed.append(f"reasoning.budget_tokens = {budget}: 0 switches thinking off, -1 leaves it to the model")
+    listed += [f"params.{key}: the REST name is wanted, {_camel(key)}" for key in spec.params if "_" in key]
+    listed += [
+        f"params.{key} is set by layton-batch" for key in ("contents", "systemInstruction") if key in spec.params
+    ]
+    return listed
 
 
 def _camel(key: str) -> str:
@@ -171,7 +173,7 @@ def errored(custom_id: str, error: JsonValue) -> Response:
 
 
 def error_class_of(error: JsonObject) -> ErrorClass:
-    """What an error means for the next attempt; ``code`` is a google.rpc code or an HTTP status."""
+    """Classify an error for the next attempt. ``code`` is a google.rpc code or an HTTP status."""
     code = count(error, "code")
     if 0 < code < 20:
         return _RPC.get(code, ErrorClass.PROVIDER_FAULT)
@@ -186,7 +188,7 @@ def of_access(error: RequestRefusedError) -> RequestRefusedError:
 
 
 def is_of_version(error: RequestRefusedError, *, named: bool) -> bool:
-    """Whether a version of the API may have refused a call only for lack of its method or of a field. ``named``: only
+    """Return whether an API version may have refused a call because it lacks its method or a field. ``named``: only
     where it says so; else any 404 counts, also one that may be about what was asked for."""
     if error.status == 400:
         return _UNKNOWN_NAME.search(str(error)) is not None
@@ -201,7 +203,7 @@ def counted(stats: JsonObject, key: str) -> int | None:
 
 
 def all_failed(stats: JsonObject) -> bool:
-    """Whether the provider counts every request of a batch as failed."""
+    """Return whether the provider counts every request of a batch as failed."""
     total, failed = whole(stats.get("requestCount")), whole(stats.get("failedRequestCount"))
     return bool(total) and failed == total and counted(stats, "successfulRequestCount") == 0
 
@@ -210,17 +212,17 @@ def _answer(custom_id: str, reply: JsonObject) -> Response:
     candidates = objects(reply, "candidates")
     candidate = candidates[0] if candidates else EMPTY
     parts = objects(at(candidate, "content"), "parts")
-    said = "".join(text(part, "text") or "" for part in parts if part.get("thought") is not True)
+    answer = "".join(text(part, "text") or "" for part in parts if part.get("thought") is not True)
     blocked = text(at(reply, "promptFeedback"), "blockReason") if not candidates else None
     raw = text(candidate, "finishReason") or blocked
-    if not said and raw is None:
+    if not answer and raw is None:
         return malformed(custom_id, _usage(at(reply, "usageMetadata")), text(reply, "modelVersion"))
     finish = FinishReason.REFUSAL if blocked else _FINISH.get(raw or "", FinishReason.OTHER)
     why = text(candidate, "finishMessage") or text(at(reply, "promptFeedback"), "blockReasonMessage") or raw
     return Response(
         custom_id,
         RequestOutcome.SUCCEEDED,
-        text=said or None,
+        text=answer or None,
         finish_reason=finish,
         raw_finish_reason=clean(raw, 80) if raw else None,
         refusal=why if finish is FinishReason.REFUSAL else None,

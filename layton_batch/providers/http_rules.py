@@ -63,7 +63,7 @@ def intended_at(submission: Submission, headers: Mapping[str, str]) -> float | N
 
 
 def is_near(created_at: float | None, since: float | None) -> bool:
-    """Whether a batch may have been made at ``since``; unknown times may be any."""
+    """Return whether a batch may have been created at ``since``. Unknown times match any time."""
     return created_at is None or since is None or abs(created_at - since) <= APART
 
 
@@ -81,7 +81,7 @@ def is_older_than_run(submission: Submission, created_at: float | None, born: fl
 
 
 def range_headers(start: int) -> Mapping[str, str]:
-    """What asks for the bytes from ``start`` on: of the content itself, so never of a compressed form of it."""
+    """Return the headers that ask for the bytes from ``start`` on, of the content and not of a compressed form."""
     return {"Range": f"bytes={start}-", "Accept-Encoding": "identity"} if start else {}
 
 
@@ -103,16 +103,16 @@ def turned(
     """Every page of a list. ``following``: what asks for the page after this one; None after the last one, empty where
     there is one and it is not said which. Raises ProviderReplyError where the list goes on and cannot be followed."""
     cursor: str | None = None
-    asked: set[str] = set()
+    cursors: set[str] = set()
     while True:
         page = read(cursor)
         yield page
         cursor = following(page)
         if cursor is None:
             return
-        if not cursor or cursor in asked or len(asked) == MAX_PAGES:
+        if not cursor or cursor in cursors or len(cursors) == MAX_PAGES:
             raise stuck(provider)
-        asked.add(cursor)
+        cursors.add(cursor)
 
 
 def stuck(provider: str) -> ProviderReplyError:

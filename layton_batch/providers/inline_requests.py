@@ -44,6 +44,6 @@ def custom_ids(path: Path) -> set[str]:
     """The ids of a batch file, read without parsing its lines; empty where the file is gone."""
     try:
         with path.open("rb") as lines:
-            return {found[1].decode() for line in lines if (found := CUSTOM_ID.search(line))}
+            return {match[1].decode() for line in lines if (match := CUSTOM_ID.search(line))}
     except OSError:
         return set()

@@ -17,10 +17,10 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(\\?\Z))|[{}\[\],]', re.DO
 class InlineResults:
     """The elements of the array under ``name`` at the top of a JSON object, and the object without them."""
 
-    def __init__(self, pieces: Iterable[bytes], name: str, provider: str, what: str) -> None:
+    def __init__(self, pieces: Iterable[bytes], name: str, provider: str, reply_name: str) -> None:
         self._pieces = pieces
         self._name = b'"%s"' % name.encode()
-        self._provider, self._what = provider, what
+        self._provider, self._what = provider, reply_name
         self._rest = bytearray()
         self._depth = 0
         self._key = b""  # the last string at the top; where an array follows, its key
@@ -58,7 +58,7 @@ class InlineResults:
         return parse_object(bytes(self._rest), self._provider, self._what)
 
     def _passes_a_border(self, token: bytes) -> bool:
-        """Whether the token begins the array, ends it or separates two of its elements."""
+        """Return whether the token begins the array, ends it or separates two of its elements."""
         mark = token[:1]
         if mark == b'"':
             self._key = token if self._depth == 1 else self._key

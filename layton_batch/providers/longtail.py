@@ -76,20 +76,20 @@ class Xai(Adapted):
             raise FileError(f"xai: batch file {submission.path} cannot be read: {error.strerror}") from error
         with handle:
             name = (submission.file_name, handle, "application/jsonl")  # an open file is streamed
-            made = self._call("POST", "/v1/files", f"upload {submission.file_name}", files={"file": name})
-        found = text(made, "id")
-        if found is None:
+            file = self._call("POST", "/v1/files", f"upload {submission.file_name}", files={"file": name})
+        file_id = text(file, "id")
+        if file_id is None:
             raise ProviderReplyError("xai: the reply to an upload names no file")
-        return found
+        return file_id
 
     def create(self, submission: Submission) -> str:
-        asked = {"name": _xai_name(submission), "input_file_id": self._input_ref(submission)}
+        body = {"name": _xai_name(submission), "input_file_id": self._input_ref(submission)}
         with self._wire(f"create batch {submission.batch_id}", paid=True):
-            made = self._call("POST", "/v1/batches", f"create batch {submission.batch_id}", body=asked, paid=True)
-            found = text(made, "batch_id")
-            if found is None:
+            batch = self._call("POST", "/v1/batches", f"create batch {submission.batch_id}", body=body, paid=True)
+            batch_id = text(batch, "batch_id")
+            if batch_id is None:
                 raise ProviderReplyError("xai: the reply to a create names no batch")
-            return found
+            return batch_id
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """Batches of our name or our file, of the whole list."""
@@ -115,7 +115,7 @@ class Xai(Adapted):
         state = at(payload, "state")
         if not state:
             raise ProviderReplyError(f"xai: batch {provider_id} shows no counts, so its state cannot be told")
-        word, said = _xai_word(payload, state, over=over), text(payload, "cancel_by_xai_message")
+        word, reason = _xai_word(payload, state, over=over), text(payload, "cancel_by_xai_message")
         means = self.status_map[word]
         failed = means.outcome is BatchOutcome.FAILED
         return Snapshot(
@@ -127,8 +127,8 @@ class Xai(Adapted):
             total=count(state, "num_requests"),
             succeeded=whole(state.get("num_success")),
             failed=whole(state.get("num_error")),
-            message=clean(said) if said else None,
-            error_class=_xai_failure(said or "") if failed else ErrorClass.NONE,
+            message=clean(reason) if reason else None,
+            error_class=_xai_failure(reason or "") if failed else ErrorClass.NONE,
         )
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
@@ -167,9 +167,11 @@ class Xai(Adapted):
             return unreadable(
                 custom_id, f"xai: the result line of {clean(custom_id, 80)} holds neither a reply nor an error"
             )
-        found = _chat(custom_id, body, self.name)
+        response = _chat(custom_id, body, self.name)
         return (
-            replace(found, usage=_xai_usage(at(body, "usage"))) if found.outcome is RequestOutcome.SUCCEEDED else found
+            replace(response, usage=_xai_usage(at(body, "usage")))
+            if response.outcome is RequestOutcome.SUCCEEDED
+            else response
         )
 
     def cancel(self, provider_id: str) -> None:
@@ -184,11 +186,11 @@ def _xai_name(submission: Submission) -> str:
 
 def _xai_batches(page: JsonObject) -> list[JsonObject]:
     """The batches of a page of the list; none may be left out. What is no page does not count as an empty one."""
-    found = objects(page, "batches")
-    known = page.keys() & {"batches", "pagination_token"}
-    if "error" in page or (page.get("batches") or []) != found or (page and not known):
+    batches = objects(page, "batches")
+    keys = page.keys() & {"batches", "pagination_token"}
+    if "error" in page or (page.get("batches") or []) != batches or (page and not keys):
         raise ProviderReplyError("xai: what was to be a list of batches holds none")
-    return found
+    return batches
 
 
 def _rows(page: JsonObject, provider_id: str) -> list[JsonObject]:
@@ -216,8 +218,8 @@ def _xai_word(payload: JsonObject, state: JsonObject, *, over: bool) -> str:
     return "running" if count(state, "num_success") + count(state, "num_error") else "pending"
 
 
-def _xai_failure(said: str) -> ErrorClass:
-    ours = any(word in said.lower() for word in ("not supported", "validation", "invalid", "not found"))
+def _xai_failure(reason: str) -> ErrorClass:
+    ours = any(word in reason.lower() for word in ("not supported", "validation", "invalid", "not found"))
     return ErrorClass.INVALID_REQUEST if ours else ErrorClass.PROVIDER_FAULT
 
 
@@ -255,7 +257,7 @@ def _chat(custom_id: str, body: JsonValue, provider: str) -> Response:
 
 
 def _line(value: JsonValue) -> bytes | None:
-    """As ``compact``, also of what orjson reads and does not write (deep nesting, integers beyond 64 bits); None where
+    """Write like ``compact``, also what orjson reads and does not write (deep nesting, large integers); None where
     nothing writes it."""
     try:
         return compact(value)

@@ -23,7 +23,7 @@ STORAGE = "https://storage.googleapis.com"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a Vertex job runs and keeps its files; see :class:`Vertex`."""
+    """Project, region and folder of a Vertex job; see :class:`Vertex`."""
 
     base: str
     version: str
@@ -104,8 +104,8 @@ class Vertex(Adapted):
         }
         path = f"/{place.version}/{place.parent}/batchPredictionJobs"
         with self._wire(f"create batch {submission.batch_id}", paid=True):
-            made = self._call("POST", path, f"create batch {submission.batch_id}", body=job, paid=True)
-            name = text(made, "name")
+            reply = self._call("POST", path, f"create batch {submission.batch_id}", body=job, paid=True)
+            name = text(reply, "name")
             if name is None:
                 raise ProviderReplyError("vertex: the reply to a create names no job")
             return f"{place.version}/{name}"
@@ -180,7 +180,7 @@ def vertex_snapshot(payload: JsonObject, provider_id: str) -> Snapshot:
         state=means.state,
         outcome=means.outcome,
         results_ref=folder if means.state is Lifecycle.ENDED else None,
-        total=None if None in counts else sum(one or 0 for one in counts),
+        total=None if None in counts else sum(number or 0 for number in counts),
         succeeded=counts[0],
         failed=counts[1],
         message=clean(text(error, "message") or "") or ("the provider gave no reason" if failed else None),

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Adapted:
-    """What the APIs behind batchling's adapters have in common. ``adapter_path`` is ``module:class``."""
+    """Base of the APIs behind batchling's adapters. ``adapter_path`` is ``module:class``."""
 
     name: str
     adapter_path: str
@@ -45,7 +45,7 @@ class Adapted:
     # ---- no network
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """What in a model's settings this API cannot do."""
+        """List in words which of a model's settings this API cannot do."""
         return shape.spec_problems(spec, efforts=self.efforts)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:

@@ -82,7 +82,7 @@ class Mistral:
     # ---- no network
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """What in a model's settings this API cannot do."""
+        """List in words which of a model's settings this API cannot do."""
         return shape.spec_problems(spec, efforts=EFFORTS)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
@@ -110,14 +110,14 @@ class Mistral:
                 if file.get("filename") == submission.file_name and whole(file.get("bytes")) == size:
                     return _id_of(file, "a file in the list of files")
             # an open handle is streamed; bytes would be held in memory whole
-            made = self._asked(
+            file_made = self._asked(
                 f"upload {submission.file_name}",
                 lambda sdk: sdk.files.upload(
                     file={"file_name": submission.file_name, "content": handle, "content_type": "application/jsonl"},
                     purpose="batch",
                 ),
             )
-            return _id_of(made, "the reply to an upload")
+            return _id_of(file_made, "the reply to an upload")
 
     def _files_named(self, name: str) -> Sequence[Mapping[str, JsonValue]]:
         """Batch files whose names hold ``name``. Raises LookUpRefusedError where the provider refuses to list files."""
@@ -186,12 +186,12 @@ class Mistral:
                 raise
 
     def about(self, model: str) -> ModelNotice | None:
-        """By the model's own page, which tells its end and what comes after it."""
+        """Read the model's own page: its retirement and its replacement."""
         try:
-            said = self._asked("ask about a model", lambda sdk: sdk.models.retrieve(model_id=model))
+            page = self._asked("ask about a model", lambda sdk: sdk.models.retrieve(model_id=model))
         except NotFoundError:
             return None
-        return model_notices.of_mistral(said, model)
+        return model_notices.of_mistral(page, model)
 
     def close(self) -> None:
         """Let go of connections; the next call opens new ones."""
@@ -273,8 +273,8 @@ class Mistral:
         assert self._http is not None  # noqa: S101 - made with the client
         url = f"{client.sdk_configuration.get_server_details()[0]}/v1/files/{quote(ref, safe='')}/content"
         headers = {"Authorization": f"Bearer {self._key()}", **http_rules.range_headers(start)}
-        asked = self._http.inner.stream("GET", url, headers=headers, timeout=self._seconds(), follow_redirects=True)
-        with self._wire(f"download {ref}"), asked as reply:
+        stream = self._http.inner.stream("GET", url, headers=headers, timeout=self._seconds(), follow_redirects=True)
+        with self._wire(f"download {ref}"), stream as reply:
             if reply.is_error:
                 reply.read()
             reply.raise_for_status()
@@ -283,7 +283,7 @@ class Mistral:
 
 
 class _Http:
-    """What the SDK sends with: it keeps the last reply, and follows the redirects of readings only. A redirected create
+    """HTTP client of the SDK: it keeps the last reply, and follows the redirects of readings only. A redirected create
     may have been carried out, and what the next address says is not what became of it."""
 
     def __init__(self, inner: httpx2.Client) -> None:
@@ -315,11 +315,11 @@ def _rows(page: JsonObject) -> list[JsonObject]:
     return rows
 
 
-def _id_of(holder: JsonObject, what: str) -> str:
-    found = text(holder, "id")
-    if found is None:
-        raise ProviderReplyError(f"mistral: {what} names no id")
-    return found
+def _id_of(holder: JsonObject, holder_name: str) -> str:
+    object_id = text(holder, "id")
+    if object_id is None:
+        raise ProviderReplyError(f"mistral: {holder_name} names no id")
+    return object_id
 
 
 def _file(job: JsonObject, key: str) -> str | None:
@@ -340,5 +340,5 @@ def _is_ours(job: JsonObject, submission: Submission) -> bool:
 def _said(errors: JsonValue) -> str | None:
     """A job's first errors in words: objects with a message by the documents, texts too."""
     listed = errors if isinstance(errors, list) else [errors] if errors else []
-    words = [one.get("message") if isinstance(one, Mapping) else one for one in listed[:3]]
+    words = [error.get("message") if isinstance(error, Mapping) else error for error in listed[:3]]
     return "; ".join(clean(word) for word in words if isinstance(word, str) and word) or None

@@ -44,18 +44,18 @@ def of_anthropic(reply: JsonObject) -> ModelNotice:
     )
 
 
-def of_mistral(reply: JsonObject, asked: str) -> ModelNotice:
+def of_mistral(reply: JsonObject, model: str) -> ModelNotice:
     """A model that has the name asked about among its other names is the one asked about."""
     names, ends = reply.get("aliases"), day(reply.get("deprecation"))
-    is_alias = isinstance(names, list) and asked in names
+    is_alias = isinstance(names, list) and model in names
     replacement = text(reply, "deprecation_replacement_model")
-    own = asked if is_alias else text(reply, "id")
+    own = model if is_alias else text(reply, "id")
     return ModelNotice(own, ends, is_deprecated=ends is not None, replacement=replacement)
 
 
-def in_list(rows: Iterable[Mapping[str, JsonValue]], asked: str, provider: str) -> ModelNotice | None:
+def in_list(rows: Iterable[Mapping[str, JsonValue]], model: str, provider: str) -> ModelNotice | None:
     """The entry of a catalogue. Raises ProviderReplyError for an empty one: that no provider has."""
     listed = list(rows)
     if not listed:
         raise ProviderReplyError(f"{provider}: the list of models is empty")
-    return next((of_openai(row) for row in listed if row.get("id") == asked), None)
+    return next((of_openai(row) for row in listed if row.get("id") == model), None)

@@ -40,11 +40,11 @@ class OpenAI(FileBatches):
     max_tokens_key: str = "max_completion_tokens"
 
     def check(self, spec: ModelSpec) -> list[str]:
-        found = super().check(spec)
+        problems = super().check(spec)
         if self.endpoint(spec.model) == openai_responses.ENDPOINT:
             ours = [key for key in ("input", "instructions") if key in spec.params]
-            found += [f"params.{key} cannot be overridden: leave it out" for key in ours]
-        return found
+            problems += [f"params.{key} cannot be overridden: leave it out" for key in ours]
+        return problems
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         url = self.endpoint(request.model.model)
@@ -54,7 +54,7 @@ class OpenAI(FileBatches):
         return {"custom_id": request.custom_id, "method": "POST", "url": url, "body": body}
 
     def reply(self, custom_id: str, body: JsonValue) -> Response:
-        """What a line says that was answered, in either form."""
+        """Read the reply in a result line, in either form."""
         if openai_responses.is_response(body):
             return openai_responses.decoded(custom_id, body)
         return super().reply(custom_id, body)
@@ -63,7 +63,7 @@ class OpenAI(FileBatches):
         return _endpoint(self.name, model)
 
     def about(self, model: str) -> ModelNotice | None:
-        """By the model's own page, which tells its end as well."""
+        """Read the model's own page, which also tells its retirement."""
         try:
             with self._wire("ask about a model"):
                 reply = self._open().models.with_raw_response.retrieve(model)
@@ -92,6 +92,6 @@ def _endpoint(provider: str, model: str) -> str:
     """Return what a batch of this model's requests calls: every line of a job asks for it."""
     from layton_batch import model_table  # loads pydantic
 
-    known = model_table.load().model(provider, model)
-    lacks_chat = known is not None and known.takes_chat is not None and not known.takes_chat.fact
+    facts = model_table.load().model(provider, model)
+    lacks_chat = facts is not None and facts.takes_chat is not None and not facts.takes_chat.fact
     return openai_responses.ENDPOINT if lacks_chat else shape.ENDPOINT

@@ -64,7 +64,7 @@ class FileBatches:
     # ---- no network
 
     def check(self, spec: ModelSpec) -> list[str]:
-        """What in the model's declaration this API cannot do."""
+        """List in words which of a model's settings this API cannot do."""
         return shape.spec_problems(spec, efforts=self.efforts)
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
@@ -75,7 +75,7 @@ class FileBatches:
         return {"custom_id": request.custom_id, "method": "POST", "url": shape.ENDPOINT, "body": body}
 
     def endpoint(self, model: str) -> str:
-        """What a batch of this model's requests calls, and so the ``url`` of every line."""
+        """Return the endpoint of a batch of this model's requests: the ``url`` of every line."""
         return shape.ENDPOINT
 
     def reasoning(self, wanted: Reasoning) -> Mapping[str, JsonValue]:
@@ -87,7 +87,7 @@ class FileBatches:
         return shape.decode_row(line, self.name, self.reply)
 
     def reply(self, custom_id: str, body: JsonValue) -> Response:
-        """What a line says that was answered."""
+        """Read the reply in a result line."""
         return shape.chat_reply(custom_id, body)
 
     # ---- network
@@ -102,11 +102,11 @@ class FileBatches:
             raise FileError(f"batch file {submission.path} cannot be read: {error.strerror}") from error
         with handle:
             try:
-                known = self._uploaded(submission.file_name, size)
+                file_id = self._uploaded(submission.file_name, size)
             except RequestRefusedError as error:
                 raise LookUpRefusedError(str(error), status=error.status, code=error.code) from error
-            if known is not None:
-                return known
+            if file_id is not None:
+                return file_id
             with self._wire(f"upload {submission.file_name}"):
                 # an open handle is streamed; a path or bytes would be held in memory whole
                 reply = self._open().files.with_raw_response.create(
@@ -156,7 +156,7 @@ class FileBatches:
                 raise
 
     def about(self, model: str) -> ModelNotice | None:
-        """By the catalogue: ids of models may hold a slash, which not every server takes in the address of a page."""
+        """Read the catalogue. A model id may hold a slash, which not every server accepts in a page's address."""
         with self._wire("list models"):
             return model_notices.in_list(self._catalogue(), model, self.name)
 
@@ -217,15 +217,15 @@ class FileBatches:
             raise ProviderError(f"{self.name}: batch {submission.batch_id} cannot be created: it was not uploaded")
         return submission.input_ref
 
-    def _object(self, reply: Any, what: str) -> Mapping[str, JsonValue]:
+    def _object(self, reply: Any, reply_name: str) -> Mapping[str, JsonValue]:
         # the raw bytes, not the SDK's object: its parsing is lenient and hides what is missing
-        return parse_object(reply.http_response.content, self.name, what)
+        return parse_object(reply.http_response.content, self.name, reply_name)
 
-    def _id(self, reply: Any, what: str) -> str:
-        found = shape.text_or_none(self._object(reply, what).get("id"))
-        if found is None:
-            raise ProviderReplyError(f"{self.name}: {what} names no id")
-        return found
+    def _id(self, reply: Any, reply_name: str) -> str:
+        object_id = shape.text_or_none(self._object(reply, reply_name).get("id"))
+        if object_id is None:
+            raise ProviderReplyError(f"{self.name}: {reply_name} names no id")
+        return object_id
 
     def _uploaded(self, file_name: str, size: int) -> str | None:
         with self._wire("list files"):
@@ -254,10 +254,10 @@ def rows(page: Mapping[str, JsonValue], provider: str) -> list[Mapping[str, Json
     data = page.get("data")
     if data is None and "data" in page:
         return []
-    found = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else None
-    if found != data or found is None:
+    objects = [row for row in data if isinstance(row, Mapping)] if isinstance(data, list) else None
+    if objects != data or objects is None:
         raise ProviderReplyError(f"{provider}: a listing holds no list of objects")
-    return found
+    return objects
 
 
 def incomplete(provider: str) -> TransientProviderError:

@@ -50,7 +50,7 @@ def _part(part: str | Image) -> JsonValue:
 
 
 def is_response(body: JsonValue) -> TypeGuard[Mapping[str, JsonValue]]:
-    """Whether the body of a result line is of this form."""
+    """Return whether the body of a result line has this form."""
     return isinstance(body, dict) and body.get("object") == "response"
 
 
@@ -62,19 +62,19 @@ def decoded(custom_id: str, body: Mapping[str, JsonValue]) -> Response:
     if body.get("status") == "failed" and not parts:
         return errored(custom_id, None, body.get("error"))
     texts = [part.get("text") for part in parts if part.get("type") == "output_text"]
-    said = "".join(text for text in texts if isinstance(text, str)) if texts else None
+    answer = "".join(text for text in texts if isinstance(text, str)) if texts else None
     refusals = (text_or_none(part.get("refusal")) for part in parts if part.get("type") == "refusal")
     refusal = next((text for text in refusals if text), None)
     raw_finish = _reason(body)
     finish = FinishReason.REFUSAL if refusal else _CUT.get(raw_finish or "", FinishReason.OTHER)
     if raw_finish is None and refusal is None:
-        if said is None:
+        if answer is None:
             return malformed(custom_id, usage, served_model)
         finish = FinishReason.STOP
     return Response(
         custom_id=custom_id,
         outcome=RequestOutcome.SUCCEEDED,
-        text=said,
+        text=answer,
         finish_reason=finish,
         raw_finish_reason=clean(raw_finish, 80) if raw_finish else text_or_none(body.get("status")),
         refusal=refusal,

@@ -115,16 +115,24 @@ def response_format(schema: ResponseSchema) -> JsonValue:
 
 
 def spec_problems(spec: ModelSpec, *, efforts: Sequence[str]) -> list[str]:
-    """What an effort-only API cannot do of a model's declaration; each says what to change."""
-    found = []
-    known = ", ".join(efforts)
+    """List what an API with efforts alone cannot do of a model's settings, each with what to change."""
+    problems = []
+    efforts_listed = ", ".join(efforts)
     if spec.reasoning.budget_tokens is not None:
-        found.append(f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {known}")
+        problems.append(
+            f"{spec.provider} knows reasoning efforts, not budgets: set reasoning to one of {efforts_listed}"
+        )
     if spec.reasoning.effort is not None and spec.reasoning.effort not in efforts:
-        found.append(f"{spec.provider} does not know reasoning effort {spec.reasoning.effort!r}: use one of {known}")
-    found += [f"params.{key} cannot be overridden: leave it out" for key in ("model", "messages") if key in spec.params]
-    found += [f"params.{key} does not work in a batch: leave it out" for key in ("stream", "n") if spec.params.get(key)]
-    return found
+        problems.append(
+            f"{spec.provider} does not know reasoning effort {spec.reasoning.effort!r}: use one of {efforts_listed}"
+        )
+    problems += [
+        f"params.{key} cannot be overridden: leave it out" for key in ("model", "messages") if key in spec.params
+    ]
+    problems += [
+        f"params.{key} does not work in a batch: leave it out" for key in ("stream", "n") if spec.params.get(key)
+    ]
+    return problems
 
 
 # ---- batch objects -------------------------------------------------------------------------------------------------
@@ -176,10 +184,12 @@ def _batch_errors(errors: JsonValue) -> tuple[str | None, ErrorClass]:
     """The first errors of a batch in words and their class; they come as ``{data: [...]}``, as a bare list, or not."""
     listed = errors.get("data") if isinstance(errors, Mapping) else errors
     entries = listed if isinstance(listed, list) else [listed] if listed else []
-    said = [_batch_error(entry) for entry in entries[:3]]
+    reasons = [_batch_error(entry) for entry in entries[:3]]
     codes = [_in_words(entry.get("code") or "") for entry in entries if isinstance(entry, Mapping)]
-    telling = (one for code in codes if code and (one := class_of_code(code)) is not ErrorClass.PROVIDER_FAULT)
-    return "; ".join(said) or None, next(telling, ErrorClass.PROVIDER_FAULT)
+    telling = (
+        error_class for code in codes if code and (error_class := class_of_code(code)) is not ErrorClass.PROVIDER_FAULT
+    )
+    return "; ".join(reasons) or None, next(telling, ErrorClass.PROVIDER_FAULT)
 
 
 def _batch_error(entry: JsonValue) -> str:
@@ -235,10 +245,10 @@ def _unreadable(custom_id: str, provider: str, why: str, raw: bytes) -> Response
 
 def _status(response: Mapping[str, JsonValue], body: JsonValue) -> int | None:
     """The row's HTTP status (0: it never got a reply); None where it has none, or one that is none."""
-    said = response.get("status_code")
-    if said is None and isinstance(body, dict) and body:
+    value = response.get("status_code")
+    if value is None and isinstance(body, dict) and body:
         return 200  # some servers leave it out
-    status = whole(said)
+    status = whole(value)
     return status if status is not None and (status == 0 or 200 <= status < 600) else None
 
 
@@ -257,7 +267,7 @@ def _only_an_error(body: JsonValue) -> bool:
 
 
 def _answers(body: JsonValue) -> bool:
-    """Whether there is something in a body besides an error, which may have been paid for."""
+    """Return whether a body holds something besides an error, which may have been paid for."""
     return bool(body) and not _only_an_error(body)
 
 
@@ -274,8 +284,11 @@ def chat_reply(custom_id: str, body: JsonValue) -> Response:
     content, refusal = message.get("content"), text_or_none(message.get("refusal"))
     raw_finish = text_or_none(choice.get("finish_reason"))
     finish = FinishReason.REFUSAL if refusal else _FINISH.get(raw_finish or "", FinishReason.OTHER)
-    told = finish in (FinishReason.REFUSAL, FinishReason.LENGTH)  # what explains that there is nothing to read
-    if not told and not (content is None or isinstance(content, str | list)):
+    explains_silence = finish in (
+        FinishReason.REFUSAL,
+        FinishReason.LENGTH,
+    )  # what explains that there is nothing to read
+    if not explains_silence and not (content is None or isinstance(content, str | list)):
         return malformed(custom_id, usage, served_model)
     return Response(
         custom_id=custom_id,
@@ -311,7 +324,7 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
     holder = error.get("error", error) if isinstance(error, Mapping) else error
     holder = holder if holder else error
     code = holder.get("code") or holder.get("type") if isinstance(holder, Mapping) else None
-    said = holder.get("message") or holder.get("detail") if isinstance(holder, Mapping) else holder
+    message = holder.get("message") or holder.get("detail") if isinstance(holder, Mapping) else holder
     word = clean(str(code), 80) if isinstance(code, str | int) and code else None
     outcome = _UNANSWERED.get((word or "").lower())
     if status == 0 and outcome is None:
@@ -323,7 +336,7 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
         outcome=outcome or RequestOutcome.ERRORED,
         error_class=ErrorClass.NOT_EXECUTED if outcome else error_class,
         error_code=word or (str(status) if status else None),
-        error_message=clean(_in_words(said), 500) if said else None,
+        error_message=clean(_in_words(message), 500) if message else None,
     )
 
 
@@ -335,7 +348,7 @@ _UNANSWERED = {
 
 
 def class_of_status(status: int | None) -> ErrorClass | None:
-    """What a failed row's HTTP status means for the next attempt; None where it says nothing. 0: never got a reply."""
+    """Classify a failed row's HTTP status for the next attempt; None where it says nothing. 0: no reply came."""
     if status is None or not (status == 0 or 400 <= status <= 599):
         return None
     if status == 429:
@@ -346,7 +359,7 @@ def class_of_status(status: int | None) -> ErrorClass | None:
 
 
 def class_of_code(code: str) -> ErrorClass:
-    """What an error code means where there is no HTTP status. Unknown codes count as the provider's fault: sending the
+    """Classify an error code without an HTTP status. Unknown codes count as the provider's fault: sending the
     row again is bounded and errored rows are not billed, while giving it up would lose an answer."""
     word = code.lower()
     if "rate_limit" in word or "token_limit" in word or "quota" in word:

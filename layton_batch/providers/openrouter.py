@@ -80,8 +80,8 @@ class OpenRouter(FileBatches):
 
     def check(self, spec: ModelSpec) -> list[str]:
         without_budget = replace(spec, reasoning=replace(spec.reasoning, budget_tokens=None))
-        found = super().check(without_budget)
-        return found + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
+        problems = super().check(without_budget)
+        return problems + [f"params.{key} is not for a row of a batch" for key in _OF_THE_BATCH if key in spec.params]
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
         """Without the model: the batch has it. Raises ManifestError for a request with an image, for which the whole
@@ -125,20 +125,20 @@ class OpenRouter(FileBatches):
                     "follow_redirects": False,  # what the next address says is not what became of this call
                 },
             )
-            what = f"the reply to the creation of batch {submission.batch_id}"
-            made = text(parse_object(reply.content, self.name, what), "id")
-            if made is None:
-                raise ProviderReplyError(f"{self.name}: {what} names no id")
-            return made
+            reply_name = f"the reply to the creation of batch {submission.batch_id}"
+            batch_id = text(parse_object(reply.content, self.name, reply_name), "id")
+            if batch_id is None:
+                raise ProviderReplyError(f"{self.name}: {reply_name} names no id")
+            return batch_id
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """A completed batch is told by the ``custom_id``s of its results; another one only looks like ours, by its
         size. No time rules out a batch that runs, or that shows whose it is; see Anthropic's ``find``."""
         ours: set[str] | None = None
-        found = []
+        matches = []
         for batch, headers in submission.listed(self._rows):
             since = http_rules.intended_at(submission, headers)
-            made, total = moment(batch, "created_at"), count(at(batch, "request_counts"), "total")
+            created_at, total = moment(batch, "created_at"), count(at(batch, "request_counts"), "total")
             named, status = text(batch, "id") or "", text(batch, "status") or ""
             if named in submission.known:
                 continue
@@ -146,12 +146,12 @@ class OpenRouter(FileBatches):
             means = self.status_map.get(status)
             has_ended = means is not None and means.state is Lifecycle.ENDED
             has_results = means is not None and means.outcome is BatchOutcome.COMPLETED and bool(named)
-            if not of_our_size and not (has_results and http_rules.is_near(made, since)):
+            if not of_our_size and not (has_results and http_rules.is_near(created_at, since)):
                 continue
-            if has_ended and not has_results and not http_rules.is_near(made, since):
+            if has_ended and not has_results and not http_rules.is_near(created_at, since):
                 continue  # it never shows anything, and is too old to be ours
             if has_results:
-                if http_rules.is_older_than_run(submission, made, since):
+                if http_rules.is_older_than_run(submission, created_at, since):
                     continue
                 ours = inline_requests.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(named, submission.custom_ids)
@@ -159,8 +159,8 @@ class OpenRouter(FileBatches):
                     continue
             certain = bool(seen and ours)
             may_tell = not seen and (has_results or not has_ended)
-            found.append(Found(named, certain=certain, created_at=made, may_tell=may_tell))
-        return found
+            matches.append(Found(named, certain=certain, created_at=created_at, may_tell=may_tell))
+        return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:
         batch = next(entry for entry in self._results(provider_id) if not isinstance(entry, bytes))
@@ -175,12 +175,12 @@ class OpenRouter(FileBatches):
             raise RequestRefusedError(f"{self.name}: batches cannot be cancelled; {provider_id} will be carried out")
 
     def about(self, model: str) -> ModelNotice | None:
-        """By the catalogue, in which a model that runs as batches has an entry for the price of these."""
+        """Read the catalogue, in which a model that runs in batches has a second entry for its batch price."""
         with self._wire("list models"):
             catalogue = self._catalogue()
         plain = model.removesuffix(BATCH_PRICED)
-        found = (model_notices.in_list(catalogue, one, self.name) for one in (plain, model))
-        notice = next(filter(None, found), None)
+        notices = (model_notices.in_list(catalogue, model_id, self.name) for model_id in (plain, model))
+        notice = next(filter(None, notices), None)
         runs = any(entry.get("id") == plain + BATCH_PRICED for entry in catalogue)
         return None if notice is None else replace(notice, id=model, runs_as_batch=runs)
 
@@ -198,8 +198,8 @@ class OpenRouter(FileBatches):
                 reply = self._open().batches.with_raw_response.list(limit=100, **after)
                 return self._object(reply, "the list of batches"), reply.http_response.headers
 
-        def following(told: tuple[JsonObject, Mapping[str, str]]) -> str | None:
-            return (text(told[0], "last_id") or "") if told[0].get("has_more") else None
+        def following(reply_page: tuple[JsonObject, Mapping[str, str]]) -> str | None:
+            return (text(reply_page[0], "last_id") or "") if reply_page[0].get("has_more") else None
 
         for page, headers in http_rules.turned(self.name, read, following):
             for batch in rows(page, self.name):
@@ -209,9 +209,9 @@ class OpenRouter(FileBatches):
         """Every result as a line, then the batch without them."""
         batches = self._open().batches.with_streaming_response
         with self._wire(f"read batch {provider_id}"), batches.retrieve(provider_id) as reply:
-            found = InlineResults(reply.iter_bytes(), "results", self.name, f"batch {provider_id}")
-            yield from found
-            yield found.rest()
+            results = InlineResults(reply.iter_bytes(), "results", self.name, f"batch {provider_id}")
+            yield from results
+            yield results.rest()
 
     def _lines(self, provider_id: str) -> Generator[bytes, None, None]:
         for entry in self._results(provider_id):
@@ -229,25 +229,25 @@ class OpenRouter(FileBatches):
                         head += line
             except NotFoundError:
                 return frozenset()
-            if found := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
-                seen[provider_id] = found
+            if custom_ids := frozenset(name.decode() for name in inline_requests.CUSTOM_ID.findall(head)):
+                seen[provider_id] = custom_ids
         return seen.get(provider_id, frozenset())
 
     def _reading(self, batch: JsonObject, provider_id: str) -> Snapshot:
-        found = shape.snapshot_of(batch, provider_id, self.name, self.status_map)
-        said = text(at(batch, "error"), "message")
+        reading = shape.snapshot_of(batch, provider_id, self.name, self.status_map)
+        reason = text(at(batch, "error"), "message")
         usage = at(batch, "usage")
         tokens = usage_of(usage)
-        failed = found.outcome is BatchOutcome.FAILED
+        failed = reading.outcome is BatchOutcome.FAILED
         # of a batch that expired or was cancelled, a count of 0 does not say that nothing was carried out
-        told = found.succeeded or failed or found.outcome in (None, BatchOutcome.COMPLETED)
-        succeeded = found.succeeded if told else None
+        is_certain = reading.succeeded or failed or reading.outcome in (None, BatchOutcome.COMPLETED)
+        succeeded = reading.succeeded if is_certain else None
         return replace(
-            found,
-            results_ref=provider_id if found.state is Lifecycle.ENDED and succeeded != 0 else None,
+            reading,
+            results_ref=provider_id if reading.state is Lifecycle.ENDED and succeeded != 0 else None,
             succeeded=succeeded,
-            failed=found.failed if told else None,
-            message=clean(said) if said else found.message,
+            failed=reading.failed if is_certain else None,
+            message=clean(reason) if reason else reading.message,
             error_class=ErrorClass.INVALID_REQUEST if failed else ErrorClass.NONE,
             stated_usd=None if usage.get("is_byok") else dollars(usage.get("cost")),  # else it is a fee alone
             stated_usage=tokens if tokens.known else None,

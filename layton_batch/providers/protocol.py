@@ -45,7 +45,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the provider's documents allow. Bytes count whole lines; retention is of results, in seconds."""
+    """Limits from the provider's documents. Bytes count whole lines; retention is of results, in seconds."""
 
     max_requests: int
     max_bytes: int
@@ -76,7 +76,7 @@ def seconds_of(window: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class StatusMeaning:
-    """What one of the provider's status words means to us."""
+    """Meaning of one of the provider's status words."""
 
     state: Lifecycle
     outcome: BatchOutcome | None = None
@@ -84,7 +84,7 @@ class StatusMeaning:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What this API can and cannot do; gaps are declared here and printed by ``plan`` and ``doctor``."""
+    """Abilities and gaps of this API; gaps are declared here and printed by ``plan`` and ``doctor``."""
 
     images: bool = True
     tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
@@ -112,7 +112,7 @@ class ReplyAccount:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Where a provider is, how we prove who we are, and how long it is waited for. ``api_key`` never appears in a repr.
+    """Address, key and patience for one provider. ``api_key`` never appears in a repr.
 
     ``stopping``, once set, ends the calls in progress; see :mod:`layton_batch.providers.http_client`.
     """
@@ -152,7 +152,7 @@ class ResultPart:
 
 @dataclass(frozen=True, slots=True)
 class ModelNotice:
-    """What a provider says of one of its models; None where it says nothing."""
+    """Statement of a provider about one of its models; None where it says nothing."""
 
     id: str | None
     """Under which it answers: the one asked about, or what that stands for."""
@@ -167,10 +167,10 @@ class ModelNotice:
 
 
 class KnowsModels(Protocol):
-    """What a provider may do beside :class:`Provider`; ``layton_batch.providers.knows_models`` tells which do."""
+    """Optional part of a provider; ``layton_batch.providers.knows_models`` tells which providers have it."""
 
     def about(self, model: str) -> ModelNotice | None:
-        """What the provider says of a model now, by free calls; None where it has none of this id.
+        """Ask what the provider says of a model now, by free calls; None where it has no model of this id.
 
         Raises a ProviderError where the question failed, which says nothing of the model.
         """

@@ -77,10 +77,10 @@ class Together(FileBatches):
             raise FileError(f"batch file {submission.path} cannot be read: there is no such file")
         with self._wire(f"upload {submission.file_name}"):
             file = self._open().files.upload(file=submission.path, purpose="batch-api", check=False)
-            found = shape.text_or_none(getattr(file, "id", None))
-        if found is None:
+            file_id = shape.text_or_none(getattr(file, "id", None))
+        if file_id is None:
             raise ProviderReplyError(f"{self.name}: the reply to an upload names no id")
-        return found
+        return file_id
 
     def create(self, submission: Submission) -> str:
         ref = self._input_ref(submission)
@@ -89,23 +89,23 @@ class Together(FileBatches):
             reply = client.batches.with_raw_response.create(
                 input_file_id=ref, endpoint=shape.ENDPOINT, completion_window="24h"
             )
-            what = f"the reply to the creation of batch {submission.batch_id}"
-            made = parse_object(reply.http_response.content, self.name, what)
-            job = made.get("job", made)
-            found = shape.text_or_none(job.get("id")) if isinstance(job, Mapping) else None
-            if found is None:
-                raise ProviderReplyError(f"{self.name}: {what} names no job")
-            return found
+            reply_name = f"the reply to the creation of batch {submission.batch_id}"
+            reply_body = parse_object(reply.http_response.content, self.name, reply_name)
+            job = reply_body.get("job", reply_body)
+            batch_id = shape.text_or_none(job.get("id")) if isinstance(job, Mapping) else None
+            if batch_id is None:
+                raise ProviderReplyError(f"{self.name}: {reply_name} names no job")
+            return batch_id
 
     def find(self, submission: Submission) -> Sequence[Found]:
         """Jobs over our input file, whenever they were made: its id follows from its bytes, which carry the run's
         mark."""
-        found = []
+        matches = []
         for job in submission.listed(self._listed):
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
                 created_at = moment(job, "created_at")
-                found.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created_at))
-        return found
+                matches.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created_at))
+        return matches
 
     def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
         """Every job: the list has one page."""
@@ -131,10 +131,10 @@ class Together(FileBatches):
 
         reply = self._open().get("/v1/models", cast_to=httpx.Response)
         listed = parse_json(reply.content, self.name, "the list of models")
-        found = listed.get("data") if isinstance(listed, Mapping) else listed
-        if not isinstance(found, list):
+        models = listed.get("data") if isinstance(listed, Mapping) else listed
+        if not isinstance(models, list):
             raise ProviderReplyError(f"{self.name}: the list of models is not a list")
-        return [row for row in found if isinstance(row, Mapping)]
+        return [row for row in models if isinstance(row, Mapping)]
 
     def _size(self, ref: str) -> int | None:
         """Bytes of a file; None where that cannot be had, which is no reason not to download it."""

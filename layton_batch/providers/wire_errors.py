@@ -93,22 +93,22 @@ def wire(provider: str, call: str, *, secret: str = "", paid: bool = False) -> I
 def translate(error: BaseException, provider: str, call: str, *, secret: str = "", paid: bool = False) -> ProviderError:
     """The error of this package that says what ``error`` means."""
     links = list(_causes(error))
-    said = clean(_redacted(str(error) or type(error).__name__, secret))
+    reason = clean(_redacted(str(error) or type(error).__name__, secret))
     for link in links:
         reply = _reply(link)
         if reply is not None:
-            return _refusal(reply, f"{provider}: {call}", said, secret, paid=paid)
+            return _refusal(reply, f"{provider}: {call}", reason, secret, paid=paid)
     names = {cls.__name__ for link in links for cls in type(link).__mro__}
-    what = f"{provider}: {call}: {type(links[-1]).__name__}: {clean(_redacted(str(links[-1]), secret)) or said}"
+    message = f"{provider}: {call}: {type(links[-1]).__name__}: {clean(_redacted(str(links[-1]), secret)) or reason}"
     if names & _BAD_ADDRESS:
-        what += "; that is not a URL that can be called"
+        message += "; that is not a URL that can be called"
     if names & _NOT_SENT:
-        return TransientProviderError(f"{what}; nothing was sent", is_sent=False)
+        return TransientProviderError(f"{message}; nothing was sent", is_sent=False)
     if paid:
-        return AmbiguousCallError(f"{what}; {_LOOK_FIRST}")
+        return AmbiguousCallError(f"{message}; {_LOOK_FIRST}")
     if names & (_DROPPED | _BAD_ADDRESS):
-        return TransientProviderError(what)
-    return ProviderReplyError(f"{provider}: {call}: {unreadable_reply(error, said)}")
+        return TransientProviderError(message)
+    return ProviderReplyError(f"{provider}: {call}: {unreadable_reply(error, reason)}")
 
 
 def unreadable_reply(error: BaseException, message: str | None = None) -> str:
@@ -171,21 +171,21 @@ def _parsed(body: object) -> object:
 
 def _refusal(reply: _Reply, where: str, fallback: str, secret: str, *, paid: bool) -> ProviderError:
     status = reply.status
-    said = clean(_redacted(_message(reply.body) or fallback, secret))
+    reason = clean(_redacted(_message(reply.body) or fallback, secret))
     code = _code(reply.body, secret)
-    what = f"{where}: HTTP {status}: {said}"
+    message = f"{where}: HTTP {status}: {reason}"
     if status < 400:
-        what = f"{where}: HTTP {status}, but the reply could not be read: {said}"
+        message = f"{where}: HTTP {status}, but the reply could not be read: {reason}"
         if paid:
-            return AmbiguousCallError(f"{what}; {_LOOK_FIRST}", status=status)
-        return ProviderReplyError(what, status=status)
+            return AmbiguousCallError(f"{message}; {_LOOK_FIRST}", status=status)
+        return ProviderReplyError(message, status=status)
     if status in _NOT_NOW or (status not in REFUSALS and not paid):
-        return TransientProviderError(what, status=status, code=code, retry_after=retry_after(reply.headers))
+        return TransientProviderError(message, status=status, code=code, retry_after=retry_after(reply.headers))
     if status not in REFUSALS:
-        return AmbiguousCallError(f"{what}; {_LOOK_FIRST}", status=status, code=code)
+        return AmbiguousCallError(f"{message}; {_LOOK_FIRST}", status=status, code=code)
     if status == 404:
-        return NotFoundError(what, status=status, code=code)
-    return RequestRefusedError(what, status=402 if code == _NO_MONEY else status, code=code)
+        return NotFoundError(message, status=status, code=code)
+    return RequestRefusedError(message, status=402 if code == _NO_MONEY else status, code=code)
 
 
 def _message(body: object, depth: int = 0) -> str | None:
@@ -194,9 +194,9 @@ def _message(body: object, depth: int = 0) -> str | None:
         return body or None
     if isinstance(body, Mapping) and depth < 4:
         inner = [body.get(key) for key in ("error", "message", "detail", "msg", "title")]
-        return next((said for entry in inner if (said := _message(entry, depth + 1))), None)
+        return next((message for entry in inner if (message := _message(entry, depth + 1))), None)
     if isinstance(body, list | tuple) and depth < 4:
-        return next((said for entry in body if (said := _message(entry, depth + 1))), None)
+        return next((message for entry in body if (message := _message(entry, depth + 1))), None)
     return None
 
 
@@ -271,8 +271,8 @@ def _redacted(text: str, secret: str) -> str:
 # ---- reply bytes ---------------------------------------------------------------------------------------------------
 
 
-def parse_json(raw: bytes | str, provider: str, what: str) -> JsonValue:
-    """The JSON value of a reply or result line. Raises ProviderReplyError naming ``what`` where it is not JSON.
+def parse_json(raw: bytes | str, provider: str, reply_name: str) -> JsonValue:
+    """The JSON value of a reply or result line. Raises ProviderReplyError naming ``reply_name`` where it is not JSON.
 
     A lone surrogate or a byte that is not UTF-8 becomes U+FFFD instead of an error: one bad character in a reply that
     was paid for must not cost the reply. For the same reason NaN and infinities, which some servers write, are null,
@@ -282,15 +282,15 @@ def parse_json(raw: bytes | str, provider: str, what: str) -> JsonValue:
     try:
         value: JsonValue = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        value = _parse_leniently(raw, f"{provider}: {what} is not JSON ({error.msg}): {excerpt(raw)}")
+        value = _parse_leniently(raw, f"{provider}: {reply_name} is not JSON ({error.msg}): {excerpt(raw)}")
     return value
 
 
-def parse_object(raw: bytes | str, provider: str, what: str) -> Mapping[str, JsonValue]:
-    """As :func:`parse_json`, for what must be a JSON object."""
-    value = parse_json(raw, provider, what)
+def parse_object(raw: bytes | str, provider: str, reply_name: str) -> Mapping[str, JsonValue]:
+    """Parse like :func:`parse_json` what must be a JSON object."""
+    value = parse_json(raw, provider, reply_name)
     if not isinstance(value, dict):
-        raise ProviderReplyError(f"{provider}: {what} is not a JSON object: {excerpt(raw)}")
+        raise ProviderReplyError(f"{provider}: {reply_name} is not a JSON object: {excerpt(raw)}")
     return value
 
 
@@ -309,7 +309,7 @@ def _parse_leniently(raw: bytes | str, complaint: str) -> JsonValue:
 
 
 def _null(_name: str) -> None:
-    """What NaN, Infinity and -Infinity are read as."""
+    """Read NaN, Infinity and -Infinity as null."""
 
 
 def well_formed(value: JsonValue) -> JsonValue:
@@ -333,9 +333,9 @@ _OVER_A_LIMIT = re.compile(
 
 def failure_class(reading: Snapshot) -> ErrorClass:
     """Why a batch failed as a whole: by the provider's code where that is telling, else by its sentence."""
-    said, by_code = reading.message or "", reading.error_class
+    reason, by_code = reading.message or "", reading.error_class
     if reading.outcome is not BatchOutcome.FAILED or by_code in (ErrorClass.RATE_LIMITED, ErrorClass.TOO_LARGE):
         return by_code
-    if _NO_ROOM.search(said):
+    if _NO_ROOM.search(reason):
         return ErrorClass.RATE_LIMITED
-    return ErrorClass.TOO_LARGE if _OVER_A_LIMIT.search(said) else by_code
+    return ErrorClass.TOO_LARGE if _OVER_A_LIMIT.search(reason) else by_code

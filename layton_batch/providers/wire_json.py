@@ -23,20 +23,20 @@ _MAX_COUNT = 2**53
 
 def at(value: JsonObject, key: str) -> JsonObject:
     """The object under ``key``, or an empty one."""
-    found = value.get(key)
-    return found if isinstance(found, Mapping) else EMPTY
+    member = value.get(key)
+    return member if isinstance(member, Mapping) else EMPTY
 
 
 def objects(value: JsonObject, key: str) -> list[JsonObject]:
     """The objects of the array under ``key``; what is not an object is left out."""
-    found = value.get(key)
-    return [entry for entry in found if isinstance(entry, Mapping)] if isinstance(found, list) else []
+    members = value.get(key)
+    return [entry for entry in members if isinstance(entry, Mapping)] if isinstance(members, list) else []
 
 
 def text(value: JsonObject, key: str) -> str | None:
     """The non-empty text under ``key``, or None."""
-    found = value.get(key)
-    return found if isinstance(found, str) and found else None
+    member = value.get(key)
+    return member if isinstance(member, str) and member else None
 
 
 def whole(value: JsonValue) -> int | None:

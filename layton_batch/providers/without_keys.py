@@ -37,9 +37,9 @@ class _WithoutKeys:
 
     def snapshot(self, provider_id: str) -> Snapshot:
         with self._errors():
-            found = self._provider.snapshot(provider_id)
-        message = None if found.message is None else self._redact(found.message)
-        return replace(found, provider_status=self._redact(found.provider_status), message=message)
+            reading = self._provider.snapshot(provider_id)
+        message = None if reading.message is None else self._redact(reading.message)
+        return replace(reading, provider_status=self._redact(reading.provider_status), message=message)
 
     def results(self, snapshot: Snapshot) -> Iterator[ResultPart]:
         with self._errors():
