@@ -18,7 +18,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.grading.forms import chosen_metric
 from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
-from layton_batch.grading.submissions import Desk, submissions
+from layton_batch.grading.submissions import SearchSettings, submissions
 from layton_batch.records import JsonValue
 from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.table import console, print_table
@@ -61,7 +61,7 @@ def run_grade(asked: Asked) -> None:
 
 def _graded(asked: Asked, form: OfflineForm, rows: RowsFile | None) -> Result:
     settings = Settings.from_process()
-    found = submissions(asked.predictions, Desk(asked.task, form, asked.runs, settings, asked.rounds))
+    found = submissions(asked.predictions, SearchSettings(asked.task, form, asked.runs, settings, asked.rounds))
     if asked.updated is not None and len(found) != 1:
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(found)}")
     items = None if asked.items is None else items_of(form, form.item_rows(asked.items, settings))

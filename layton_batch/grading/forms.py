@@ -33,8 +33,8 @@ def form_of(
         return offline_form(_rule_task(name, TaskOptions(DEFAULT_SPLIT), {"protocol": chosen}), options)
     if protocol is not None and "protocol" not in setting_names(name):
         raise ManifestError(f"grade: --protocol {protocol}: task {name!r} has no protocols")
-    said: Mapping[str, JsonValue] = {} if protocol is None else {"protocol": protocol}
-    form = OfflineForm(_rule_task(name, TaskOptions(split), {**settings, **said}), options)
+    protocol_setting: Mapping[str, JsonValue] = {} if protocol is None else {"protocol": protocol}
+    form = OfflineForm(_rule_task(name, TaskOptions(split), {**settings, **protocol_setting}), options)
     form.protocol = protocol
     return form
 
@@ -44,8 +44,8 @@ def check_option(form: OfflineForm, option: str) -> None:
     if option in form.options:
         return
     forms = {name: form_of(name, None, GradingOptions()) for name in _graded_by_rule()}
-    known = {name: one.options[option] for name, one in forms.items() if option in one.options}
-    raise ManifestError(f"grade: {option} is for {' and '.join(known)}{''.join(dict.fromkeys(known.values()))}")
+    words = {name: form_there.options[option] for name, form_there in forms.items() if option in form_there.options}
+    raise ManifestError(f"grade: {option} is for {' and '.join(words)}{''.join(dict.fromkeys(words.values()))}")
 
 
 def chosen_metric(name: str, form: OfflineForm, metric: str | None) -> str:

@@ -25,29 +25,31 @@ _ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
 
 
 def grade(
-    one: Submission, items: Sequence[Item] | None, metric: str | None = None, updated: RowsFile | None = None
+    submission: Submission, items: Sequence[Item] | None, metric: str | None = None, updated: RowsFile | None = None
 ) -> GradedModel:
     """Grade a submission by its own items, else by ``items``, else by the gold its rows carry.
 
     ``metric``: by which a board will rank, item by item; without one, memory does not grow with the predictions. Raises
     DataError naming the submission and the row that is wrong.
     """
-    found = GradedModel(one.name, one.where, one.provider, is_published=one.published is not None)
-    report = found.report = one.published
+    model = GradedModel(
+        submission.name, submission.where, submission.provider, is_published=submission.published is not None
+    )
+    report = model.report = submission.published
     try:
         if report is None:
-            own = one.items() if one.items is not None else items
-            report = found.report = one.form.report(own, updated)
-            for reply in one.form.graded(own, one.rows(), one.name):
+            own = submission.items() if submission.items is not None else items
+            report = model.report = submission.form.report(own, updated)
+            for reply in submission.form.graded(own, submission.rows(), submission.name):
                 report.add(reply)
-                _note(found, one.form, reply, metric)
-        found.document = report.document()
+                _note(model, submission.form, reply, metric)
+        model.document = report.document()
     except DataError as error:
-        told = str(error)
-        raise DataError(told if one.where in told else f"{one.where}: {told}") from error
-    if items is not None and one.items is None:
-        found.asked = {}
-    return found
+        message = str(error)
+        raise DataError(message if submission.where in message else f"{submission.where}: {message}") from error
+    if items is not None and submission.items is None:
+        model.asked = {}
+    return model
 
 
 def items_of(form: OfflineForm, rows: Sequence[FileRow]) -> Sequence[Item]:
@@ -58,22 +60,22 @@ def items_of(form: OfflineForm, rows: Sequence[FileRow]) -> Sequence[Item]:
         raise DataError(f"--items: {error}") from error
 
 
-def _note(found: GradedModel, form: OfflineForm, reply: GradedReply, metric: str | None) -> None:
-    """What a board and a chart need of a prediction beside its grade."""
-    found.n_rows += 1
+def _note(model: GradedModel, form: OfflineForm, reply: GradedReply, metric: str | None) -> None:
+    """Note what a board and a chart need of a prediction beside its grade."""
+    model.n_rows += 1
     tokens = _tokens(reply.row)
     if tokens is not None:
-        found.tokens.append(tokens)
+        model.tokens.append(tokens)
     if metric is None:
         return
     of_set = reply.row.get("set")
     name = f"{of_set}:{reply.item.id}" if isinstance(of_set, str) and of_set else reply.item.id
-    if name in found.outcomes:
-        found.twice = found.twice or name
-    found.outcomes[name] = form.outcome(reply, metric)
-    asked = _asked(reply.row, form.gold_columns)
-    if asked is not None:
-        found.asked[name] = asked
+    if name in model.outcomes:
+        model.twice = model.twice or name
+    model.outcomes[name] = form.outcome(reply, metric)
+    question = _asked(reply.row, form.gold_columns)
+    if question is not None:
+        model.asked[name] = question
 
 
 def _asked(row: FileRow, gold_columns: Iterable[str]) -> object:
@@ -97,11 +99,11 @@ def _tokens(row: FileRow) -> float | None:
 # ---- rounds --------------------------------------------------------------------------------------------------------
 
 
-def by_model(found: Sequence[GradedModel]) -> dict[str, list[GradedModel]]:
+def by_model(graded: Sequence[GradedModel]) -> dict[str, list[GradedModel]]:
     """The rounds of each model, in the order of their first."""
     models: dict[str, list[GradedModel]] = {}
-    for one in found:
-        models.setdefault(one.name, []).append(one)
+    for model in graded:
+        models.setdefault(model.name, []).append(model)
     return models
 
 
@@ -110,31 +112,31 @@ def averaged(rounds: Sequence[GradedModel]) -> GradedModel:
     it did not get right. Raises DataError for rounds without a common item, and for an item twice in one of them."""
     if len(rounds) == 1:
         return rounds[0]
-    for one in rounds:
-        check_once(one)
+    for round_ in rounds:
+        check_once(round_)
     first = rounds[0]
     shared = list(_shared(rounds))
     if not shared:
         raise DataError(f"model {first.name!r}: its rounds have no item in common")
-    outcomes = {item: _mean([one.outcomes[item] for one in rounds]) for item in shared}
-    where, n_rows = ", ".join(one.where for one in rounds), sum(one.n_rows for one in rounds)
+    outcomes = {item: _mean([round_.outcomes[item] for round_ in rounds]) for item in shared}
+    where, n_rows = ", ".join(round_.where for round_ in rounds), sum(round_.n_rows for round_ in rounds)
     return GradedModel(first.name, where, first.provider, outcomes=outcomes, asked=first.asked, n_rows=n_rows)
 
 
 def _shared(rounds: Sequence[GradedModel]) -> Iterator[str]:
-    return (item for item in rounds[0].outcomes if all(item in one.outcomes for one in rounds[1:]))
+    return (item for item in rounds[0].outcomes if all(item in round_.outcomes for round_ in rounds[1:]))
 
 
 def _mean(outcomes: Sequence[Outcome]) -> Outcome:
-    worst = next((one for one in outcomes if one.failure is not None), outcomes[0])
-    marks = [one.mark for one in outcomes if one.mark is not None]
+    worst = next((outcome for outcome in outcomes if outcome.failure is not None), outcomes[0])
+    marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     return Outcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure, worst.stratum)
 
 
-def check_once(one: GradedModel) -> None:
+def check_once(model: GradedModel) -> None:
     """Raises DataError for a model with several predictions of one item: which of them to rank by?"""
-    if one.twice is not None:
-        raise DataError(f"{one.where}: item {one.twice!r} is there twice; a board needs one prediction an item")
+    if model.twice is not None:
+        raise DataError(f"{model.where}: item {model.twice!r} is there twice; a board needs one prediction an item")
 
 
 # ---- the board -----------------------------------------------------------------------------------------------------
@@ -157,11 +159,11 @@ class Ranking:
 def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Ranking:
     """The board of the models that have replies; ``span``: the least and the greatest mark by the metric. Raises
     DataError where they have no item in common, and where items of one id are not the same question."""
-    entered = [one for one in models if not one.is_published]
+    entered = [model for model in models if not model.is_published]
     left_out = [
-        f"{one.name}: as published; without replies it has no interval and no rank"
-        for one in models
-        if one.is_published
+        f"{model.name}: as published; without replies it has no interval and no rank"
+        for model in models
+        if model.is_published
     ]
     if not entered:
         return Ranking((), left_out, 0)
@@ -174,14 +176,14 @@ def shared_sheets(
 ) -> tuple[list[ItemScores], list[str]]:
     """The marks of the models on the items that all of them have, and what a reader has to know. Raises DataError as
     ``ranked``."""
-    for one in models:
-        check_once(one)
+    for model in models:
+        check_once(model)
     _check_same(models)
-    shared = [item for item in models[0].outcomes if all(_is_scored(one, item) for one in models)]
+    shared = [item for item in models[0].outcomes if all(_is_scored(model, item) for model in models)]
     if not shared:
-        names = ", ".join(one.name for one in models[:5])
+        names = ", ".join(model.name for model in models[:5])
         raise DataError(f"no item is in the predictions of all models ({names}): they cannot be ranked together")
-    return [_sheet(one, shared, span) for one in models], _notes(models, len(shared))
+    return [_sheet(model, shared, span) for model in models], _notes(models, len(shared))
 
 
 def of_sheet(sheet: ItemScores) -> GradedModel:
@@ -213,42 +215,42 @@ def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
     }
 
 
-def _is_scored(one: GradedModel, item: str) -> bool:
-    outcome = one.outcomes.get(item)
+def _is_scored(model: GradedModel, item: str) -> bool:
+    outcome = model.outcomes.get(item)
     return outcome is not None and outcome.mark is not None
 
 
-def _sheet(one: GradedModel, shared: Sequence[str], span: tuple[float, float]) -> ItemScores:
-    outcomes = [one.outcomes[item] for item in shared]
+def _sheet(model: GradedModel, shared: Sequence[str], span: tuple[float, float]) -> ItemScores:
+    outcomes = [model.outcomes[item] for item in shared]
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
     kinds, failures = [outcome.kind for outcome in outcomes], [outcome.failure for outcome in outcomes]
     strata = [outcome.stratum for outcome in outcomes]
-    return ItemScores(Entrant(one.name, one.provider, one.n_hints), shared, marks, kinds, failures, span, strata)
+    return ItemScores(Entrant(model.name, model.provider, model.n_hints), shared, marks, kinds, failures, span, strata)
 
 
 def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:
     notes = []
-    for one in models:
-        scored = sum(outcome.mark is not None for outcome in one.outcomes.values())
+    for model in models:
+        scored = sum(outcome.mark is not None for outcome in model.outcomes.values())
         if scored > shared:
-            notes.append(f"{one.name}: ranked on the {shared} items that all models have; it has {scored}.")
-        if outside := len(one.outcomes) - scored:
-            notes.append(f"{one.name}: {outside} items without a reply, through no fault of its own, do not count.")
+            notes.append(f"{model.name}: ranked on the {shared} items that all models have; it has {scored}.")
+        if outside := len(model.outcomes) - scored:
+            notes.append(f"{model.name}: {outside} items without a reply, through no fault of its own, do not count.")
     return notes
 
 
 def _check_same(models: Sequence[GradedModel]) -> None:
     """Ids are not enough: data sets of several versions number different questions alike."""
     first: dict[str, tuple[GradedModel, object]] = {}
-    for one in models:
-        for item, asked in one.asked.items():
-            known, other = first.setdefault(item, (one, asked))
-            if _kind(other) == _kind(asked) and other != asked:
+    for model in models:
+        for item, question in model.asked.items():
+            first_model, other = first.setdefault(item, (model, question))
+            if _kind(other) == _kind(question) and other != question:
                 raise DataError(
-                    f"item {item!r} is not the same in {known.where} and {one.where}: its question or its right answer "
-                    "differs; models are only ranked on the same items"
+                    f"item {item!r} is not the same in {first_model.where} and {model.where}: its question or its "
+                    "right answer differs; models are only ranked on the same items"
                 )
 
 
-def _kind(asked: object) -> object:
-    return asked[0] if isinstance(asked, tuple) else None
+def _kind(question: object) -> object:
+    return question[0] if isinstance(question, tuple) else None

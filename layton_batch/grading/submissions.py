@@ -46,8 +46,8 @@ class Submission:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Where predictions are looked for, and in which form. ``rounds``: files without a name are of one model."""
+class SearchSettings:
+    """Settings of a search for predictions: places and form. ``rounds``: files without a name are of one model."""
 
     task: str
     form: OfflineForm
@@ -56,51 +56,54 @@ class Desk:
     rounds: bool = False
 
 
-def submissions(asked: Sequence[str], desk: Desk) -> list[Submission]:
+def submissions(texts: Sequence[str], search: SearchSettings) -> list[Submission]:
     """Everything asked for, in order, each under a name of its own; rounds of one model share theirs.
 
     Raises ManifestError for two models of one name, DataError for what is not there or holds no predictions.
     """
-    found = [one for text in asked for one in _submissions(text, desk)]
-    if desk.rounds:
-        return [one if one.is_named or one.items else replace(one, name="model") for one in found]
-    named = Counter(one.name for one in found if one.is_named)
+    listed = [submission for text in texts for submission in _submissions(text, search)]
+    if search.rounds:
+        return [
+            submission if submission.is_named or submission.items else replace(submission, name="model")
+            for submission in listed
+        ]
+    named = Counter(submission.name for submission in listed if submission.is_named)
     twice = next((name for name, count in named.items() if count > 1), None)
     if twice is not None:
-        several = "; several rounds of one model: --rounds" if "--rounds" in desk.form.options else ""
+        several = "; several rounds of one model: --rounds" if "--rounds" in search.form.options else ""
         raise ManifestError(f"grade: two of --predictions are called {twice!r}; give each a name of its own{several}")
-    return _apart(found)
+    return _apart(listed)
 
 
-def _submissions(text: str, desk: Desk) -> Iterator[Submission]:
-    name, source = _split(text, desk)
-    found = list(_of_source(source, desk))
+def _submissions(text: str, search: SearchSettings) -> Iterator[Submission]:
+    name, source = _split(text, search)
+    listed = list(_of_source(source, search))
     if not name:
-        yield from found
-    elif len(found) == 1 or (desk.rounds and not found[0].items):
-        yield from (replace(one, name=name, is_named=True) for one in found)
+        yield from listed
+    elif len(listed) == 1 or (search.rounds and not listed[0].items):
+        yield from (replace(submission, name=name, is_named=True) for submission in listed)
     else:
-        yield from (replace(one, name=f"{name}/{one.name}", is_named=True) for one in found)
+        yield from (replace(submission, name=f"{name}/{submission.name}", is_named=True) for submission in listed)
 
 
-def _split(text: str, desk: Desk) -> tuple[str, str]:
+def _split(text: str, search: SearchSettings) -> tuple[str, str]:
     """Name and source; a path that exists is a path, whatever is in its name."""
     name, sign, source = text.partition("=")
-    if not sign or _kind(text, desk) != "nothing":
+    if not sign or _kind(text, search) != "nothing":
         return "", text
     if not name.strip() or not source:
         raise ManifestError(f"grade: --predictions {text!r}: NAME=FILE needs a name and a file")
     return _clean(name.strip()), source
 
 
-def _path(text: str, desk: Desk) -> Path:
-    return desk.settings.cwd / Path(text).expanduser()
+def _path(text: str, search: SearchSettings) -> Path:
+    return search.settings.cwd / Path(text).expanduser()
 
 
-def _kind(text: str, desk: Desk) -> Literal["file", "folder", "run", "nothing"]:
-    """What is there; nothing where the text cannot even be a path."""
+def _kind(text: str, search: SearchSettings) -> Literal["file", "folder", "run", "nothing"]:
+    """Return what a path leads to; "nothing" where the text cannot even be a path."""
     try:
-        path = _path(text, desk)
+        path = _path(text, search)
         if path.is_dir():
             return "run" if (path / "run.json").exists() else "folder"
         return "file" if path.exists() else "nothing"
@@ -108,64 +111,64 @@ def _kind(text: str, desk: Desk) -> Literal["file", "folder", "run", "nothing"]:
         return "nothing"
 
 
-def _of_source(source: str, desk: Desk) -> Iterator[Submission]:
-    kind = _kind(source, desk)
+def _of_source(source: str, search: SearchSettings) -> Iterator[Submission]:
+    kind = _kind(source, search)
     if kind == "file":
-        yield replace(_of_file(desk.form.model_file(Path(source).expanduser()), desk), is_file=True)
+        yield replace(_of_file(search.form.model_file(Path(source).expanduser()), search), is_file=True)
     elif kind == "folder":
-        yield from _of_folder(_path(source, desk), desk)
-    elif kind == "nothing" and any(sign in source for sign in "*?[") and (found := _matching(source, desk)):
-        yield from (replace(_of_file(desk.form.model_file(path), desk), is_file=True) for path in found)
+        yield from _of_folder(_path(source, search), search)
+    elif kind == "nothing" and any(sign in source for sign in "*?[") and (paths := _matching(source, search)):
+        yield from (replace(_of_file(search.form.model_file(path), search), is_file=True) for path in paths)
     else:
-        yield from _of_run(str(_path(source, desk)) if kind == "run" else source, desk)
+        yield from _of_run(str(_path(source, search)) if kind == "run" else source, search)
 
 
-def _matching(pattern: str, desk: Desk) -> list[Path]:
+def _matching(pattern: str, search: SearchSettings) -> list[Path]:
     """The files of a pattern, a model each."""
-    found = sorted(glob.glob(pattern, root_dir=desk.settings.cwd, recursive=True))
-    return [path for name in found if (path := desk.settings.cwd / name).is_file()]
+    names = sorted(glob.glob(pattern, root_dir=search.settings.cwd, recursive=True))
+    return [path for name in names if (path := search.settings.cwd / name).is_file()]
 
 
-def _of_run(name: str, desk: Desk) -> Iterator[Submission]:
+def _of_run(name: str, search: SearchSettings) -> Iterator[Submission]:
     from layton_batch.files import item_table  # loads polars, which the rows of a JSONL file do not need
     from layton_batch.runs.folders import find_run, stored_manifest
 
     try:
-        folder = find_run(name, desk.runs)
+        folder = find_run(name, search.runs)
     except (StoreError, OSError, ValueError) as error:
-        told = error.strerror if isinstance(error, OSError) else error
-        raise DataError(f"{name[:200]}: no such file or folder, and {told}") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{name[:200]}: no such file or folder, and {reason}") from error
     manifest, run_name = stored_manifest(folder), folder.root.name
-    if manifest.task != desk.task:
-        raise ManifestError(f"run {run_name} is one of {manifest.task}, not of {desk.task}")
+    if manifest.task != search.task:
+        raise ManifestError(f"run {run_name} is one of {manifest.task}, not of {search.task}")
     settings = cast("Mapping[str, JsonValue]", manifest.task_options)
-    form = form_of(desk.task, desk.form.protocol, desk.form.asked, manifest.items.split, settings)
-    said, items = _said(folder), cache(partial(item_table.read, folder))
-    if said.is_empty():
+    form = form_of(search.task, search.form.protocol, search.form.asked, manifest.items.split, settings)
+    predictions, items = _predictions_of(folder), cache(partial(item_table.read, folder))
+    if predictions.is_empty():
         raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
-    for (model, provider, sample), part in said.group_by(["model", "provider", "sample"], maintain_order=True):
+    for (model, provider, sample), part in predictions.group_by(["model", "provider", "sample"], maintain_order=True):
         rows = partial(_run_rows, part, items, form)
         # the samples of a model are its rounds, or stand side by side
-        named = str(model) if sample == 1 or desk.rounds else f"{model} (sample {sample})"
+        named = str(model) if sample == 1 or search.rounds else f"{model} (sample {sample})"
         yield Submission(named, run_name, form, rows, items, provider=str(provider))
 
 
-def _said(folder: RunFolder) -> pl.DataFrame:
+def _predictions_of(folder: RunFolder) -> pl.DataFrame:
     """The predictions of every model, with the tokens each took where they are known."""
     from layton_batch.files import tables
 
-    said = tables.read(folder.tables, "predictions")
+    predictions = tables.read(folder.tables, "predictions")
     usage = tables.read(folder.tables, "usage")
     tokens = usage.select("custom_id", "batch_id", "attempt", usage_tokens="output_tokens").unique(
         ["custom_id", "batch_id", "attempt"], keep="last"
     )
-    return said.join(tokens, on=["custom_id", "batch_id", "attempt"], how="left", maintain_order="left")
+    return predictions.join(tokens, on=["custom_id", "batch_id", "attempt"], how="left", maintain_order="left")
 
 
-def _run_rows(said: pl.DataFrame, items: Callable[[], Sequence[Item]], form: OfflineForm) -> list[FileRow]:
-    asked = {item.id: item.question for item in items()}
+def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], form: OfflineForm) -> list[FileRow]:
+    questions = {item.id: item.question for item in items()}
     rows: list[FileRow] = []
-    for row in said.iter_rows(named=True):
+    for row in predictions.iter_rows(named=True):
         is_missing = row["kind"] == PredictionKind.MISSING
         rows.append(
             {
@@ -174,25 +177,25 @@ def _run_rows(said: pl.DataFrame, items: Callable[[], Sequence[Item]], form: Off
                 "finish_reason": row["finish_reason"],
                 "output_tokens": row["usage_tokens"],
                 "is_missing": is_missing,
-                "asked": asked.get(row["item_id"]),
+                "asked": questions.get(row["item_id"]),
             }
         )
     return rows
 
 
-def _of_file(found: ModelFile, desk: Desk) -> Submission:
-    where, form = str(found.path), desk.form
-    rows = partial(_predictions, found.path, desk)
-    return Submission(_clean(found.name), where, form, rows, published=found.published)
+def _of_file(file: ModelFile, search: SearchSettings) -> Submission:
+    where, form = str(file.path), search.form
+    rows = partial(_predictions, file.path, search)
+    return Submission(_clean(file.name), where, form, rows, published=file.published)
 
 
-def _predictions(path: Path, desk: Desk) -> Iterable[FileRow]:
+def _predictions(path: Path, search: SearchSettings) -> Iterable[FileRow]:
     """The rows of a file, once there is one. Raises DataError where there is none."""
-    found = iter(desk.form.predictions(path, desk.settings))
-    first = next(found, None)
+    rows = iter(search.form.predictions(path, search.settings))
+    first = next(rows, None)
     if first is None:
         raise DataError(f"{path}: there are no predictions in it")
-    return chain([first], found)
+    return chain([first], rows)
 
 
 def _clean(name: str) -> str:
@@ -203,9 +206,9 @@ def _clean(name: str) -> str:
 # ---- folders -------------------------------------------------------------------------------------------------------
 
 
-def _of_folder(folder: Path, desk: Desk) -> Iterator[Submission]:
-    if found := desk.form.model_files(folder):
-        yield from (_of_file(one, desk) for one in found)
+def _of_folder(folder: Path, search: SearchSettings) -> Iterator[Submission]:
+    if model_files := search.form.model_files(folder):
+        yield from (_of_file(file, search) for file in model_files)
         return
     try:
         files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
@@ -213,31 +216,34 @@ def _of_folder(folder: Path, desk: Desk) -> Iterator[Submission]:
         raise DataError(f"{folder}: cannot be read ({error.strerror or error})") from error
     if not files:
         raise DataError(f"{folder}: is a folder without predictions (*{', *'.join(SUFFIXES)}), and not a run's")
-    yield from (_of_file(desk.form.model_file(path), desk) for path in files)
+    yield from (_of_file(search.form.model_file(path), search) for path in files)
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------
 
 
-def _apart(found: Sequence[Submission]) -> list[Submission]:
+def _apart(listed: Sequence[Submission]) -> list[Submission]:
     """Names that meet get as much of their folders as tells them apart, and a number where nothing does."""
-    names = [one.name for one in found]
+    names = [submission.name for submission in listed]
     for depth in range(1, 6):
         meeting = {name for name, count in Counter(names).items() if count > 1}
         if not meeting:
             break
-        names = [_longer(one, depth) if name in meeting else name for one, name in zip(found, names, strict=True)]
+        names = [
+            _longer(submission, depth) if name in meeting else name
+            for submission, name in zip(listed, names, strict=True)
+        ]
     seen: Counter[str] = Counter()
     numbered = []
-    for one, name in zip(found, names, strict=True):
+    for submission, name in zip(listed, names, strict=True):
         seen[name] += 1
-        numbered.append(replace(one, name=name if seen[name] == 1 else f"{name} ({seen[name]})"))
+        numbered.append(replace(submission, name=name if seen[name] == 1 else f"{name} ({seen[name]})"))
     return numbered
 
 
-def _longer(one: Submission, depth: int) -> str:
+def _longer(submission: Submission, depth: int) -> str:
     """The name behind the last ``depth`` folders of where it is from."""
-    if one.is_named:
-        return one.name
-    folders = Path(one.where).parent.parts if one.is_file else (one.where,)
-    return _clean("/".join([*folders[-depth:], one.name]))
+    if submission.is_named:
+        return submission.name
+    folders = Path(submission.where).parent.parts if submission.is_file else (submission.where,)
+    return _clean("/".join([*folders[-depth:], submission.name]))

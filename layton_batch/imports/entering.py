@@ -35,7 +35,7 @@ from layton_batch.text import printable
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """What became of a model of a file. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
+    """Result of entering a model. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
     ``to_ask``: how many its judges have still to give; ``missing``: items without an answer. ``hints``: of a run that
     asks with several numbers of them."""
 
@@ -61,7 +61,7 @@ class _Work:
     verdicts: Mapping[str, Answers]
 
 
-def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
+def enter(run: Run, files_models: Sequence[Imported]) -> list[Entered]:
     """Enter the models and verdicts of files: all of them, or none where anything is wrong with one.
 
     What is in the run already is left as it is, and nothing of it is asked again. Raises DataError for what contradicts
@@ -69,15 +69,15 @@ def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
     """
     if not run.store.jobs():
         plan(run)
-    work = [_checked(run, one) for one in found]
+    work = [_checked(run, work_item) for work_item in files_models]
     _check_samples(run, work)
-    for one in work:
-        if one.is_new:
-            _enter_model(run, one)
-        elif one.more:
-            _enter_more(run, one)
+    for work_item in work:
+        if work_item.is_new:
+            _enter_model(run, work_item)
+        elif work_item.more:
+            _enter_more(run, work_item)
     grade(run)
-    entered = [_enter_verdicts(run, one) for one in work]
+    entered = [_enter_verdicts(run, work_item) for work_item in work]
     grade(run)
     score(run)
     rank(run)
@@ -88,41 +88,41 @@ def enter(run: Run, found: Sequence[Imported]) -> list[Entered]:
 # ---- checks --------------------------------------------------------------------------------------------------------
 
 
-def _checked(run: Run, one: Imported) -> _Work:
+def _checked(run: Run, imported: Imported) -> _Work:
     """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
-    name = one.spec.name
+    name = imported.spec.name
     if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
         raise DataError(
-            f"{one.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
+            f"{imported.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
         )
-    jobs = _jobs(run, one.spec)
-    known = {job.id: job for job in run.store.jobs()}
-    there = next((job for job in known.values() if _is_of(job, one.spec)), None)
-    if one.answers:
-        _check_not_asked(run, one)
-    if there is None:
-        _check_is_new(run, one, jobs)
-    more = _answers_to_later_items(run, one, there) if there is not None and one.answers else {}
-    sitting = {other.spec.name: other for other in _judges(run, there.id)} if there else _by_name(jobs[1:])
-    given = {_judge(name, sitting, one).id: answers for name, answers in one.verdicts.items()}
+    jobs = _jobs(run, imported.spec)
+    jobs_known = {job.id: job for job in run.store.jobs()}
+    job_there = next((job for job in jobs_known.values() if _is_of(job, imported.spec)), None)
+    if imported.answers:
+        _check_not_asked(run, imported)
+    if job_there is None:
+        _check_is_new(run, imported, jobs)
+    more = _answers_to_later_items(run, imported, job_there) if job_there is not None and imported.answers else {}
+    sitting = {other.spec.name: other for other in _judges(run, job_there.id)} if job_there else _by_name(jobs[1:])
+    given = {_judge(name, sitting, imported).id: answers for name, answers in imported.verdicts.items()}
     for judge_id, answers in given.items():
-        _check_verdicts(run, known.get(judge_id), answers)
-    return _Work(one, there or jobs[0], there is None, more, given)
+        _check_verdicts(run, jobs_known.get(judge_id), answers)
+    return _Work(imported, job_there or jobs[0], job_there is None, more, given)
 
 
 def _check_samples(run: Run, work: Sequence[_Work]) -> None:
     """Raises DataError where samples are lacking, or not as many with every number of hints: no board has such."""
-    there = {one.job.id: one.job for one in work} | {job.id: job for job in run.store.jobs()}
-    for name in dict.fromkeys(one.imported.spec.name for one in work):
+    jobs_there = {work_item.job.id: work_item.job for work_item in work} | {job.id: job for job in run.store.jobs()}
+    for name in dict.fromkeys(work_item.imported.spec.name for work_item in work):
         numbers: dict[int | None, set[int]] = {}
-        for job in there.values():
+        for job in jobs_there.values():
             if job.role is Role.PREDICT and job.spec.name == name:
                 numbers.setdefault(job.spec.hints, set()).add(job.spec.sample)
-        first, *others = numbers.values()
-        if first != set(range(1, 1 + len(first))) or any(other != first for other in others):
+        first, *other_numbers = numbers.values()
+        if first != set(range(1, 1 + len(first))) or any(other != first for other in other_numbers):
             raise DataError(
-                f"model {name!r}: its samples are {sorted(first.union(*others))}; they are numbered from 1, and all "
-                "are there with every number of hints"
+                f"model {name!r}: its samples are {sorted(first.union(*other_numbers))}; they are numbered from 1, "
+                "and all are there with every number of hints"
             )
 
 
@@ -134,24 +134,30 @@ def _jobs(run: Run, spec: ModelSpec) -> list[Job]:
 
 def _is_of(job: Job, spec: ModelSpec) -> bool:
     """Return whether the job asks this model with as many hints for this sample, whatever the store calls it."""
-    asked = job.spec
-    return job.role is Role.PREDICT and (asked.name, asked.hints, asked.sample) == (spec.name, spec.hints, spec.sample)
+    job_spec = job.spec
+    return job.role is Role.PREDICT and (job_spec.name, job_spec.hints, job_spec.sample) == (
+        spec.name,
+        spec.hints,
+        spec.sample,
+    )
 
 
-def _check_not_asked(run: Run, one: Imported) -> None:
-    jobs = [job for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == one.spec.name]
+def _check_not_asked(run: Run, imported: Imported) -> None:
+    jobs = [job for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == imported.spec.name]
     if len(imported_models(jobs, run.store.batches())) < len(jobs):
-        raise DataError(f"{one.source}: the run asks a model called {one.spec.name!r} itself; give it another name")
+        raise DataError(
+            f"{imported.source}: the run asks a model called {imported.spec.name!r} itself; give it another name"
+        )
 
 
-def _check_is_new(run: Run, one: Imported, wanted: Sequence[Job]) -> None:
+def _check_is_new(run: Run, imported: Imported, wanted: Sequence[Job]) -> None:
     """Raise DataError where the run has had a model of this name, or has jobs that a new model's would be called."""
-    name, ids = one.spec.name, {job.id for job in wanted}
+    name, ids = imported.spec.name, {job.id for job in wanted}
     had = [job.id for job in run.store.all_jobs() if job.id in ids or (job.retired and job.spec.name == name)]
     if had:
         raise DataError(
-            f"{one.source}: the run has {', '.join(had)} already, of a model that its manifest no longer has or calls "
-            f"otherwise; give {name!r} another name"
+            f"{imported.source}: the run has {', '.join(had)} already, of a model that its manifest no longer has or "
+            f"calls otherwise; give {name!r} another name"
         )
 
 
@@ -181,12 +187,12 @@ def _judges(run: Run, predict_id: str) -> list[Job]:
     return [job for job in run.store.jobs() if job.role is Role.JUDGE and job.depends_on == predict_id]
 
 
-def _judge(name: str, sitting: Mapping[str, Job], one: Imported) -> Job:
-    found = [job for job in sitting.values() if name in (job.spec.name, job.spec.model)]
-    if len(found) == 1:
-        return found[0]
+def _judge(name: str, sitting: Mapping[str, Job], imported: Imported) -> Job:
+    jobs = [job for job in sitting.values() if name in (job.spec.name, job.spec.model)]
+    if len(jobs) == 1:
+        return jobs[0]
     seated = ", ".join(sitting) or "none"
-    raise DataError(f"judge {name!r} does not sit for model {one.spec.name!r}; its jury is: {seated}")
+    raise DataError(f"judge {name!r} does not sit for model {imported.spec.name!r}; its jury is: {seated}")
 
 
 def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
@@ -204,11 +210,11 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
 # ---- entering ------------------------------------------------------------------------------------------------------
 
 
-def _enter_model(run: Run, one: _Work) -> None:
-    spec = one.imported.spec
+def _enter_model(run: Run, work: _Work) -> None:
+    spec = work.imported.spec
     jobs = _jobs(run, spec)
-    answers = _complete([item.id for item in run.items], one.imported.answers)
-    batch = _written(run, jobs[0], answers, one.imported.source)
+    answers = _complete([item.id for item in run.items], work.imported.answers)
+    batch = _written(run, jobs[0], answers, work.imported.source)
     # in one transaction: a job without its batch would be asked, and paid for
     jobs[0] = replace(jobs[0], planned=True)
     new = _requests(run, jobs[0], answers)
@@ -233,25 +239,25 @@ def _complete(items: Collection[str], answers: Answers) -> Answers:
     return {item: answers.get(item, nothing) for item in items}
 
 
-def _enter_verdicts(run: Run, one: _Work) -> Entered:
+def _enter_verdicts(run: Run, work: _Work) -> Entered:
     count = 0
-    asked = {batch.job_id for batch in run.store.batches()}
-    for judge_id, answers in one.verdicts.items():
+    job_ids = {batch.job_id for batch in run.store.batches()}
+    for judge_id, answers in work.verdicts.items():
         job = next(job for job in run.store.jobs() if job.id == judge_id)
         mine = _judged_only(run, job, answers)
-        if judge_id in asked or not mine:
+        if judge_id in job_ids or not mine:
             continue
-        batch = _written(run, job, mine, one.imported.source)
+        batch = _written(run, job, mine, work.imported.source)
         run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, mine), ())
         count += len(mine)
-    _plan_the_rest(run, one.verdicts)
-    missing = sum(1 for item in run.items if item.id not in one.imported.answers) if one.imported.answers else 0
-    jury = _judges(run, one.job.id)
+    _plan_the_rest(run, work.verdicts)
+    missing = sum(1 for item in run.items if item.id not in work.imported.answers) if work.imported.answers else 0
+    jury = _judges(run, work.job.id)
     answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
     to_ask = sum(answered for job in jury if not job.planned) - count
-    spec = one.imported.spec
-    came = len(one.imported.answers)
-    return Entered(spec.name, spec.hints, spec.sample, one.is_new, came, missing, count, max(to_ask, 0))
+    spec = work.imported.spec
+    came = len(work.imported.answers)
+    return Entered(spec.name, spec.hints, spec.sample, work.is_new, came, missing, count, max(to_ask, 0))
 
 
 def _plan_the_rest(run: Run, judges: Collection[str]) -> None:
@@ -323,34 +329,43 @@ def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: s
             names,
             [imported_answer(run.mark, name) for name in names],
             [Decimal(0)] * len(answers),
-            {name: (one.outcome, _error_class(one)) for name, one in zip(names, answers.values(), strict=True)},
+            {
+                name: (response.outcome, _error_class(response))
+                for name, response in zip(names, answers.values(), strict=True)
+            },
         ),
     )
 
 
-def _error_class(one: Response) -> ErrorClass:
-    return ErrorClass.NONE if one.outcome is RequestOutcome.SUCCEEDED else ErrorClass.INVALID_REQUEST
+def _error_class(response: Response) -> ErrorClass:
+    return ErrorClass.NONE if response.outcome is RequestOutcome.SUCCEEDED else ErrorClass.INVALID_REQUEST
 
 
 def _digest(answers: Answers) -> str:
-    """Of what was answered, whatever the order of the file."""
-    said = [
-        [item, str(one.outcome), one.text, str(one.finish_reason) if one.finish_reason else None, one.error_message]
-        for item, one in sorted(answers.items())
+    """Digest the answers, whatever their order in the file."""
+    rows = [
+        [
+            item,
+            str(response.outcome),
+            response.text,
+            str(response.finish_reason) if response.finish_reason else None,
+            response.error_message,
+        ]
+        for item, response in sorted(answers.items())
     ]
-    return sha256(orjson.dumps(said)).hexdigest()
+    return sha256(orjson.dumps(rows)).hexdigest()
 
 
-def _response_row(job: Job, batch: Batch, one: Response) -> tables.Row:
+def _response_row(job: Job, batch: Batch, response: Response) -> tables.Row:
     return {
-        "custom_id": one.custom_id,
+        "custom_id": response.custom_id,
         "job_id": job.id,
         "batch_id": batch.id,
         "attempt": batch.attempt,
-        "outcome": str(one.outcome),
-        "error_class": str(_error_class(one)),
-        "error_message": one.error_message,
-        "text": one.text,
-        "finish_reason": str(one.finish_reason) if one.finish_reason else None,
-        "raw_finish_reason": one.raw_finish_reason,
+        "outcome": str(response.outcome),
+        "error_class": str(_error_class(response)),
+        "error_message": response.error_message,
+        "text": response.text,
+        "finish_reason": str(response.finish_reason) if response.finish_reason else None,
+        "raw_finish_reason": response.raw_finish_reason,
     }

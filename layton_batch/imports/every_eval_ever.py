@@ -42,19 +42,19 @@ _Asked = tuple[str, int | None, int]
 def models(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[Imported]:
     """The models of the files, each sample and each of the run's numbers of hints (``levels``) apart. Lines of several
     metrics say the same of an item; what differs is refused. Raises DataError with file, line and reason."""
-    found: dict[_Asked, _Model] = {}
+    models_found: dict[_Asked, _Model] = {}
     for path in paths:
         if not path.is_file():
             raise DataError(f"{path}: no such file")
         for place, row in json_lines(path):
             if not is_line(row):
                 raise DataError(f"{place}: is no line of Every Eval Ever")
-            _add(found, row, place, str(path), items, levels)
-    return [Imported(one.spec, one.answers, one.source, one.verdicts) for one in found.values()]
+            _add(models_found, row, place, str(path), items, levels)
+    return [Imported(model.spec, model.answers, model.source, model.verdicts) for model in models_found.values()]
 
 
 def _add(
-    found: dict[_Asked, _Model], row: Object, place: str, source: str, items: Collection[str], levels: Sequence[int]
+    models: dict[_Asked, _Model], row: Object, place: str, source: str, items: Collection[str], levels: Sequence[int]
 ) -> None:
     model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _about(row)
     if item not in items:
@@ -63,13 +63,13 @@ def _add(
     hints, sample = asked_as(told_hints, told_sample, levels, place)
     name = about.get("layton_batch.model") or model_id
     spec = replace(_spec(name, model_id, about), hints=hints, sample=sample)
-    one = found.setdefault((name, hints, sample), _Model(spec, source))
+    model = models.setdefault((name, hints, sample), _Model(spec, source))
     reply = _reply(row, place, about)
-    if one.answers.setdefault(item, reply) != reply:
+    if model.answers.setdefault(item, reply) != reply:
         raise DataError(f"{place}: model {name!r} has another answer to item {item!r} already")
     for key, words in about.items():
         if key.startswith(JUDGE_MARK):
-            one.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = _verdict(words, place, key)
+            model.verdicts.setdefault(key.removeprefix(JUDGE_MARK), {})[item] = _verdict(words, place, key)
 
 
 def _about(row: Object) -> Mapping[str, str]:
@@ -86,16 +86,16 @@ def _spec(name: str, model_id: str, about: Mapping[str, str]) -> ModelSpec:
 
 
 def _reply(row: Object, place: str, about: Mapping[str, str]) -> Response:
-    said = object_at(row, "output", place).get("raw")
-    if not isinstance(said, list) or not all(isinstance(text, str) for text in said):
+    replies = object_at(row, "output", place).get("raw")
+    if not isinstance(replies, list) or not all(isinstance(text, str) for text in replies):
         raise DataError(f"{place}: 'output.raw' must be a list of texts")
-    if len(said) > 1:
-        raise DataError(f"{place}: has {len(said)} answers; a run has one an item")
+    if len(replies) > 1:
+        raise DataError(f"{place}: has {len(replies)} answers; a run has one an item")
     error = row.get("error")
-    if not said or about.get("kind") == str(PredictionKind.MISSING) or (error and not said[0]):
+    if not replies or about.get("kind") == str(PredictionKind.MISSING) or (error and not replies[0]):
         return no_response(error if isinstance(error, str) else "no reply")
     ending = about.get("finish_reason")
-    return response(str(said[0]), {"finish_reason": ending} if ending else {})
+    return response(str(replies[0]), {"finish_reason": ending} if ending else {})
 
 
 def _verdict(words: str, place: str, key: str) -> Response:

@@ -45,16 +45,16 @@ def predictions(
     A row has the item's id and the reply: the whole text, or ``answer`` and ``justification``; null: no reply came.
     It may have ``sample`` and ``n_hints``. Of a file of several models, the rows that name this one. Raises DataError.
     """
-    found: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
+    rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
     for where, row in _rows_of(path, spec.name, settings):
         hints, sample = (_whole(row, name, where) for name in ("n_hints", "sample"))
-        found.setdefault(asked_as(hints, sample, levels, where), []).append((where, row))
+        rows_by_form.setdefault(asked_as(hints, sample, levels, where), []).append((where, row))
     return [(replace(spec, hints=hints, sample=sample), answers(rows, items))
-            for (hints, sample), rows in found.items()]  # fmt: skip
+            for (hints, sample), rows in rows_by_form.items()]  # fmt: skip
 
 
 def asked_as(n_hints: int | None, sample: int | None, levels: Sequence[int], where: str) -> tuple[int | None, int]:
-    """What a job's model has for hints and sample. ``levels``: the run's numbers of hints. Raises DataError."""
+    """Return the hints and the sample of a job's model. ``levels``: the run's numbers of hints. Raises DataError."""
     asks = " or ".join(map(str, levels))
     if n_hints is None and len(levels) > 1:
         raise DataError(f"{where}: 'n_hints' must say with how many hints the model was asked: {asks}")
@@ -76,20 +76,20 @@ def _whole(row: Row, name: str, where: str) -> int | None:
 
 def answers(rows: Iterable[tuple[str, Row]], items: Collection[str]) -> Answers:
     """The replies of rows, each with what errors call it, by item. Raises DataError as ``predictions``."""
-    found: dict[str, Response] = {}
+    replies: dict[str, Response] = {}
     lines: dict[str, str] = {}
     for where, row in rows:
         item = _item(row, where, items)
         if item in lines:
             raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
-        found[item], lines[item] = _reply(row, where), where
-    return found
+        replies[item], lines[item] = _reply(row, where), where
+    return replies
 
 
 def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) -> Mapping[str, Answers]:
     """The replies of layton-eval's judge files, by judge and item: lines of ``custom_id`` (the item), ``answer`` (the
     judge's reply) and ``model`` (the judge). Raises DataError."""
-    found: dict[str, dict[str, Response]] = {}
+    replies: dict[str, dict[str, Response]] = {}
     for path in paths:
         for where, row in _placed(path, settings):
             judge, text = row.get("model"), row.get("answer")
@@ -98,11 +98,11 @@ def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) 
             if not isinstance(text, str):
                 raise DataError(f"{where}: 'answer' must be text: what the judge replied")
             item = _item({"item_id": row.get("custom_id")}, where, items, "custom_id")
-            given = found.setdefault(judge, {})
+            given = replies.setdefault(judge, {})
             if item in given:
                 raise DataError(f"{where}: judge {judge!r} has a verdict on item {item!r} already")
             given[item] = response(text, {})
-    return found
+    return replies
 
 
 def verdict_text(is_answer_correct: bool | None, is_justification_correct: bool | None) -> str:
@@ -131,11 +131,11 @@ def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
 def _texts(row: Row) -> Row:
     """A row of CSV as it was before it was written, but for characters that no cell can hold: replies are texts, also
     those in JSON."""
-    found: dict[str, JsonValue] = {}
+    texts: dict[str, JsonValue] = {}
     for name, value in row.items():
         text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) else value
-        found[name] = without_guard(text) if isinstance(text, str) else text
-    return found
+        texts[name] = without_guard(text) if isinstance(text, str) else text
+    return texts
 
 
 def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, Row]]:
@@ -144,8 +144,8 @@ def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, 
     if len(named) < 2:
         return rows
     if model not in named:
-        known = ", ".join(sorted(map(str, named))[:10])
-        raise DataError(f"{path}: has the predictions of {len(named)} models, and none called {model!r} ({known})")
+        names = ", ".join(sorted(map(str, named))[:10])
+        raise DataError(f"{path}: has the predictions of {len(named)} models, and none called {model!r} ({names})")
     return [(where, row) for where, row in rows if row.get("model") == model]
 
 

@@ -43,12 +43,12 @@ class _Metric:
 
 
 def is_line(row: Object) -> bool:
-    """Whether the first line of a file is one of these."""
+    """Return whether a file's first line is a line of Every Eval Ever."""
     return {"evaluation_id", "sample_id", "evaluation"} <= row.keys()
 
 
 def is_document(row: Object) -> bool:
-    """Whether a JSON document is one of an evaluation as a whole."""
+    """Return whether a JSON document describes a whole evaluation."""
     return {"evaluation_id", "evaluation_results"} <= row.keys()
 
 
@@ -64,13 +64,13 @@ def samples_beside(document: Path) -> Path:
 
 def read(path: Path) -> list[ScoreFile]:
     """The models of a file of lines. Raises DataError with file, line and reason."""
-    known = _metrics_beside(path)
-    found: dict[tuple[str, str, str, int, int], ScoreFile] = {}
+    metrics = _metrics_beside(path)
+    files: dict[tuple[str, str, str, int, int], ScoreFile] = {}
     for place, row in json_lines(path):
         new = _file_of(path, text_at(row, "model_id", place), text_at(row, "evaluation_name", place), row)
-        one = found.setdefault((new.model, new.provider, new.task, new.n_hints, new.sample), new)
-        _add(one, row, place, known)
-    return list(found.values())
+        file = files.setdefault((new.model, new.provider, new.task, new.n_hints, new.sample), new)
+        _add(file, row, place, metrics)
+    return list(files.values())
 
 
 def _file_of(path: Path, model: str, task: str, row: Object) -> ScoreFile:
@@ -93,14 +93,14 @@ def whole_number(text: object) -> int | None:
     return int(text) if isinstance(text, str) and text.isdecimal() and len(text) < 4 else None
 
 
-def _add(one: ScoreFile, row: Object, place: str, known: Mapping[str, _Metric]) -> None:
+def _add(file: ScoreFile, row: Object, place: str, metrics: Mapping[str, _Metric]) -> None:
     item, judged = text_at(row, "sample_id", place), object_at(row, "evaluation", place)
     mark = number_of(judged.get("score"))
     if mark is None or isinstance(judged.get("score"), bool):
         raise DataError(f"{place}: 'evaluation.score' must be a number")
     if not isinstance(judged.get("is_correct"), bool):
         raise DataError(f"{place}: 'evaluation.is_correct' must be true or false")
-    metric = _metric(row, known)
+    metric = _metric(row, metrics)
     about = row.get("metadata")
     about = about if isinstance(about, Mapping) else {}
     kind, failure = about.get("kind"), about.get("failure")
@@ -109,16 +109,16 @@ def _add(one: ScoreFile, row: Object, place: str, known: Mapping[str, _Metric]) 
         str(kind) if kind in _KINDS else str(PredictionKind.ANSWERED),
         failure if isinstance(failure, str) else None,
     )
-    one.add(metric.name, item, outcome, place)
+    file.add(metric.name, item, outcome, place)
     if metric.largest is not None:
-        one.largest[metric.name] = metric.largest
-    if not one.notes and any(name.startswith(JUDGE_MARK) for name in about):
-        one.notes.append(
+        file.largest[metric.name] = metric.largest
+    if not file.notes and any(name.startswith(JUDGE_MARK) for name in about):
+        file.notes.append(
             "Marks that are shares of a jury's votes are ranked as they are, uncorrected by people's labels."
         )
     if metric.lower_is_better:
-        one.lower_is_better.add(metric.name)
-    one.asked[item] = _asked(row, place)
+        file.lower_is_better.add(metric.name)
+    file.asked[item] = _asked(row, place)
 
 
 def _asked(row: Object, place: str) -> tuple[str, int]:
@@ -128,12 +128,12 @@ def _asked(row: Object, place: str) -> tuple[str, int]:
     return ("input", fingerprint(given["raw"], given["reference"]))
 
 
-def _metric(row: Object, known: Mapping[str, _Metric]) -> _Metric:
+def _metric(row: Object, metrics: Mapping[str, _Metric]) -> _Metric:
     result = row.get("evaluation_result_id")
     if not isinstance(result, str):
-        return next(iter(known.values())) if len(known) == 1 else _Metric("score", None, False)
-    if result in known:
-        return known[result]
+        return next(iter(metrics.values())) if len(metrics) == 1 else _Metric("score", None, False)
+    if result in metrics:
+        return metrics[result]
     name = result.rpartition(METRIC_MARK)[2] if METRIC_MARK in result else "score"
     return _Metric(name or "score", None, False)
 
@@ -142,7 +142,7 @@ def _metric(row: Object, known: Mapping[str, _Metric]) -> _Metric:
 
 
 def _metrics_beside(lines: Path) -> dict[str, _Metric]:
-    """By the result's id; empty where there is no document."""
+    """Return the metrics by the result's id; empty without a document."""
     document = lines.with_name(lines.name.removesuffix(SUFFIX) + ".json")
     if not lines.name.endswith(SUFFIX) or not document.is_file():
         return {}
@@ -151,18 +151,18 @@ def _metrics_beside(lines: Path) -> dict[str, _Metric]:
     except OSError as error:
         raise DataError(f"{document}: cannot be read ({error.strerror or error})") from error
     results = content.get("evaluation_results")
-    found = {}
+    metrics = {}
     for result in results if isinstance(results, list) else ():
         if isinstance(result, Mapping) and isinstance(result.get("metric_config"), Mapping):
             identity = result.get("evaluation_result_id")
-            found[identity if isinstance(identity, str) else ""] = _metric_of(result)
-    return found
+            metrics[identity if isinstance(identity, str) else ""] = _metric_of(result)
+    return metrics
 
 
 def _metric_of(result: Object) -> _Metric:
     config = result["metric_config"]
     assert isinstance(config, Mapping)  # noqa: S101  the caller looked
     names = (config.get(key) for key in ("metric_id", "metric_name", "metric_kind"))
-    name = next((one for one in names if isinstance(one, str) and one), "score")
+    name = next((candidate for candidate in names if isinstance(candidate, str) and candidate), "score")
     largest = number_of(config.get("max_score"))
     return _Metric(name, largest if largest and largest > 0 else None, config.get("lower_is_better") is True)

@@ -38,7 +38,7 @@ Samples = Sequence[tuple[str, Object]]
 
 
 def is_log(document: Object) -> bool:
-    """Whether a JSON document is a log."""
+    """Return whether a JSON document is a log of inspect."""
     return {"version", "eval", "status"} <= document.keys()
 
 
@@ -84,14 +84,14 @@ def _list(contents: _Contents, name: str) -> Samples:
     return _numbered(document["samples"], f"{place}, sample")
 
 
-def _numbered(found: JsonValue, place: str) -> Samples:
-    if not isinstance(found, list) or not found:
+def _numbered(entries: JsonValue, place: str) -> Samples:
+    if not isinstance(entries, list) or not entries:
         raise DataError(f"{place.removesuffix(', sample')}: there are no samples in it")
     samples = []
-    for number, one in enumerate(found, 1):
-        if not isinstance(one, Mapping):
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping):
             raise DataError(f"{place} {number}: an object is expected")
-        samples.append((f"{place} {number}", one))
+        samples.append((f"{place} {number}", entry))
     return samples
 
 
@@ -100,7 +100,7 @@ def _numbered(found: JsonValue, place: str) -> Samples:
 
 def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
     spec = object_at(about, "eval", str(path))
-    found = ScoreFile(str(path), text_at(spec, "model", f"{path}, eval"), text_at(spec, "task", f"{path}, eval"))
+    file = ScoreFile(str(path), text_at(spec, "model", f"{path}, eval"), text_at(spec, "task", f"{path}, eval"))
     marks: dict[str, dict[str, list[float | None]]] = {name: defaultdict(list) for name in _headline(about)}
     seen: set[tuple[str, int]] = set()
     for place, sample in samples:
@@ -108,29 +108,29 @@ def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
         if (item, epoch) in seen:
             raise DataError(f"{place}: sample {item!r} (epoch {epoch}) is there twice")
         seen.add((item, epoch))
-        found.asked[item] = ("target", fingerprint(sample.get("target")))
+        file.asked[item] = ("target", fingerprint(sample.get("target")))
         for name, mark in _marks(sample, place):
             marks.setdefault(name, defaultdict(list))[item].append(mark)
-    _fill(found, marks, [item for item, _ in seen])
-    if not any(found.metrics.values()):
+    _fill(file, marks, [item for item, _ in seen])
+    if not any(file.metrics.values()):
         raise DataError(f"{path}: no sample has a score")
     status = about.get("status", "started")
     if status != "success":
-        found.notes.append(f"{path}: the log says {str(status)[:20]!r}: it may lack samples")
-    return found
+        file.notes.append(f"{path}: the log says {str(status)[:20]!r}: it may lack samples")
+    return file
 
 
-def _fill(found: ScoreFile, marks: Mapping[str, Mapping[str, list[float | None]]], items: Sequence[str]) -> None:
+def _fill(file: ScoreFile, marks: Mapping[str, Mapping[str, list[float | None]]], items: Sequence[str]) -> None:
     """Epochs of a sample count as their mean; a sample without a score is outside it."""
     for name, by_item in marks.items():
         if not by_item:
             continue
-        found.metrics[name] = {}
+        file.metrics[name] = {}
         for item in sorted(set(items)):
             given = [mark for mark in by_item.get(item, ()) if mark is not None]
             mean = sum(given) / len(given) if given else None
             kind = PredictionKind.ANSWERED if given else PredictionKind.MISSING
-            found.metrics[name][item] = Outcome(mean, str(kind), None)
+            file.metrics[name][item] = Outcome(mean, str(kind), None)
 
 
 def _headline(about: Object) -> list[str]:
@@ -140,7 +140,7 @@ def _headline(about: Object) -> list[str]:
         return []
     first, scores = results.get("headline"), results.get("scores")
     names = [first.get("score")] if isinstance(first, Mapping) else []
-    names += [one.get("name") for one in scores if isinstance(one, Mapping)] if isinstance(scores, list) else []
+    names += [score.get("name") for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
@@ -158,13 +158,13 @@ def _marks(sample: Object, place: str) -> Iterator[tuple[str, float | None]]:
             raise DataError(f"{place}: score {name!r} has no 'value'")
         value = score["value"]
         if isinstance(value, Mapping):
-            yield from ((f"{name}.{part}", _number(one)) for part, one in value.items())
+            yield from ((f"{name}.{part}", _number(part_value)) for part, part_value in value.items())
         else:
             yield name, _number(value)
 
 
 def _number(value: JsonValue) -> float | None:
-    """As inspect turns scores into numbers; None for what it leaves out of its means (NaN, lists, other words)."""
+    """Convert a score to a number as inspect does; None for values outside its means (NaN, lists, other words)."""
     if not isinstance(value, str):
         return number_of(value)
     word = _WORDS.get(value, _WORDS.get(value.lower()))

@@ -21,22 +21,22 @@ _NOT_METRICS = frozenset(
 
 
 def is_line(row: Object) -> bool:
-    """Whether the first line of a file is one of these."""
+    """Return whether a file's first line is a line of lm-eval."""
     return {"doc_id", "resps", "filtered_resps"} <= row.keys()
 
 
 def read(path: Path) -> list[ScoreFile]:
     """The marks of a file. Raises DataError with file, line and reason."""
     named = _NAME.fullmatch(path.name)
-    one = ScoreFile(str(path), _model(path, named["date"] if named else ""), named["task"] if named else path.stem)
+    file = ScoreFile(str(path), _model(path, named["date"] if named else ""), named["task"] if named else path.stem)
     rows = list(json_lines(path))
     filters = {row.get("filter", "none") for _, row in rows}
     for place, row in rows:
-        _add(one, row, place, several=len(filters) > 1)
-    return [one]
+        _add(file, row, place, several=len(filters) > 1)
+    return [file]
 
 
-def _add(one: ScoreFile, row: Object, place: str, *, several: bool) -> None:
+def _add(file: ScoreFile, row: Object, place: str, *, several: bool) -> None:
     """A metric under several filters is a metric each, called ``<metric>,<filter>`` as the harness's tables do."""
     number = row.get("doc_id")
     if isinstance(number, bool) or not isinstance(number, int | str):
@@ -47,12 +47,12 @@ def _add(one: ScoreFile, row: Object, place: str, *, several: bool) -> None:
     for name in names:
         mark = number_of(row.get(name))
         outcome = Outcome(mark, str(PredictionKind.ANSWERED), None)
-        one.add(f"{name},{row.get('filter', 'none')}" if several else name, str(number), outcome, place)
-    one.asked[str(number)] = _asked(row)
+        file.add(f"{name},{row.get('filter', 'none')}" if several else name, str(number), outcome, place)
+    file.asked[str(number)] = _asked(row)
 
 
 def _metrics(row: Object) -> list[str]:
-    """As the line names them; lines of versions before 0.4.8 do not, and have them as columns."""
+    """Return the metrics that the line names. Lines of versions before 0.4.8 have them as columns."""
     named = row.get("metrics")
     names = named if isinstance(named, list) else [name for name in row if name not in _NOT_METRICS]
     return [name for name in names if isinstance(name, str) and number_of(row.get(name)) is not None]
@@ -64,7 +64,7 @@ def _asked(row: Object) -> tuple[str, int]:
 
 
 def _model(path: Path, date: str) -> str:
-    """As the results file of the same moment names it, else the folder's name."""
+    """Return the model's name from the results file of the same moment, else the folder's name."""
     results = path.with_name(f"results_{date}.json")
     if date and results.is_file():
         try:

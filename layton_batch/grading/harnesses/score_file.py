@@ -68,14 +68,14 @@ def json_lines(path: Path) -> Iterator[tuple[str, Object]]:
 def object_of(content: bytes, place: str) -> Object:
     """A JSON object. Raises DataError for what is none."""
     try:
-        found = json.loads(content)
+        value = json.loads(content)
     except UnicodeDecodeError as error:
         raise DataError(f"{place}: not UTF-8 (byte {error.start + 1} is {content[error.start]:#04x})") from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON: {str(error)[:200]}") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise DataError(f"{place}: an object is expected")
-    return found
+    return value
 
 
 def text_at(row: Object, name: str, place: str) -> str:
@@ -106,5 +106,5 @@ def number_of(value: object) -> float | None:
 
 
 def fingerprint(*parts: object) -> int:
-    """Of what was asked; equal within this process only."""
+    """Hash a question. Hashes are comparable within this process only."""
     return hash(tuple(json.dumps(part, sort_keys=True, default=str) for part in parts))

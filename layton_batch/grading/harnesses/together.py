@@ -51,50 +51,50 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
     together: an item is then known by its evaluation too. Raises ManifestError for a metric that a file lacks, and
     DataError for marks that are no fractions and for an item that is there twice.
     """
-    chosen = [_chosen(one, metric, files) for one in files]
-    several = len({(one.model, one.provider, one.n_hints, one.task) for one in files}) > len(
-        {(one.model, one.provider, one.n_hints) for one in files}
+    chosen = [_chosen(file, metric, files) for file in files]
+    several = len({(file.model, file.provider, file.n_hints, file.task) for file in files}) > len(
+        {(file.model, file.provider, file.n_hints) for file in files}
     )
     models: dict[tuple[str, str, int, int], GradedModel] = {}
-    for one, name in zip(files, chosen, strict=True):
-        key = (one.model, one.provider, one.n_hints, one.sample)
-        model = models.setdefault(key, GradedModel(one.model, one.where, one.provider, n_hints=one.n_hints))
-        _take(model, one, name, prefix=f"{one.task}:" if several else "", largest=largest)
+    for file, name in zip(files, chosen, strict=True):
+        key = (file.model, file.provider, file.n_hints, file.sample)
+        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints))
+        _take(model, file, name, prefix=f"{file.task}:" if several else "", largest=largest)
     return Marked(list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)])
 
 
 def named(files: Sequence[ScoreFile], name: str) -> list[ScoreFile]:
     """The files of one model under another name. Raises ManifestError where they are of several."""
-    if len({one.model for one in files}) > 1:
+    if len({file.model for file in files}) > 1:
         raise ManifestError(f"{name}={files[0].where}: the file holds several models; it cannot be called by one name")
-    return [replace(one, model=name) for one in files]
+    return [replace(file, model=name) for file in files]
 
 
-def _chosen(one: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
-    names = [name for name in one.metrics if name not in one.lower_is_better]
+def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
+    names = [name for name in file.metrics if name not in file.lower_is_better]
     if not names:
-        raise DataError(f"{one.where}: has no metric of which more is better")
+        raise DataError(f"{file.where}: has no metric of which more is better")
     if metric is not None:
-        if metric not in one.metrics:
-            raise ManifestError(f"--metric {metric!r}: {one.where} has {', '.join(one.metrics)}")
-        if metric in one.lower_is_better:
-            raise ManifestError(f"--metric {metric!r}: less is better by it, says {one.where}; boards rank by more")
+        if metric not in file.metrics:
+            raise ManifestError(f"--metric {metric!r}: {file.where} has {', '.join(file.metrics)}")
+        if metric in file.lower_is_better:
+            raise ManifestError(f"--metric {metric!r}: less is better by it, says {file.where}; boards rank by more")
         return metric
     return next((name for name in names if all(name in other.metrics for other in files)), names[0])
 
 
-def _take(model: GradedModel, one: ScoreFile, metric: str, *, prefix: str, largest: float | None) -> None:
-    scale = largest or one.largest.get(metric) or 1.0
-    for item, outcome in one.metrics[metric].items():
+def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, largest: float | None) -> None:
+    scale = largest or file.largest.get(metric) or 1.0
+    for item, outcome in file.metrics[metric].items():
         name = prefix + item
         if name in model.outcomes:
             raise DataError(
-                f"{one.where}: item {name!r} of model {one.model!r} is in {model.where} as well; give each model's "
+                f"{file.where}: item {name!r} of model {file.model!r} is in {model.where} as well; give each model's "
                 "marks once, or another name to one of the files (NAME=FILE)"
             )
-        model.outcomes[name] = _scaled(outcome, scale, f"{one.where}, item {item!r}, metric {metric!r}")
-        if item in one.asked:
-            model.asked[name] = one.asked[item]
+        model.outcomes[name] = _scaled(outcome, scale, f"{file.where}, item {item!r}, metric {metric!r}")
+        if item in file.asked:
+            model.asked[name] = file.asked[item]
 
 
 def _scaled(outcome: Outcome, scale: float, place: str) -> Outcome:
@@ -114,18 +114,18 @@ def _common(chosen: Sequence[str]) -> str:
 
 
 def _notes(files: Sequence[ScoreFile], chosen: Sequence[str]) -> list[str]:
-    notes = list(dict.fromkeys(note for one in files for note in one.notes))
+    notes = list(dict.fromkeys(note for file in files for note in file.notes))
     if len(set(chosen)) > 1:
-        by_metric = "; ".join(f"{one.model} by {name}" for one, name in zip(files, chosen, strict=True))
+        by_metric = "; ".join(f"{file.model} by {name}" for file, name in zip(files, chosen, strict=True))
         notes.append(f"The files have no metric of one name: {by_metric}.")
     return notes
 
 
-def _others(files: Sequence[ScoreFile], chosen: Sequence[str], asked: str | None) -> list[str]:
-    others = dict.fromkeys(name for one in files for name in one.metrics if name not in chosen)
-    if asked is not None or not others:
+def _others(files: Sequence[ScoreFile], chosen: Sequence[str], metric_asked: str | None) -> list[str]:
+    other_metrics = dict.fromkeys(name for file in files for name in file.metrics if name not in chosen)
+    if metric_asked is not None or not other_metrics:
         return []
-    return [f"Ranked by {_common(chosen)}; --metric takes {', '.join(others)} as well."]
+    return [f"Ranked by {_common(chosen)}; --metric takes {', '.join(other_metrics)} as well."]
 
 
 # ---- which form ----------------------------------------------------------------------------------------------------
