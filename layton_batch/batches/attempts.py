@@ -44,8 +44,11 @@ class Attempts:
 
     @property
     def is_split(self) -> bool:
-        """Whether the batch was refused for its size and halves of it may fit. A batch refused whole costs nothing, but
-        a provider that means something else must not be asked for ever."""
+        """Return whether the batch was refused for its size, and halves may fit.
+
+        A batch that was refused whole costs nothing. The number of splits is limited, for the provider may mean
+        something else.
+        """
         batch = self.batch
         is_refused = batch.error_class is ErrorClass.TOO_LARGE and batch.outcome is BatchOutcome.FAILED
         return is_refused and batch.requests > 1 and self.splits < MOST_SPLITS

@@ -48,7 +48,7 @@ class OpenShard:
         self.max_cost = None if self.max_cost is None or cost is None else self.max_cost + cost
 
     def written(self, name: str, path: str) -> Shard:
-        """What the file holds."""
+        """Return the contents of the finished file."""
         return Shard(name, path, self.requests, self.size, self.digest.hexdigest(), self.max_cost)
 
 
@@ -114,7 +114,7 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
 
 @dataclass(slots=True)
 class Packed:
-    """What came of packing: the files, which request lies in which, and those too large for this provider."""
+    """Result of packing: the files, the file of each request, and the requests too large for this provider."""
 
     shards: list[Shard] = field(default_factory=list)
     shard_of: dict[str, str] = field(default_factory=dict)
@@ -135,7 +135,7 @@ def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first:
 
 
 def files_needed(sizes: Iterable[int], limits: Limits) -> int:
-    """How many files :func:`pack` makes of lines of these sizes (without the newline) that all fit by themselves."""
+    """Count the files that :func:`pack` makes of lines of these sizes (without the newline). Each line fits alone."""
     files, requests, filled = 0, 0, 0
     for size in sizes:
         full = requests >= limits.max_requests or filled + size + 1 > limits.max_bytes
@@ -150,8 +150,8 @@ def check_file(run: Run, batch: Batch) -> None:
     path = run.folder.workspace.root / batch.path
     try:
         with path.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
-    if found != batch.sha256:
+    if digest != batch.sha256:
         raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)

@@ -40,12 +40,12 @@ def cancel_run(run: Run) -> list[NotStopped]:
 
 
 def is_done(run: Run) -> bool:
-    """Whether the run has ended by itself."""
+    """Return whether the run has ended by itself."""
     return read_status(run.store).state is RunState.DONE
 
 
 def is_cancelled(run: Run) -> bool:
-    """Whether a person has cancelled the run."""
+    """Return whether a person has cancelled the run."""
     row = run.store.row()
     return row is not None and row.cancelled
 
@@ -83,8 +83,8 @@ def _stop(run: Run, batches: Sequence[Batch]) -> list[NotStopped]:
     groups: dict[str, list[Batch]] = defaultdict(list)
     for batch in batches:
         groups[batch.provider].append(batch)
-    found = run.executor.map(lambda name: [_ask_to_stop(run, batch) for batch in groups[name]], groups)
-    return [one for group in found for one in group if one is not None]
+    results = run.executor.map(lambda name: [_ask_to_stop(run, batch) for batch in groups[name]], groups)
+    return [failure for group in results for failure in group if failure is not None]
 
 
 def _ask_to_stop(run: Run, batch: Batch) -> NotStopped | None:

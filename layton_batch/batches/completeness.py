@@ -43,13 +43,13 @@ class Reading:
 
     @property
     def answers(self) -> int:
-        """How many requests have one."""
+        """Count the requests with an answer."""
         return len(self._named(_is_answer))
 
     @property
     def as_counted(self) -> int:
-        """How many of them a provider may count as answered: OpenAI was seen to count rows that never got a reply."""
-        return len(self._named(lambda one: _is_answer(one) or _never_got_a_reply(one)))
+        """Count the requests that a provider may count as answered. OpenAI was seen to count rows without a reply."""
+        return len(self._named(lambda response: _is_answer(response) or _never_got_a_reply(response)))
 
     def _named(self, wanted: Callable[[Response], bool]) -> frozenset[str]:
         responses = (entry.response for entry in self.replies.entries if not isinstance(entry, str))
@@ -57,11 +57,11 @@ class Reading:
 
     @property
     def of_another(self) -> bool:
-        """Whether this is what became of another batch: its lines can be read, and name only what we did not send."""
+        """Return whether these are another batch's results: lines can be read, and name only what we did not send."""
         return bool(self.replies.named) and not self.naming
 
     def grew(self, parts: Sequence[Stored], *, is_first: bool) -> bool:
-        """Whether these parts of the last download name requests of ours that those before did not. What the first one
+        """Return whether the last download names more requests of ours than the downloads before. What the first one
         brings is no growth; what comes after downloads that brought nothing is."""
         new = {part.path for part in parts if part.is_new}
         before = frozenset[str]().union(*(self.replies.parts[path] for path in self.naming - new))
@@ -96,7 +96,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Downloaded:
-    """What a download brought. ``lack``: why what is on disk may not be all there is; None: it is. ``failed``: why the
+    """Result of a download. ``lack``: why what is on disk may not be all there is; None: it is. ``failed``: why the
     download failed for good; ``uncounted``: why the provider did not say this time how many answers there are;
     ``answers``: how many it counts. ``grew``: more requests are named than before."""
 
@@ -119,7 +119,7 @@ def counted(batch: Batch, snapshot: Snapshot, reading: Reading) -> Snapshot:
 
 
 def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack | None:
-    """What may be missing, by counts that :func:`counted` believes; ``parts``: of the last download. None: every
+    """Return what may be missing, by the counts of :func:`counted`; ``parts``: of the last download. None: every
     request is named, and no answer is missing (a row without a reply may be counted as one)."""
     if reading.of_another:
         reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"

@@ -19,7 +19,7 @@ def at(run: Run, batch: Batch) -> machine.At:
     """Now, with what the batch's provider and the manifest allow."""
     dialect, hours = run.providers.dialect(batch.provider), run.manifest.policy.deadline_hours
     limits, pacing = dialect.limits, run.pacing
-    window = limits.window_seconds if (asked := run.window(batch)) is None else seconds_of(asked)
+    window = limits.window_seconds if (window_asked := run.window(batch)) is None else seconds_of(window_asked)
     return machine.At(
         now=run.clock.now(),
         pacing=pacing,
@@ -69,7 +69,7 @@ def carry_out(run: Run, batch: Batch, step: Step) -> bool:
 
 
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
-    """Whether the decision moved the batch. What a create may have cost that is given up is written down with it."""
+    """Apply a decision, with what a given-up create may have cost. Return whether the batch moved."""
     if isinstance(decision, Move) and decision.in_doubt:
         decision = machine.with_cost_in_doubt(decision, given_up(run, batch))
     after = run.store.apply(batch, decision, run.clock.now())

@@ -24,8 +24,8 @@ IN_DOUBT = "created without an answer"
 
 def given_up(run: Run, batch: Batch) -> tuple[Entry, ...]:
     """The ledger's entries, for the move that gives this create up."""
-    known = [bound for bound in run.store.asked_of(batch.id).values() if bound is not None]
-    return settle(batch, reserved=run.store.held(batch.id), unknown_cost=sum(known, Decimal(0)))
+    bounds = [bound for bound in run.store.asked_of(batch.id).values() if bound is not None]
+    return settle(batch, reserved=run.store.held(batch.id), unknown_cost=sum(bounds, Decimal(0)))
 
 
 def set_down(run: Run, batch: Batch) -> bool:

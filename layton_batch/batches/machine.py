@@ -469,8 +469,8 @@ def expiring(batch: Batch, retention: float, now: float) -> Wait | None:
     if age < retention * RETENTION_SHARE or batch.facts.expiry_warned:
         return None
     days, limit = age / 86_400, retention / 86_400
-    what = "may be gone already" if age >= retention else "will be gone soon"
-    warning = f"the run slept too long: {batch.provider} keeps results {limit:.1f} days, these {what} ({days:.1f} days)"
+    fate = "may be gone already" if age >= retention else "will be gone soon"
+    warning = f"the run slept too long: {batch.provider} keeps results {limit:.1f} days, these {fate} ({days:.1f} days)"
     return Wait(_with(batch, expiry_warned=True), (("results_expiring", warning),))
 
 

@@ -11,12 +11,12 @@ def custom_id(mark: str, job_id: str, number: int) -> str:
 
 
 def custom_id_prefix(mark: str, job_id: str) -> str:
-    """What the names of all requests of a job begin with; their numbers follow, in six digits or more."""
+    """Return the common start of the custom_ids of a job. A number of six digits or more follows."""
     return f"r{mark}-{_digest(job_id)}-"  # within every provider's rule: 1 to 64 of A-Za-z0-9_-
 
 
 def tag(prefix: str, job_id: str, shard_id: str, attempt: int) -> str:
-    """What marks a batch as ours at the provider: at most 48 characters of ``[a-z0-9-]``, another for every attempt."""
+    """Return the tag that marks a batch as ours: at most 48 characters of ``[a-z0-9-]``, another for every attempt."""
     return f"{prefix}-{_digest(job_id)}-{shard_id}-a{attempt}"
 
 

@@ -24,8 +24,8 @@ class Tally:
 
     @property
     def ends(self) -> Mapping[str, End]:
-        """How each request ended, by custom_id."""
-        return {name: (one.response.outcome, one.response.error_class) for name, one in self.replies.items()}
+        """Return the outcome and error class of each request, by custom_id."""
+        return {name: (reply.response.outcome, reply.response.error_class) for name, reply in self.replies.items()}
 
 
 def assign_outcomes(
@@ -38,20 +38,20 @@ def assign_outcomes(
     the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
     ``message``: what the provider says of the batch as a whole.
     """
-    tally, known = Tally(), frozenset(sent)
+    tally, sent_ids = Tally(), frozenset(sent)
     seen: dict[str, Reply] = {}
     nameless = 0
     for entry in entries:
         if isinstance(entry, str):
             nameless += 1
             tally.anomalies.append(("unreadable_line", entry))
-        elif entry.custom_id not in known:
+        elif entry.custom_id not in sent_ids:
             nameless += entry.response.error_class is ErrorClass.UNREADABLE
-            said = f"a result names {entry.custom_id[:80]!r}, which was not sent"
-            tally.anomalies.append(("unknown_custom_id", said))
+            note = f"a result names {entry.custom_id[:80]!r}, which was not sent"
+            tally.anomalies.append(("unknown_custom_id", note))
         else:
             _take(seen, entry, tally)
-    explained = len(known) - len(seen) <= nameless
+    explained = len(sent_ids) - len(seen) <= nameless
     for custom_id in sent:
         reply = seen.get(custom_id)
         if reply is None:
@@ -72,9 +72,9 @@ def summed(anomalies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _together(details: Sequence[str]) -> str:
-    left = len(details) - EXAMPLES
-    more = f"; and {left} more" if left > 0 else ""
-    return f"{len(details)} times: " + "; ".join(clean(one, 500) for one in details[:EXAMPLES]) + more
+    rest = len(details) - EXAMPLES
+    more = f"; and {rest} more" if rest > 0 else ""
+    return f"{len(details)} times: " + "; ".join(clean(detail, 500) for detail in details[:EXAMPLES]) + more
 
 
 _NAMELESS = "no line names it, and there are lines that cannot be read"
@@ -96,7 +96,7 @@ def _take(seen: dict[str, Reply], entry: Reply, tally: Tally) -> None:
 
 
 def _weight(response: Response) -> int:
-    """Of two lines about one request the heavier one counts: what may have been paid for beats what was not."""
+    """Weigh a line about a request. The heavier of two lines counts: what may have been paid for beats the rest."""
     if response.outcome is RequestOutcome.SUCCEEDED:
         return 2
     return int(response.error_class is ErrorClass.UNREADABLE)

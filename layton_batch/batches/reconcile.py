@@ -17,10 +17,10 @@ from layton_batch.runs.context import Run
 def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
     """Look for the batch once. A ``Move`` ends the search: it is there, was never made, or is `lost`."""
     try:
-        found = provider.find(_look(run, batch))
+        matches = provider.find(_look(run, batch))
     except ProviderError as error:
         return Step(machine.after_look(batch, error, at(run, batch)), error)
-    return Step(machine.after_look(batch, _not_taken(run, found), at(run, batch)))
+    return Step(machine.after_look(batch, _not_taken(run, matches), at(run, batch)))
 
 
 def sent_already(
@@ -43,11 +43,11 @@ def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
     return _surely(run, provider, _look(run, batch))
 
 
-def _surely(run: Run, provider: Provider, asked: Submission) -> Sequence[Found]:
-    """Nothing where the API has no list that could tell."""
+def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[Found]:
+    """Find the batches that are certainly ours. Empty where the API has no list that could tell."""
     if not (provider.capabilities.certain_find or provider.capabilities.finds_marks):
         return []
-    return [one for one in _not_taken(run, provider.find(asked)) if one.certain]
+    return [match for match in _not_taken(run, provider.find(query)) if match.certain]
 
 
 def _look(run: Run, batch: Batch) -> Submission:
@@ -58,14 +58,14 @@ def _look(run: Run, batch: Batch) -> Submission:
     )  # fmt: skip
 
 
-def _not_taken(run: Run, found: Sequence[Found]) -> Sequence[Found]:
-    """Those that are no other batch of this run, each once: lists that grow while they are read repeat rows."""
+def _not_taken(run: Run, matches: Sequence[Found]) -> Sequence[Found]:
+    """Leave out other batches of this run, and repetitions: a list that grows while it is read repeats rows."""
     taken = run.store.provider_ids()
-    return list({one.provider_id: one for one in found if one.provider_id not in taken}.values())
+    return list({match.provider_id: match for match in matches if match.provider_id not in taken}.values())
 
 
 def submission(run: Run, batch: Batch) -> Submission:
-    """What a dialect needs to know of a batch."""
+    """Return what a dialect needs to know of a batch."""
     return Submission(
         batch_id=batch.id,
         tag=batch.tag,

@@ -150,7 +150,7 @@ class _Copy:
         return bool(self.hidden) and not self.all_named
 
     def explains(self, other: _Copy) -> bool:
-        """Whether this copy of a file has readable lines for all that the other's lines name, and for as many more as
+        """Return whether this copy has readable lines for all that the other copy's lines name, and for as many more as
         it has lines that name nobody."""
         theirs = other.all_named
         nameless = sum(isinstance(entry, str) for entry in other.hidden)

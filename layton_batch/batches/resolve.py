@@ -71,8 +71,8 @@ def send_again(run: Run, batch_id: str) -> None:
 
 def _marked(run: Run, batch: Batch) -> list[str]:
     """Ids of the batches at the provider that are surely this one. Raises ProviderError where it does not list them."""
-    found = surely_ours(run, run.providers.get(batch.provider), batch)
-    return [one.provider_id or "one without an id" for one in found]
+    matches = surely_ours(run, run.providers.get(batch.provider), batch)
+    return [match.provider_id or "one without an id" for match in matches]
 
 
 def _told(batch: Batch, marked: Sequence[str]) -> str:

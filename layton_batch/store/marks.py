@@ -64,8 +64,8 @@ def read_marks(folder: Path) -> list[Mark]:
 
 def _read(path: Path) -> Mark:
     try:
-        told = orjson.loads(path.read_bytes())
-        return Mark(int(told["seq"]), str(told["batch"]))
+        fields = orjson.loads(path.read_bytes())
+        return Mark(int(fields["seq"]), str(fields["batch"]))
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{path} is damaged, and with it the proof of what was paid for: put back a copy of the file, or remove it "
@@ -119,9 +119,9 @@ class Past:
                 "back (state.sqlite3 with its -wal file, or that database), or move the folder away to pay for "
                 "everything again"
             )
-        known = known_marks(store)
+        marks_known = known_marks(store)
         for root, marks in self.marks.items():
-            if unknown := [mark for mark in marks if mark not in known]:
+            if unknown := [mark for mark in marks if mark not in marks_known]:
                 raise StoreError(
                     f"the state store of {root.name} is older than its folder: {RunFolder(root).intents} tells of the "
                     f"payment for {unknown[-1].batch_id}, and {shown(store.engine.url)} does not know of it. Put back "
@@ -135,6 +135,6 @@ class Past:
 def read_past(folder: RunFolder) -> Past:
     """Read what lies beside the store now. To be read before the store is: its writers commit there first."""
     written = (folder.manifest, folder.tables, folder.batches)
-    others = sorted({path.parent.parent for path in _all_marks(folder.workspace)} - {folder.root})
-    marks = {root: read_marks(RunFolder(root).intents) for root in (folder.root, *others)}
+    other_roots = sorted({path.parent.parent for path in _all_marks(folder.workspace)} - {folder.root})
+    marks = {root: read_marks(RunFolder(root).intents) for root in (folder.root, *other_roots)}
     return Past(folder, marks, tuple(path.name for path in written if path.exists()))

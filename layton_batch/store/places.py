@@ -25,8 +25,8 @@ def note_place(store: Transactions, host: str, folder: Path) -> None:
     runs = schema.runs
     mine = runs.c.run_id == store.run_id
     with store.reading() as connection:
-        known = connection.execute(select(runs.c.host, runs.c.folder).where(mine)).first()
-    if known is not None and tuple(known) != (host, str(folder)):
+        place = connection.execute(select(runs.c.host, runs.c.folder).where(mine)).first()
+    if place is not None and tuple(place) != (host, str(folder)):
         with store.writing() as writing:
             writing.connection.execute(runs.update().where(mine).values(host=host, folder=str(folder)))
 

@@ -98,7 +98,7 @@ class AnswerLocation(NamedTuple):
 
 
 class RequestCount(NamedTuple):
-    """How many requests of a job stand alike: the state of their answers, the end of the last attempt at these, and,
+    """Count of a job's requests that are alike: in the state of their answers, the end of the last attempt, and,
     where a batch may bring them yet, its state and whether its file is uploaded."""
 
     job_id: str
@@ -129,13 +129,13 @@ def enter_requests(connection: Connection, run_id: str, job_id: str, new: NewReq
         connection.execute(schema.requests.insert().values(doublings=0, retired=False), values)
 
 
-def keep_requests(connection: Connection, run_id: str, job_id: str, kept: Collection[str]) -> None:
-    """Mark as retired the requests of a job that are not among ``kept``, custom_ids, and the others as wanted."""
+def keep_requests(connection: Connection, run_id: str, job_id: str, wanted: Collection[str]) -> None:
+    """Mark as retired the requests of a job that are not among ``wanted``, custom_ids, and the others as wanted."""
     table = schema.requests
     job = table.c.job == _job_key(run_id, job_id).scalar_subquery()
     was_retired = dict(connection.execute(select(table.c.custom_id, table.c.retired).where(job)).all())
     for retired in (True, False):
-        names = [name for name, was in was_retired.items() if was != retired and (name not in kept) == retired]
+        names = [name for name, was in was_retired.items() if was != retired and (name not in wanted) == retired]
         for chunk in _chunks(names):
             connection.execute(update(table).where(job, table.c.custom_id.in_(chunk)).values(retired=retired))
 
@@ -360,10 +360,10 @@ def _end(connection: Connection, key: int, ends: Mapping[str, End]) -> None:
     usual, _ = Counter(outcomes.values()).most_common(1)[0]
     mine = attempts.c.batch == key
     connection.execute(update(attempts).where(mine).values(is_open=False, **_columns(usual)))
-    others = [{"wanted": names[name], **_columns(end)} for name, end in outcomes.items() if end != usual]
-    if others:
+    other_ends = [{"wanted": names[name], **_columns(end)} for name, end in outcomes.items() if end != usual]
+    if other_ends:
         this = update(attempts).where(mine, attempts.c.fingerprint == bindparam("wanted"))
-        connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), others)
+        connection.execute(this.values(outcome=bindparam("outcome"), error_class=bindparam("error_class")), other_ends)
 
 
 def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
@@ -374,8 +374,8 @@ def _settle(connection: Connection, key: int, again: Sequence[bytes]) -> None:
     answered = attempts.c.outcome == str(RequestOutcome.SUCCEEDED)
     uncertain = and_(~answered, attempts.c.error_class.in_([str(cause) for cause in PERHAPS_BILLED]))
     _set_answers(connection, key, AnswerState.FAILED, ours)
-    _set_answers(connection, key, AnswerState.UNCERTAIN, ours, which=uncertain)
-    _set_answers(connection, key, AnswerState.ANSWERED, ours, which=answered)
+    _set_answers(connection, key, AnswerState.UNCERTAIN, ours, chosen=uncertain)
+    _set_answers(connection, key, AnswerState.ANSWERED, ours, chosen=answered)
     for chunk in _chunks(again):
         these = update(answers).where(answers.c.fingerprint.in_(chunk), ours)
         connection.execute(these.values(state=str(AnswerState.WANTED)))
@@ -405,13 +405,13 @@ def _set_answers(
     key: int,
     state: AnswerState,
     *conditions: ColumnElement[bool],
-    which: ColumnElement[bool] | None = None,
+    chosen: ColumnElement[bool] | None = None,
     batch: int | None = None,
 ) -> None:
-    """Set the state of the answers that a batch asks for, of ``which`` of its attempts or all, and whose they are."""
+    """Set the state of the answers that a batch asks for, of ``chosen`` of its attempts or all, and whose they are."""
     attempts, answers = schema.attempts, schema.answers
     mine = select(attempts.c.fingerprint).where(attempts.c.batch == key)
-    mine = mine if which is None else mine.where(which)
+    mine = mine if chosen is None else mine.where(chosen)
     values: dict[str, object] = {"state": str(state)} | ({} if batch is None else {"batch": batch})
     connection.execute(update(answers).where(answers.c.fingerprint.in_(mine), *conditions).values(**values))
 
@@ -472,8 +472,8 @@ def _of_requests(run_id: str) -> Select[tuple[object, ...]]:
 
 
 def _known_request(*row: object) -> KnownRequest:
-    known = KnownRequest(*row)  # type: ignore[arg-type]
-    return known._replace(state=AnswerState(known.state))
+    request = KnownRequest(*row)  # type: ignore[arg-type]
+    return request._replace(state=AnswerState(request.state))
 
 
 def _in_order(query: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
@@ -549,13 +549,13 @@ def answer_locations(connection: Connection, run_id: str, job_id: str) -> list[A
 
 
 def _filed() -> ColumnElement[int | None]:
-    """How many responses are filed of the selected batch; none of one that was never to be sent."""
+    """Select the number of filed responses of a batch; none for a batch that was never to be sent."""
     return case((schema.batches.c.path != "", schema.batches.c.requests))
 
 
 def _answer_location(*row: object) -> AnswerLocation:
-    known = AnswerLocation(*row)  # type: ignore[arg-type]
-    return known._replace(state=AnswerState(known.state))
+    location = AnswerLocation(*row)  # type: ignore[arg-type]
+    return location._replace(state=AnswerState(location.state))
 
 
 def locate_answers(connection: Connection, fingerprints: Collection[bytes]) -> dict[bytes, AnswerLocation]:

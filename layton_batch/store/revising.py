@@ -21,7 +21,7 @@ from layton_batch.store.transactions import Writing
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """What becomes of a run's jobs. ``jobs``: all that the manifest has, in its order, under the store's ids;
+    """Changes to a run's jobs. ``jobs``: all that the manifest has, in its order, under the store's ids;
     ``again``: those of them that are to be planned once more; ``retired``: those that it no longer has. ``asked``,
     ``items``: digests of what they were made from."""
 
@@ -50,10 +50,10 @@ def revise(store: RunStore, revision: Revision, at: float) -> None:
 
 
 def _enter_jobs(writing: Writing, revision: Revision) -> int:
-    """Returns how many are new."""
+    """Enter the revision's jobs. Return the number of new jobs."""
     table = schema.jobs
     mine = table.c.run_id == writing.run_id
-    known = set(writing.connection.execute(select(table.c.job_id).where(mine)).scalars())
+    job_ids = set(writing.connection.execute(select(table.c.job_id).where(mine)).scalars())
     for seq, job in enumerate(revision.jobs):
         values: dict[str, object] = {
             "seq": seq,
@@ -62,7 +62,7 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
             "identity": job.identity,
             "retired": False,
         }
-        if job.id in known:
+        if job.id in job_ids:
             if job.id in revision.again:
                 values |= {"planned": False, "graded": False}
             writing.connection.execute(update(table).where(mine, table.c.job_id == job.id).values(**values))
@@ -73,4 +73,4 @@ def _enter_jobs(writing: Writing, revision: Revision) -> int:
     for job_id in revision.retired:
         last = {"retired": True, "seq": len(revision.jobs)}
         writing.connection.execute(update(table).where(mine, table.c.job_id == job_id).values(**last))
-    return sum(job.id not in known for job in revision.jobs)
+    return sum(job.id not in job_ids for job in revision.jobs)

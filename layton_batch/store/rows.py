@@ -33,7 +33,7 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """What the store knows of a run as a whole."""
+    """Row of a run."""
 
     run_id: str
     identity: str
@@ -61,7 +61,7 @@ class Money:
 
     @property
     def committed(self) -> Decimal:
-        """What no budget can have a second time."""
+        """USD that no budget can spend a second time."""
         return self.spent + self.reserved + self.unknown_cost
 
 
@@ -106,7 +106,7 @@ def spec_from_json(text: str) -> ModelSpec:
 
 
 def job_columns(state: JobState) -> dict[str, bool]:
-    """How the table of jobs says in which state one is."""
+    """Return the columns of a job in this state."""
     return {"planned": state is not JobState.NEW, "graded": state is JobState.GRADED}
 
 

@@ -98,8 +98,8 @@ class RunStore(Events):
         """The run, or None where the store has none of this id."""
         with self.reading() as connection:
             this = select(schema.runs).where(schema.runs.c.run_id == self.run_id)
-            found = connection.execute(this).mappings().first()
-        return None if found is None else run_from(found)
+            row = connection.execute(this).mappings().first()
+        return None if row is None else run_from(row)
 
     def set_cancelled(self, at: float) -> None:
         """Note that a person cancelled the run, whoever drives it: nothing more is sent, and what was ordered to be
@@ -123,12 +123,12 @@ class RunStore(Events):
 
     def set_stopped(self, reason: str | None, at: float) -> None:
         """Why the run cannot go on (None: it can). An event is written where this changes."""
-        known = self.row()
-        if known is None or known.stopped_reason == reason:
+        row = self.row()
+        if row is None or row.stopped_reason == reason:
             return
         before = schema.runs.c.stopped_reason
         with self.writing() as writing:
-            seen = before.is_(None) if known.stopped_reason is None else before == known.stopped_reason
+            seen = before.is_(None) if row.stopped_reason is None else before == row.stopped_reason
             if writing.connection.execute(self._this_run().where(seen).values(stopped_reason=reason)).rowcount:
                 writing.event(at, None, "run_stopped" if reason else "run_goes_on", reason or "")
 
@@ -166,10 +166,10 @@ class RunStore(Events):
         ]
         with self.writing() as writing:
             mine = select(schema.jobs.c.job_id).where(schema.jobs.c.run_id == self.run_id)
-            known = set(writing.connection.execute(mine).scalars())
-            if again := known.intersection(batch.job_id for batch in over):
+            job_ids = set(writing.connection.execute(mine).scalars())
+            if again := job_ids.intersection(batch.job_id for batch in over):
                 raise StaleStateError(f"jobs {', '.join(sorted(again))} of run {self.run_id} are there already")
-            if new := [row for row in rows if row["job_id"] not in known]:
+            if new := [row for row in rows if row["job_id"] not in job_ids]:
                 writing.connection.execute(schema.jobs.insert(), new)
                 if requests is not None and over:
                     request_rows.enter_requests(writing.connection, self.run_id, over[0].job_id, requests)
@@ -225,15 +225,15 @@ class RunStore(Events):
 
     def _tell_of_batches(self, writing: Writing, job_id: str, batches: Sequence[Batch], at: float) -> None:
         requests = sum(batch.requests for batch in batches)
-        what = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
-        writing.event(at, None, "job_planned", f"{job_id}: {what}")
+        sizes = f"{plural(requests, 'request')}, {plural(len(batches), 'batch', 'batches')}"
+        writing.event(at, None, "job_planned", f"{job_id}: {sizes}")
 
     def price_changes(self) -> tuple[bool, bool]:
-        """Whether the manifest's prices have changed since batches were last bounded by them, and whether ever."""
+        """Return whether prices changed since batches were last bounded by them, and whether they ever changed."""
         with self.reading() as connection:
             mine = select(schema.runs.c.prices).where(schema.runs.c.run_id == self.run_id)
-            found = connection.execute(mine).scalar()
-        return found == CHANGED, found is not None
+            prices = connection.execute(mine).scalar()
+        return prices == CHANGED, prices is not None
 
     def reprice(
         self,
@@ -351,7 +351,7 @@ class RunStore(Events):
         raise StoreError(f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status` lists them")
 
     def apply(self, batch: Batch, decision: Move | Wait, at: float) -> Batch:
-        """What was decided of the batch, in one transaction; returns the batch as it is then.
+        """Apply a decision about the batch in one transaction. Return the batch as it is then.
 
         To ``submitting``: the intent is committed and marked when this returns, and the driver lease renewed with it.
         Raises IllegalMoveError (not in the table of moves), StaleStateError (the batch is in another state by now),
@@ -400,8 +400,8 @@ class RunStore(Events):
         if writing.connection.execute(this.values({"state": str(batch.state), **values})).rowcount != 1:
             raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
-            known = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
-            writing.connection.execute(schema.provider_batches.insert().values(**known))
+            provider_batch = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
+            writing.connection.execute(schema.provider_batches.insert().values(**provider_batch))
 
     def _one(self, batch_id: str) -> ColumnElement[bool]:
         return and_(schema.batches.c.run_id == self.run_id, schema.batches.c.batch_id == batch_id)
@@ -592,12 +592,12 @@ class RunStore(Events):
         with self.writing() as writing:
             key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
             request_rows.set_charges(writing.connection, key, charges)
-            known = read_money(writing.connection, self.run_id, batch_id)
-            more = {ACTUAL: spent - known.spent, UNKNOWN_COST: unknown - known.unknown_cost}
+            money = read_money(writing.connection, self.run_id, batch_id)
+            more = {ACTUAL: spent - money.spent, UNKNOWN_COST: unknown - money.unknown_cost}
             if any(more.values()):
                 entries = [Entry(batch_id, kind, usd) for kind, usd in more.items() if usd]
                 self._enter_money(writing.connection, entries, at)
-                writing.event(at, batch_id, "charged_again", f"${known.spent:f} became ${spent:f}: prices changed")
+                writing.event(at, batch_id, "charged_again", f"${money.spent:f} became ${spent:f}: prices changed")
 
     def money(self) -> Money:
         """The run's ledger, added up."""
@@ -605,7 +605,7 @@ class RunStore(Events):
             return read_money(connection, self.run_id)
 
     def held(self, batch_id: str) -> Decimal:
-        """What is still set aside for a batch, in USD."""
+        """Return the USD still reserved for a batch."""
         with self.reading() as connection:
             return read_money(connection, self.run_id, batch_id).reserved
 

@@ -17,7 +17,7 @@ HOUR = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class ProviderLoad:
-    """What a provider's account has of every run in the database: a provider counts by account.
+    """Open work of all runs in the database at one provider: a provider counts by account.
 
     ``queued_bytes``: of batch files by model. ``creates``: calls within the last hour; ``oldest_create``: the first.
     """
@@ -67,7 +67,7 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
 def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> Money:
     """The ledger of a run, or of one of its batches, added up."""
     table = schema.ledger
-    which = table.c.run_id == run_id
+    mine = table.c.run_id == run_id
     if batch_id is not None:
-        which = and_(which, table.c.batch_id == batch_id)
-    return money_from((kind, usd) for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(which)))
+        mine = and_(mine, table.c.batch_id == batch_id)
+    return money_from((kind, usd) for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(mine)))

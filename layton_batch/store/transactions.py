@@ -148,18 +148,18 @@ class Transactions:
             self.lease.forget()
 
     def _with_files(self, read: list[Read]) -> list[Read]:
-        """What was read, when its files are here: of a job its requests and what they were graded to, of a batch its
+        """Wait for the files of the records that were read: of a job its requests and predictions, of a batch its
         requests and, where it is collected, its answers."""
         if self.arrive is not None:
-            self.arrive([_files_of(self.run_id, one) for one in read], ())
+            self.arrive([_files_of(self.run_id, record) for record in read], ())
         return read
 
 
-def _files_of(run_id: str, one: Job | Batch) -> Hashable:
-    """Another value wherever there are other files."""
-    if isinstance(one, Batch):
-        return run_id, one.id, "collected" if one.state is Lifecycle.COLLECTED else "open"
-    return run_id, one.id, one.news, one.planned, one.graded
+def _files_of(run_id: str, record: Job | Batch) -> Hashable:
+    """Return a key that changes when the record's files change."""
+    if isinstance(record, Batch):
+        return run_id, record.id, "collected" if record.state is Lifecycle.COLLECTED else "open"
+    return run_id, record.id, record.news, record.planned, record.graded
 
 
 @dataclass(slots=True)
@@ -172,7 +172,7 @@ class Events(Transactions):
             writing.event(at, batch_id, kind, detail)
 
     def events(self, after: int = 0) -> list[Event]:
-        """What happened, in order, after event number ``after``."""
+        """Return the events after event number ``after``, in order."""
         table = schema.events
         query = select(table).where(table.c.run_id == self.run_id, table.c.seq > after).order_by(table.c.seq)
         with self.reading() as connection:
