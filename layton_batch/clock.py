@@ -89,7 +89,7 @@ class SystemClock:
 
 
 def is_due(moment: float, now: float) -> bool:
-    """Whether a moment has come until which a batch was to wait, or be held.
+    """Return whether the moment has come until which a batch waits.
 
     One that lies further ahead than any pause was set by a clock that was put back since: it has come as well.
     """

@@ -42,8 +42,8 @@ class Axis:
     form: str = ",~f"
 
     def pixel(self, value: float) -> float:
-        """How far from the axis' beginning a value lies."""
-        low, high, at = (math.log10(one) if self.log else one for one in (self.low, self.high, value))
+        """Return the distance of a value from the axis' start, in pixels."""
+        low, high, at = (math.log10(number) if self.log else number for number in (self.low, self.high, value))
         return (at - low) / (high - low) * self.length
 
     def x(self) -> alt.X:
@@ -69,7 +69,7 @@ def table(rows: Sequence[Row]) -> alt.InlineData:
 def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChart:
     """A dot for every row (``x``, ``y``, ``name``, ``label``: its description), and its name beside it."""
     names = [shortened(str(point["name"]), _LONGEST_NAME) for point in points]
-    places = [(across.pixel(float(str(one["x"]))), up.length - up.pixel(float(str(one["y"])))) for one in points]
+    places = [(across.pixel(float(str(point["x"]))), up.length - up.pixel(float(str(point["y"])))) for point in points]
     offsets = name_offsets(places, names, across.length, up.length)
     rows = [
         {**point, "name": name, "dx": dx, "dy": dy}
@@ -91,15 +91,15 @@ def name_offsets(
 ) -> list[tuple[float, float]]:
     """For every name the way from its point in pixels: beside it, or as near above or below as there is room."""
     taken: list[Box] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
-    found: list[tuple[float, float]] = []
+    offsets: list[tuple[float, float]] = []
     for (x, y), name in zip(points, names, strict=True):
         side = -1 if x > _LEFT_FROM * width else 1
-        left, right = sorted((x + side * _GAP, x + side * (_GAP + 0.6 * _NAME_SIZE * len(name))))
-        free = (dy for dy in _steps() if _is_free((left, y + dy - 6, right, y + dy + 6), taken, height))
+        start, end = sorted((x + side * _GAP, x + side * (_GAP + 0.6 * _NAME_SIZE * len(name))))
+        free = (dy for dy in _steps() if _is_free((start, y + dy - 6, end, y + dy + 6), taken, height))
         dy = next(free, 0.0)
-        taken.append((left, y + dy - 6, right, y + dy + 6))
-        found.append((side * _GAP, dy))
-    return found
+        taken.append((start, y + dy - 6, end, y + dy + 6))
+        offsets.append((side * _GAP, dy))
+    return offsets
 
 
 def _steps() -> Iterator[float]:
@@ -107,9 +107,9 @@ def _steps() -> Iterator[float]:
 
 
 def _is_free(box: Box, taken: Sequence[Box], height: float) -> bool:
-    left, top, right, bottom = box
+    start, top, end, bottom = box
     inside = top >= -8 and bottom <= height
-    return inside and not any(left < r and le < right and top < b and t < bottom for le, t, r, b in taken)
+    return inside and not any(start < r and le < end and top < b and t < bottom for le, t, r, b in taken)
 
 
 def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:
@@ -166,5 +166,5 @@ def _printable(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
         return "".join(letter if letter.isprintable() else " " for letter in value)
     if isinstance(value, Mapping):
-        return {name: _printable(one) for name, one in value.items()}
-    return [_printable(one) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _printable(member) for name, member in value.items()}
+    return [_printable(member) for member in value] if isinstance(value, list | tuple) else value

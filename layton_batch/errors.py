@@ -122,7 +122,7 @@ class StorageError(StoreError, FileError):
 
 
 class EngineError(LaytonBatchError):
-    """What makes the tables of jobs cannot be reached; nothing is lost, and the same command goes on when it can."""
+    """The engine that makes tables cannot be reached. Nothing is lost; the same command continues when it can."""
 
     transient = True
     exit_code = 75
@@ -139,7 +139,7 @@ _PASSING = frozenset(
 
 
 def is_storage_trouble(error: OSError) -> bool:
-    """Whether the operating system's reason passes when the place is mended, whatever was asked of it."""
+    """Return whether the operating system's error is about the storage, and passes when that is repaired."""
     return error.errno is None or error.errno in _PASSING  # libraries that are not Python's give no number
 
 

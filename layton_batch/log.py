@@ -30,7 +30,7 @@ def protect(secrets: Iterable[str]) -> Redactor:
     _known[:] = [redactor]
     logging.setLogRecordFactory(_factory(redactor))
     _hook(_excepthook(redactor))
-    warnings.formatwarning = lambda *told, **named: redactor(_FORMAT_WARNING(*told, **named))
+    warnings.formatwarning = lambda *parts, **named: redactor(_FORMAT_WARNING(*parts, **named))
     return redactor
 
 
@@ -69,8 +69,8 @@ _ours: list[object] = []
 def _hook(show: Show) -> None:
     """Have every traceback shown this way. A hook that somebody else put in place stays: it is theirs to show it."""
 
-    def elsewhere(told: threading.ExceptHookArgs | sys.UnraisableHookArgs) -> None:
-        show(told.exc_type, told.exc_value or told.exc_type(), told.exc_traceback)
+    def elsewhere(failure: threading.ExceptHookArgs | sys.UnraisableHookArgs) -> None:
+        show(failure.exc_type, failure.exc_value or failure.exc_type(), failure.exc_traceback)
 
     sys.excepthook = show
     for module, name, default in _OTHER_HOOKS:

@@ -44,7 +44,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """What the table says of one model; None where it is silent."""
+    """Facts of the table about one model; None where it is silent."""
 
     as_of: date
     """The oldest look-up among what is said here."""
@@ -67,7 +67,7 @@ class WireRefusal:
 
 
 class _Row(BaseModel):
-    """What every entry of the file has."""
+    """Fields of every entry of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -116,7 +116,7 @@ class ModelTable:
     _known: dict[tuple[str, str], KnownModel | None] = field(default_factory=dict, compare=False, repr=False)
 
     def model(self, provider: str, model: str) -> KnownModel | None:
-        """What is known of a model by the id that its provider is told; None where no entry names it."""
+        """Return the facts about a model by its provider's id; None where no entry names it."""
         if (provider, model) not in self._known:
             self._known[provider, model] = self._look_up(provider, model)
         return self._known[provider, model]
@@ -138,7 +138,7 @@ class ModelTable:
         )
 
     def wire_refusals(self, provider: str) -> Sequence[Stated[WireRefusal]]:
-        """What the provider's API refuses in every request."""
+        """Return what the provider's API refuses in every request."""
         rows = (row for row in self._wires if row.provider == provider)
         return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
 
@@ -146,17 +146,17 @@ class ModelTable:
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$")
 
 
-def is_same_model(asked: str, served: str) -> bool:
-    """Whether a model that is named ``served`` is the one asked for, or a dated snapshot of it.
+def is_same_model(wanted: str, served: str) -> bool:
+    """Return whether the model named ``served`` is the wanted one, or a dated snapshot of it.
 
     A ``-latest`` stands for whatever its provider serves by it. Of two dates one must be the other.
     """
-    asked, served = (_own_name(name) for name in (asked, served))
-    if asked == served or asked.endswith("-latest"):
+    wanted, served = (_own_name(name) for name in (wanted, served))
+    if wanted == served or wanted.endswith("-latest"):
         return True
-    plain, plain_served = (_SNAPSHOT.sub("", name) for name in (asked, served))
+    plain, plain_served = (_SNAPSHOT.sub("", name) for name in (wanted, served))
     same = plain in (plain_served, plain_served.removesuffix("-preview"))
-    return same and (asked == plain or served == plain_served)
+    return same and (wanted == plain or served == plain_served)
 
 
 def _own_name(model: str) -> str:
@@ -164,8 +164,8 @@ def _own_name(model: str) -> str:
     return re.sub(r"^(?:publishers/google/)?models/", "", model.lower())
 
 
-def _first(found: Sequence[tuple[_ModelRow, Fact | None]]) -> Stated[Fact] | None:
-    stated = (Stated(fact, row.source, row.as_of) for row, fact in found if fact is not None)
+def _first(facts: Sequence[tuple[_ModelRow, Fact | None]]) -> Stated[Fact] | None:
+    stated = (Stated(fact, row.source, row.as_of) for row, fact in facts if fact is not None)
     return next(stated, None)
 
 

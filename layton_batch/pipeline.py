@@ -84,9 +84,9 @@ def is_finished(run: Run) -> bool:
         return False
     batches = run.store.batches(OPEN)
     row = run.store.row()
-    left = _left(run, jobs)
-    jobs = [replace(job, graded=True) if job.id in left else job for job in jobs]
-    batches = [one for one in batches if not (one.job_id in run.trouble and one.state is Lifecycle.ENDED)]
+    job_ids = _left(run, jobs)
+    jobs = [replace(job, graded=True) if job.id in job_ids else job for job in jobs]
+    batches = [batch for batch in batches if not (batch.job_id in run.trouble and batch.state is Lifecycle.ENDED)]
     return is_over(jobs, batches, cancelled=bool(row and row.cancelled))
 
 

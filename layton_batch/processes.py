@@ -45,7 +45,7 @@ def started(pid: int) -> str | None:
 
 
 def is_gone(where: str, pid: int, begun: str) -> bool:
-    """Whether the process that had this id on that machine has certainly ended. False wherever that is not known."""
+    """Return whether the process of this id on that machine has certainly ended. False where that is unknown."""
     return where == machine() != UNKNOWN and started(pid) != begun
 
 

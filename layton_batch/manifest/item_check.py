@@ -115,7 +115,7 @@ def _tasks(name: str, rows: Rows) -> dict[str, Task]:
 
 
 def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[Finding]]:
-    """By row, the splits that take it; and the rows that none takes, with the task's reason."""
+    """Return the splits that take each row, and the rows that no split takes, with the task's reason."""
     tasks = _tasks(name, rows)
     fits: dict[int, tuple[str, ...]] = {}
     refused = []
@@ -184,7 +184,7 @@ def _broken_pictures(known: Sequence[_Known]) -> Iterator[Finding]:
 
 
 def _is_whole(image: Image) -> bool:
-    """Whether the file ends as its format has it; programs put blanks and zeros behind that."""
+    """Return whether the picture file ends as its format requires. Programs append blanks and zeros."""
     content = base64.b64decode(image.base64)
     if image.media_type == "image/webp":
         return int.from_bytes(content[4:8], "little") + 8 <= len(content)

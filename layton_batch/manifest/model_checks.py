@@ -27,7 +27,7 @@ OLD_DAYS = 60
 
 @dataclass(frozen=True, slots=True)
 class ModelFindings:
-    """What `run` refuses, and what a person should know; a sentence each."""
+    """Findings about models: what `run` refuses, and what a person should know; a sentence each."""
 
     refused: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -46,20 +46,20 @@ class _Finding:
 def check_models(
     manifest: Manifest, settings: Settings, clock: Clock, table: ModelTable | None = None
 ) -> ModelFindings:
-    """What the table says against the manifest's models and the judges that sit for them, as of now."""
+    """Check the manifest's models and their judges against the table, as of now."""
     table, today = table or model_table.load(), utc(clock.now()).date()
     specs = asked_models(manifest)
-    found: dict[tuple[str, str, _Finding], list[str]] = {}
+    names_by_finding: dict[tuple[str, str, _Finding], list[str]] = {}
     for spec in specs:
         for finding in _findings(spec, table, today):
-            found.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
+            names_by_finding.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
     refused, warnings = [], []
-    for (provider, model, finding), names in found.items():
-        said = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
+    for (provider, model, finding), names in names_by_finding.items():
+        sentence = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
         if finding.fails and not settings.is_elsewhere(provider):
-            refused.append(f"{said}. {_way_out(finding, provider, settings)}")
+            refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
-            warnings.append(f"{said}{_elsewhere(provider, settings) if finding.fails else ''}")
+            warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
@@ -77,22 +77,22 @@ def _findings(spec: ModelSpec, table: ModelTable, today: date) -> Iterator[_Find
     for stated in table.wire_refusals(spec.provider):
         for name in _named(spec, stated.fact.parameters):
             yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
-    known = table.model(spec.provider, spec.model)
-    if known is not None:
-        yield from _of_availability(known, spec.provider, today)
-        yield from _of_reasoning(spec, known)
-        yield from _of_parameters(spec, known)
+    model = table.model(spec.provider, spec.model)
+    if model is not None:
+        yield from _of_availability(model, spec.provider, today)
+        yield from _of_reasoning(spec, model)
+        yield from _of_parameters(spec, model)
 
 
-def _of_availability(known: KnownModel, provider: str, today: date) -> Iterator[_Finding]:
-    if (end := known.end) is not None and (said := _of_end(end.fact, today)):
-        yield _finding(end, said, fails=end.fact.announced and today >= end.fact.day)
-    if (batch := known.runs_as_batch) is not None and not batch.fact:
+def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_Finding]:
+    if (end := model.end) is not None and (sentence := _of_end(end.fact, today)):
+        yield _finding(end, sentence, fails=end.fact.announced and today >= end.fact.day)
+    if (batch := model.runs_as_batch) is not None and not batch.fact:
         yield _finding(batch, f"is not run as a batch by {provider}: name another model, or another provider of it")
 
 
 def _of_end(end: End, today: date) -> str:
-    """What is said of a model's end; nothing while it is far."""
+    """Describe a model's retirement; empty while it is far."""
     instead = f": use {end.replacement}" if end.replacement else ""
     if (end.day - today).days > NOTICE_DAYS:
         return ""
@@ -101,30 +101,32 @@ def _of_end(end: End, today: date) -> str:
     return f"was shut down on {end.day}{instead}" if today >= end.day else f"will be shut down on {end.day}{instead}"
 
 
-def _of_reasoning(spec: ModelSpec, known: KnownModel) -> Iterator[_Finding]:
+def _of_reasoning(spec: ModelSpec, model: KnownModel) -> Iterator[_Finding]:
     effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
-    efforts, thinking = known.efforts, known.thinking
+    efforts, thinking = model.efforts, model.thinking
     if effort is not None and efforts is not None and effort not in efforts.fact:
-        yield _setting(efforts, f"does not take reasoning {effort!r}: {_ways_to_reason(known)}")
+        yield _setting(efforts, f"does not take reasoning {effort!r}: {_ways_to_reason(model)}")
     if budget is not None and thinking is not None and "budget" not in thinking.fact:
-        yield _setting(thinking, f"does not take reasoning by budget_tokens: {_ways_to_reason(known)}")
+        yield _setting(thinking, f"does not take reasoning by budget_tokens: {_ways_to_reason(model)}")
 
 
-def _ways_to_reason(known: KnownModel) -> str:
-    """What may stand in ``reasoning``."""
-    efforts = ", ".join(known.efforts.fact) if known.efforts else ""
-    budget = "{ budget_tokens = … }" if known.thinking and "budget" in known.thinking.fact else ""
+def _ways_to_reason(model: KnownModel) -> str:
+    """Say which values ``reasoning`` may have."""
+    efforts = ", ".join(model.efforts.fact) if model.efforts else ""
+    budget = "{ budget_tokens = … }" if model.thinking and "budget" in model.thinking.fact else ""
     ways = " or ".join(way for way in (f"one of {efforts}" if efforts else "", budget) if way)
     return f"set it to {ways}" if ways else "leave it out"
 
 
-def _of_parameters(spec: ModelSpec, known: KnownModel) -> Iterator[_Finding]:
-    if (refuses := known.refuses) is not None:
+def _of_parameters(spec: ModelSpec, model: KnownModel) -> Iterator[_Finding]:
+    if (refuses := model.refuses) is not None:
         for name in _named(spec, refuses.fact):
             yield _finding(refuses, f"refuses params.{name}: leave it out")
-    limit, asked = known.max_output_tokens, spec.max_output_tokens
-    if limit is not None and asked is not None and asked > limit.fact:
-        yield _setting(limit, f"writes at most {limit.fact:,} tokens, and max_output_tokens is {asked:,}: lower it")
+    limit, limit_asked = model.max_output_tokens, spec.max_output_tokens
+    if limit is not None and limit_asked is not None and limit_asked > limit.fact:
+        yield _setting(
+            limit, f"writes at most {limit.fact:,} tokens, and max_output_tokens is {limit_asked:,}: lower it"
+        )
 
 
 def _named(spec: ModelSpec, parameters: Sequence[str]) -> list[str]:
@@ -136,7 +138,7 @@ def _finding(stated: Stated[Fact], reason: str, *, fails: bool = True) -> _Findi
 
 
 def _setting(stated: Stated[Fact], reason: str) -> _Finding:
-    """Of a key of the manifest that has a name in the API as well, under which ``params`` can give it."""
+    """Make a finding about a manifest key that ``params`` can also set under the API's name."""
     return replace(_finding(stated, reason), in_params=True)
 
 
@@ -150,7 +152,7 @@ def who(provider: str, model: str, names: Sequence[str]) -> str:
 
 
 def _way_out(finding: _Finding, provider: str, settings: Settings) -> str:
-    """How to overrule the table."""
+    """Say how to overrule the table."""
     address = f"set {settings.address_names(provider)[0]}, if only to its usual address, and this is a warning"
     params = "write it in params as the API has it, or " if finding.in_params else ""
     return f"If that is out of date: {params}{address}"
@@ -164,13 +166,13 @@ def _elsewhere(provider: str, settings: Settings) -> str:
 
 
 def _of_the_table(specs: Sequence[ModelSpec], table: ModelTable, today: date, settings: Settings) -> Iterator[str]:
-    """What the table cannot say, at most once for all models."""
-    known: Mapping[tuple[str, str], KnownModel | None] = {
+    """Yield what the table cannot say, at most once for all models."""
+    models: Mapping[tuple[str, str], KnownModel | None] = {
         (spec.provider, spec.model): table.model(spec.provider, spec.model) for spec in specs
     }
-    missing = [named for named, about in known.items() if about is None]
+    missing = [named for named, about in models.items() if about is None]
     if unknown := [f"{provider} {model}" for provider, model in missing if not settings.is_elsewhere(provider)]:
         yield f"not checked whether these are on sale and take their settings (not in our table): {', '.join(unknown)}"
-    looked_up = [about.as_of for about in known.values() if about is not None]
+    looked_up = [about.as_of for about in models.values() if about is not None]
     if looked_up and (age := (today - min(looked_up)).days) > OLD_DAYS:
         yield f"what is known of these models was looked up {age} days ago, on {min(looked_up)}: it may have changed"

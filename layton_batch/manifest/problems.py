@@ -47,9 +47,9 @@ def form_problems(file: str, form: type[BaseModel], error: ValidationError, at: 
     return [Problem(file, (*at, *detail["loc"]), _reason(detail, form)) for detail in details]
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
+def nearest(word: str, names: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or nothing."""
-    return did_you_mean(word, known, cutoff=0.55)
+    return did_you_mean(word, names, cutoff=0.55)
 
 
 def _key_text(key: Key) -> str:
@@ -107,10 +107,10 @@ def _shown(value: object) -> str:
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else reprlib.repr(value)
 
 
-def _unknown_key(key: str, known: Sequence[str]) -> str:
+def _unknown_key(key: str, names: Sequence[str]) -> str:
     if is_secret(key):
         return "keys are read from the environment, never from a manifest"
-    return "unknown key" + (nearest(key, known) or f" (known: {', '.join(known)})")
+    return "unknown key" + (nearest(key, names) or f" (known: {', '.join(names)})")
 
 
 def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
