@@ -17,16 +17,16 @@ MOST_WORDS = 3
 
 
 def failure_words(folder: RunFolder, status: Status) -> Mapping[str, Sequence[tuple[str, int]]]:
-    """By job with failed requests: messages of its provider, and how many responses have each.
+    """Return the provider's messages by job with failed requests, and the number of responses with each.
 
     Of every attempt: what was sent again counts as well. A part that cannot be read has no words.
     """
-    found = {
+    words_by_job = {
         job.id: _words(path for batch in status.batches if batch.job_id == job.id for path in _parts(folder, batch.id))
         for job in status.jobs
         if job.errored
     }
-    return {job_id: words.most_common(MOST_WORDS) for job_id, words in found.items() if words}
+    return {job_id: words.most_common(MOST_WORDS) for job_id, words in words_by_job.items() if words}
 
 
 def _parts(folder: RunFolder, batch_id: str) -> list[Path]:

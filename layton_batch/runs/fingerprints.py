@@ -15,9 +15,9 @@ def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: 
 
 def fingerprint_bytes(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> bytes:
     """The 32 bytes of the same fingerprint."""
-    found = sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
-    found.update(line.replace(custom_id.encode(), b""))
-    return found.digest()
+    digest = sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
+    digest.update(line.replace(custom_id.encode(), b""))
+    return digest.digest()
 
 
 def scoped(fingerprint: bytes, scope: str) -> bytes:

@@ -21,7 +21,7 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
     """
     spec = job.spec
     judging = job.role is not Role.PREDICT
-    asked = {
+    content = {
         "role": str(job.role),
         "about": about,
         "provider": spec.provider,
@@ -38,20 +38,22 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
         },
     }
     if spec.sample != 1:
-        asked["sample"] = spec.sample
-    canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        content["sample"] = spec.sample
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return sha256(canonical.encode("ascii")).hexdigest()
 
 
 def predict_id(spec: ModelSpec) -> str:
-    """What a job is called that asks this of its model, unless the store has one of that name which asks something
-    else. No model's own name has the mark that sets hints and samples apart."""
-    told = f"@{spec.hints}h" if spec.hints else ""
-    return f"predict-{slug(spec.name)}{told}" + (f"@{spec.sample}" if spec.sample > 1 else "")
+    """Return the id of a model's job. The store gives another id where a job of this name asks something else.
+
+    No model's own name has the mark that separates hints and samples.
+    """
+    hint_level = f"@{spec.hints}h" if spec.hints else ""
+    return f"predict-{slug(spec.name)}{hint_level}" + (f"@{spec.sample}" if spec.sample > 1 else "")
 
 
 def asked_digest(manifest: Manifest, items: str) -> str:
-    """What a revision asks, items (their digest) and all: a process that works on another one must not plan."""
+    """Digest what a revision asks, with the digest of its items. A process with another digest must not plan."""
     return sha256(f"{manifest.identity()} {items}".encode()).hexdigest()
 
 

@@ -14,7 +14,7 @@ nothing of it is ever sent."""
 
 
 def is_imported(batch: Batch) -> bool:
-    """Whether the batch's answers came from a file."""
+    """Return whether the batch's answers came from a file."""
     return batch.shard_id.split("-")[0] == SHARD and not batch.path
 
 

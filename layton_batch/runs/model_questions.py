@@ -29,7 +29,7 @@ PATIENCE = Patience(SECONDS)
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """What a provider said of its models by id (None: it has none of this id), and why it said no more."""
+    """Statements of a provider about its models by id (None: it has no such model), and why it said no more."""
 
     notices: dict[str, ModelNotice | None]
     trouble: str | None = None
@@ -51,7 +51,7 @@ def ask_providers(
     table: ModelTable | None = None,
     is_elsewhere: Callable[[str], bool] | None = None,
 ) -> ModelFindings:
-    """What the providers say against the manifest's models and judges: each is asked about once, the providers at the
+    """Ask the providers about the manifest's models and judges: each is asked about once, the providers at the
     same time.
 
     ``table`` names replacements; ``is_elsewhere``: whether a provider's address is another than its own (None: as the
@@ -64,26 +64,29 @@ def ask_providers(
             continue  # what has no key cannot be asked, and its lack is told elsewhere
         names.setdefault(spec.provider, {}).setdefault(spec.model, []).append(spec.name)
     with ThreadPoolExecutor(max(len(names), 1)) as executor:
-        told = dict(zip(names, executor.map(lambda one: _ask(one, list(names[one]), settings), names), strict=True))
+        replies = executor.map(lambda provider: _ask(provider, list(names[provider]), settings), names)
+        answers = dict(zip(names, replies, strict=True))
     refused, warnings = [], []
-    for provider, answer in told.items():
+    for provider, answer in answers.items():
         for model, notice in answer.notices.items():
-            for said in _against(provider, model, notice, table, today):
-                line = f"{who(provider, model, names[provider][model])} {said.reason}"
-                if said.fails and not (is_elsewhere or settings.is_elsewhere)(provider):
+            for statement in _against(provider, model, notice, table, today):
+                line = f"{who(provider, model, names[provider][model])} {statement.reason}"
+                if statement.fails and not (is_elsewhere or settings.is_elsewhere)(provider):
                     refused.append(f"{line}. If it is right all the same: --offline does not ask")
                 else:
-                    warnings.append(f"{line}{_sent_all_the_same(provider, settings) if said.fails else ''}")
-    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(told)))
+                    warnings.append(f"{line}{_sent_all_the_same(provider, settings) if statement.fails else ''}")
+    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(answers)))
 
 
 def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> tuple[str, ...]:
-    """What a person should know of the models before a run begins. Raises ManifestError for one whose provider does not
-    have it any more, or has another under its name."""
-    found = ask_providers(manifest, settings, clock)
-    if found.refused:
-        raise ManifestError("\n".join(found.refused))
-    return found.warnings
+    """Return what a person should know of the models before a run begins.
+
+    Raises ManifestError for a model that its provider no longer has, or has another model under its name.
+    """
+    findings = ask_providers(manifest, settings, clock)
+    if findings.refused:
+        raise ManifestError("\n".join(findings.refused))
+    return findings.warnings
 
 
 def _ask(provider: str, models: Sequence[str], settings: Settings) -> _Told:
@@ -93,17 +96,17 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _Told:
         credentials = settings.access(provider)
         access = Access(credentials.api_key, credentials.base_url, PATIENCE)
         with closing(without_keys(connect(provider, access), settings.secrets())) as connected:
-            if (asked := knows_models(connected)) is not None:
+            if (informant := knows_models(connected)) is not None:
                 for model in models:
-                    notices[model] = asked.about(model)
+                    notices[model] = informant.about(model)
     except LaytonBatchError as error:
         return _Told(notices, str(error))
     return _Told(notices)
 
 
 def _against(provider: str, model: str, notice: ModelNotice | None, table: ModelTable, today: date) -> Iterator[_Said]:
-    known = table.model(provider, model)
-    replacement = known.end.fact.replacement if known is not None and known.end is not None else None
+    model_facts = table.model(provider, model)
+    replacement = model_facts.end.fact.replacement if model_facts is not None and model_facts.end is not None else None
     instead = f": use {new}" if (new := (notice.replacement if notice else None) or replacement) else ""
     if notice is None:
         yield _Said(f"is not known to {provider}, which was asked{instead or ': name another model'}")
@@ -125,8 +128,8 @@ def _sent_all_the_same(provider: str, settings: Settings) -> str:
     return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 
-def _of_trouble(told: dict[str, _Told]) -> Iterator[str]:
+def _of_trouble(answers: dict[str, _Told]) -> Iterator[str]:
     """One line for all questions that failed."""
-    reasons = [answer.trouble for answer in told.values() if answer.trouble is not None]
+    reasons = [answer.trouble for answer in answers.values() if answer.trouble is not None]
     if reasons:
         yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons)}"

@@ -78,11 +78,13 @@ class PaidAnswers:
             for fingerprint, status in statuses.items()
         }
 
-    def _look_up(self, asked: Mapping[bytes, bytes]) -> dict[bytes, AnswerStatus]:
-        """``asked``: what each request asks by, by the fingerprint that it is looked up by. Of several answers to the
-        same the last one counts."""
-        statuses = {fingerprint: AnswerStatus(own, own) for fingerprint, own in asked.items()}
-        not_yet_final, reask = dict(asked), 0
+    def _look_up(self, own_fingerprints: Mapping[bytes, bytes]) -> dict[bytes, AnswerStatus]:
+        """Look up the statuses of answers. Of several answers to one request the last counts.
+
+        ``own_fingerprints``: the fingerprint by which each request asks, by the fingerprint that is looked up.
+        """
+        statuses = {fingerprint: AnswerStatus(own, own) for fingerprint, own in own_fingerprints.items()}
+        not_yet_final, reask = dict(own_fingerprints), 0
         while not_yet_final:
             further = {fingerprint: asked_again(own, reask) for fingerprint, own in not_yet_final.items()}
             rows = self.store.known_answers(further.values())
@@ -90,7 +92,7 @@ class PaidAnswers:
                 row = rows.get(answer)
                 is_here = row is not None and row.state is AnswerState.ANSWERED and not self._is_gone(row.run_id)
                 if row is not None and (is_here or reask == 0):
-                    own = asked[fingerprint]
+                    own = own_fingerprints[fingerprint]
                     statuses[fingerprint] = AnswerStatus(
                         own, answer, reask, row.state, self._is_to_ask(row), row.run_id
                     )

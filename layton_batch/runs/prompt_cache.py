@@ -45,12 +45,12 @@ class PromptCache:
     def of(self, item: Item, judged: Prediction | None, render: Callable[[], Prompt]) -> SizedPrompt:
         """The prompt about an item, or about a prediction of it: a kept prompt where both are the same, else what
         ``render`` returns."""
-        kept = self._kept.get(item.id)
-        if kept is not None and kept[:2] == (item, judged):
-            return kept[2]
+        entry = self._kept.get(item.id)
+        if entry is not None and entry[:2] == (item, judged):
+            return entry[2]
         prompt = render()
         sized = SizedPrompt(prompt, PromptSize.of(prompt))
-        if kept is None and not sized.size.images and self._bytes < KEPT_BYTES:
+        if entry is None and not sized.size.images and self._bytes < KEPT_BYTES:
             self._kept[item.id] = item, judged, sized
             self._bytes += _OVERHEAD + sized.size.text_bytes
         return sized

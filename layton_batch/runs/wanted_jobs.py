@@ -44,23 +44,25 @@ def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:
 
 def identified_rejudging(manifest: Manifest, rejudging: Iterable[Rejudged]) -> list[Job]:
     """Their jobs, each with what it asks by and about."""
-    return [replace(one.job, identity=job_identity(manifest, one.job, one.about)) for one in rejudging]
+    return [
+        replace(rejudged.job, identity=job_identity(manifest, rejudged.job, rejudged.about)) for rejudged in rejudging
+    ]
 
 
 def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: str, *, new_items: bool) -> Revision:
-    """What becomes of the ``stored`` jobs, retired ones among them, where ``wanted`` is what the manifest has.
+    """Plan the changes to the ``stored`` jobs, retired jobs included. ``wanted``: the jobs of the manifest.
 
     Planned again is whatever may ask something else by now, or go by another name; a judge's job is planned again
     by itself when the one that it judges has been.
     """
     matched = _Matching(stored)
     jobs = [matched.stored_as(job) for job in wanted]
-    known = {job.id: job for job in stored}
-    kept = {job.id: known[job.id] for job in jobs if job.id in known}
+    stored_jobs = {job.id: job for job in stored}
+    kept_jobs = {job.id: stored_jobs[job.id] for job in jobs if job.id in stored_jobs}
     again = {
         job.id
         for job in jobs
-        if (old := kept.get(job.id)) is not None
+        if (old := kept_jobs.get(job.id)) is not None
         and (old.retired or old.spec.name != job.spec.name or (new_items and not job.depends_on))
     }
     from layton_batch.store.revising import Revision
@@ -68,7 +70,7 @@ def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: st
     return Revision(
         jobs=jobs,
         again=again,
-        retired=[job.id for job in stored if job.id not in kept and not job.retired],
+        retired=[job.id for job in stored if job.id not in kept_jobs and not job.retired],
         asked=asked,
         items=items,
     )
@@ -89,10 +91,10 @@ class _Matching:
         same = sorted(self._same(wanted_there), key=lambda job: (job.spec.name != wanted.spec.name, job.retired))
         if same:
             self._left.remove(same[0])
-        found = same[0].id if same else next(name for name in _names(wanted.id) if name not in self._ids)
-        self._ids.add(found)
-        self._stored_id[wanted.id] = found
-        return replace(wanted_there, id=found)
+        job_id = same[0].id if same else next(name for name in _names(wanted.id) if name not in self._ids)
+        self._ids.add(job_id)
+        self._stored_id[wanted.id] = job_id
+        return replace(wanted_there, id=job_id)
 
     def _same(self, wanted: Job) -> list[Job]:
         return [

@@ -44,7 +44,7 @@ class LocatedResponses:
 
     @property
     def digest(self) -> str:
-        """Of which answers these are."""
+        """Digest of the answers' locations."""
         return tables.digest(
             *map(repr, self.requests.select("request_id", "run_id", "batch_id", "batch_custom_id").iter_rows())
         )
@@ -166,7 +166,7 @@ def final_portions(located: LocatedResponses) -> Iterator[pl.DataFrame]:
 
 
 def _rows_by_part(portion: pl.DataFrame) -> Iterator[tuple[int, list[int]]]:
-    """Which rows of which part a portion of requests needs, part by part, each once."""
+    """Yield the rows of each part that a portion of requests needs, each part once."""
     rows_by_part: defaultdict[int, dict[int, None]] = defaultdict(dict)
     for part, row in portion.select("part", "row").drop_nulls().iter_rows():
         rows_by_part[part][row] = None

@@ -54,8 +54,8 @@ def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
     """Jobs that rejudge, of a run that began without them: only where the manifest says so, for they are paid for."""
     if run.manifest.gold is None or run.manifest.gold.rejudge is None:
         return []
-    known = {job.id for job in jobs}
-    later = [one for job_id, one in run.rejudging.items() if job_id not in known]
+    job_ids = {job.id for job in jobs}
+    later = [rejudged for job_id, rejudged in run.rejudging.items() if job_id not in job_ids]
     return identified_rejudging(run.manifest, later)
 
 

@@ -20,10 +20,10 @@ def reask(run: Run, job: Job, judged: str, located: LocatedResponses) -> bool:
     policy, row = run.manifest.policy, run.store.row()
     if not (policy.reask_unparsed or policy.reask_truncated) or (row is not None and row.cancelled):
         return False
-    asked = {one.custom_id: one for one in run.store.known_requests(job.id)}
+    requests = {request.custom_id: request for request in run.store.known_requests(job.id)}
     doublings: dict[str, int] = {}
     for reply in final_responses(located):
-        request, response = asked[str(reply["custom_id"])], response_from(reply)
+        request, response = requests[str(reply["custom_id"])], response_from(reply)
         if response.outcome is not RequestOutcome.SUCCEEDED or request.fingerprint is None:
             continue
         if request.state is AnswerState.UNCERTAIN:
@@ -34,7 +34,7 @@ def reask(run: Run, job: Job, judged: str, located: LocatedResponses) -> bool:
         if not _is_usable(run, job, request.item_id, judged, response):
             doublings[request.custom_id] = request.reask + 1 if truncated else 0
     if doublings:
-        run.store.ask_once_more(job.id, [asked[name] for name in doublings], doublings, run.clock.now())
+        run.store.ask_once_more(job.id, [requests[name] for name in doublings], doublings, run.clock.now())
     return bool(doublings)
 
 

@@ -42,8 +42,8 @@ def revise(run: Run) -> bool:
 def _imported(run: Run) -> list[Job]:
     """Models whose answers came from a file are in no manifest; one that a manifest names by now is asked."""
     named = {spec.name for spec in run.manifest.model_specs()}
-    found = imported_models(run.store.all_jobs(), run.store.batches())
-    return [job for job in found if job.spec.name not in named]
+    jobs = imported_models(run.store.all_jobs(), run.store.batches())
+    return [job for job in jobs if job.spec.name not in named]
 
 
 def put_away(run: Run) -> None:

@@ -22,16 +22,16 @@ def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
 
     Responses that do not say who answered, and tables that cannot be read, say nothing here.
     """
-    asked = {job.id: job.spec for job in jobs}
-    found = set()
+    specs = {job.id: job.spec for job in jobs}
+    names = set()
     for job_id, run_id, batch_id in run.store.answering_batches():
-        spec = asked.get(job_id)
-        if spec is None or spec.name in found:
+        spec = specs.get(job_id)
+        if spec is None or spec.name in names:
             continue
         served_models = _of_batch(str(run.folder.workspace.batch(run_id, batch_id).answers))
         if any(not is_same_model(spec.model, served) for served in served_models):
-            found.add(spec.name)
-    return frozenset(found)
+            names.add(spec.name)
+    return frozenset(names)
 
 
 def _of_batch(folder: str) -> frozenset[str]:
