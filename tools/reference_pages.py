@@ -1,6 +1,6 @@
-"""Two pages of the documentation that the code itself knows: the keys of a manifest, and what each batch API can do.
+"""Pages of the documentation that come from the code: manifest keys, batch APIs, commands, tables and JSON documents.
 
-``python -m tools.reference_pages`` writes them; a test holds that what is committed is what it would write.
+``scripts/docs`` writes them and builds the site; a test holds that the committed pages are current.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pydantic_core import PydanticUndefined
 from layton_batch.manifest.form import Form
 from layton_batch.providers import BUILT_IN, provider_class
 from layton_batch.text import plural
+from tools.command_page import commands_page
+from tools.format_page import formats_page
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WORDS = Path(__file__).with_suffix(".toml")
@@ -147,7 +149,17 @@ def providers_page(text: str) -> str:
     return f"{before}{MARKS[0]}\n\n{provider_table()}\n\n{MARKS[1]}{after}"
 
 
+def pages() -> dict[Path, str]:
+    """Return the text of every page that comes from the code, by its path."""
+    providers = DOCS / "providers.md"
+    return {
+        DOCS / "manifest.md": manifest_page(),
+        DOCS / "commands.md": commands_page(),
+        DOCS / "formats.md": formats_page(),
+        providers: providers_page(providers.read_text(encoding="utf-8")),
+    }
+
+
 if __name__ == "__main__":
-    (DOCS / "manifest.md").write_text(manifest_page(), encoding="utf-8")
-    page = DOCS / "providers.md"
-    page.write_text(providers_page(page.read_text(encoding="utf-8")), encoding="utf-8")
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

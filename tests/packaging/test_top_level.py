@@ -5,7 +5,8 @@ from __future__ import annotations
 from tests.cli.cli_harness import ROOT
 
 TRACKED = {
-    ".ci", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "docs", "jobs",
+    ".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
+    "LICENSE", "README.md", "SECURITY.md", "docs", "jobs",
     "layton_batch", "manifests", "mkdocs.yml", "pyproject.toml", "requirements.lock", "scripts", "tests", "tools",
 }  # fmt: skip
 

@@ -1,0 +1,86 @@
+"""``docs/commands.md``: every command of the program, read from the Typer app itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import typer
+from typer.core import TyperGroup
+
+from layton_batch.cli.app import app
+
+PROGRAM = "layton-batch"
+_SHARED_BY = 5
+"""An option that as many commands describe alike stands once, above them."""
+_INTRO = f"""# Commands
+
+Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. What people read goes to the terminal;
+`--json` prints one JSON document on stdout and nothing else. [Runs](runs.md#exit-codes) has the exit codes,
+[formats](formats.md) the tables and documents.
+
+RUN is a run's name, its folder or its manifest."""
+Record = tuple[str, str]
+"""A parameter as ``--help`` prints it: how it is written, and what it means."""
+
+
+def commands_page() -> str:
+    """Return the page: a list of all commands, the options that many share, then a section for each command."""
+    commands = dict(_commands())
+    records = {name: list(_records(name, command)) for name, command in commands.items()}
+    counts = Counter(record for rows in records.values() for record in rows)
+    shared = {record for record, count in counts.items() if count >= _SHARED_BY}
+    parts = [_INTRO, _table(("command", "does"), [(_link(name), _summary(c)) for name, c in commands.items()])]
+    parts += ["## Options of many commands", _table(("option", "meaning"), sorted(_cells(record) for record in shared))]
+    for name, command in commands.items():
+        parts.append(f"## `{PROGRAM} {name}`")
+        parts += _paragraphs(command)
+        own = [_cells(record) for record in records[name] if record not in shared]
+        if own:
+            parts.append(_table(("argument or option", "meaning"), own))
+        others = [f"`{left.split()[0]}`" for left, _ in records[name] if (left, _) in shared]
+        if others:
+            parts.append(f"Also: {', '.join(others)}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _commands() -> Iterator[tuple[str, typer.core.TyperCommand]]:
+    """Yield each command with its full name; those of a group follow the group's name."""
+    root = typer.main.get_command(app)
+    assert isinstance(root, TyperGroup)
+    for name, command in root.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from ((f"{name} {inner}", item) for inner, item in command.commands.items())
+        else:
+            yield name, command
+
+
+def _records(name: str, command: typer.core.TyperCommand) -> Iterator[Record]:
+    """Yield the parameters of a command as ``--help`` shows them."""
+    context = typer.Context(command, info_name=name)
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is not None and "--help" not in parameter.opts:
+            left, right = record
+            yield left, " ".join(right.split())
+
+
+def _cells(record: Record) -> Record:
+    left, right = record
+    return f"`{left}`".replace("|", r"\|"), right.replace("|", r"\|").replace("<", "&lt;")
+
+
+def _link(name: str) -> str:
+    return f"[`{name}`](#{PROGRAM}-{name.replace(' ', '-')})"
+
+
+def _summary(command: typer.core.TyperCommand) -> str:
+    return (command.help or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _paragraphs(command: typer.core.TyperCommand) -> list[str]:
+    return [" ".join(text.split()).replace("<", "&lt;") for text in (command.help or "").split("\n\n")]
+
+
+def _table(head: tuple[str, str], rows: list[Record]) -> str:
+    return "\n".join([f"| {head[0]} | {head[1]} |", "|---|---|", *(f"| {left} | {right} |" for left, right in rows)])
