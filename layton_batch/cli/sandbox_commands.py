@@ -38,7 +38,7 @@ def sandbox(
 ) -> None:
     """Play the providers' batch APIs on 127.0.0.1 until stopped.
 
-    Seven of them on one port. Prints the environment that points there.
+    Eight of them on one port. Prints the environment that points there.
     """
     import math
     import sqlite3

@@ -8,6 +8,7 @@ import math
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from typer.core import TyperGroup
 
 from layton_batch.cli import app, doctor
 from tests.cli.cli_harness import ROOT, call, desk, finish, start, write
+from tests.harnesses.files import GOLDEN, lm_eval_line, write_lines
 from tests.pipeline.lab import BUNDLED
 
 NOT_RUN = {
@@ -32,9 +34,6 @@ NOT_RUN = {
     ". .venv/bin/activate": "the environment of this test is active",
 }
 """Commands that are printed and not run here, each with its reason."""
-WAIT = "until [ -s sandbox.env ]; do sleep 0.1; done"
-"""The shell goes on at once; a reader sees that the sandbox is up."""
-
 
 PAGES = ("README.md", *(f"docs/{name}.md" for name in ("install", "providers", "runs", "schedules", "tasks")))
 """In one place each; ``docs/first_hour.md`` is a script of its own, and other pages have options alone."""
@@ -87,6 +86,14 @@ def without_xai(text: str) -> str:
     return re.sub(r'(?m)^\[\[models\]\]\n(?:.+\n)?provider = "xai"\n(?:.+\n)+', "", text)
 
 
+def write_logs_of_other_programs(folder: Path) -> None:
+    """Write the logs that the README ranks: inspect_ai's in ``logs/``, lm-evaluation-harness' in ``samples/``."""
+    shutil.copytree(GOLDEN, folder / "logs")
+    for model, marks in (("finch", "1110111011"), ("wren", "1010101010")):
+        lines = [lm_eval_line(number, {"exact_match": float(mark)}) for number, mark in enumerate(marks)]
+        write_lines(folder / "samples" / f"{model}.jsonl", lines)
+
+
 def serve(folder: Path, words: list[str]) -> None:
     """A command that goes on until it is stopped: it must come up, say where, and end well."""
     words = [*words[:-1], "--port", "0"]  # the last word is the &; the printed port may be taken here
@@ -116,6 +123,7 @@ def test_every_command_of_a_page_works_as_printed(
     for path in (ROOT / "manifests").iterdir():
         text = path.read_text(encoding="utf-8")
         (folder / "manifests" / path.name).write_text(without_xai(text), encoding="utf-8")
+    write_logs_of_other_programs(folder)
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
     elsewhere = () if page == "README.md" else commands("README.md")
     with desk(folder, monkeypatch):
@@ -132,10 +140,9 @@ def test_every_command_of_a_page_works_as_printed(
 
 
 def test_the_first_hour_goes_as_its_page_says(tmp_path: Path) -> None:
-    """One shell, one command after another, as a reader types them; what is left running is stopped at the end."""
+    """Every block is pasted as it stands, into one shell; every menu word of the page is on the pages of the site."""
     text = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    script = "".join(blocks).replace("--env-file sandbox.env &", f"--env-file sandbox.env &\n{WAIT}")
     (tmp_path / "manifests").symlink_to(ROOT / "manifests")
     program = write(tmp_path, f'#!/bin/sh\nexec "{sys.executable}" -m layton_batch "$@"\n', "layton-batch")
     program.chmod(0o755)
@@ -143,15 +150,20 @@ def test_the_first_hour_goes_as_its_page_says(tmp_path: Path) -> None:
         "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT),
         "XDG_STATE_HOME": str(tmp_path / "user"), "LAYTON_BATCH_PACING": "0.05",
     }  # fmt: skip
-    script = "set -e\ntrap 'kill $(jobs -p)' EXIT\n" + script.replace("--port 8765", "--port 0")
-    with (tmp_path / "said").open("wb") as said:
+    script = "".join(blocks).replace(". .venv/bin/activate\n", "").replace("--port 8765", "--port 0")
+    script = f"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
+    with (tmp_path / "printed").open("wb") as printed:
         ended = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment, stdout=said, stderr=said, check=False, timeout=300
-        )
-    assert ended.returncode == 0, (tmp_path / "said").read_text(encoding="utf-8")[-2000:]
+            ["bash", "-c", script], cwd=tmp_path, env=environment, stdout=printed, stderr=printed, check=False,
+            timeout=300,
+        )  # fmt: skip
+    assert ended.returncode == 0, (tmp_path / "printed").read_text(encoding="utf-8")[-2000:]
     assert (tmp_path / "public" / "index.html").is_file()
-    board = (tmp_path / "demo" / "demo" / "site" / "data" / "leaderboard.json").read_text(encoding="utf-8")
+    site = tmp_path / "demo" / "demo" / "site"
+    board = (site / "data" / "leaderboard.json").read_text(encoding="utf-8")
     assert "larch-2-nano" in {row["model"] for row in json.loads(board)}
+    items = (site / "items" / "index.html").read_text(encoding="utf-8")
+    assert [word for word in re.findall(r"\*([^*\n]+)\*", text) if word not in items] == []
 
 
 def test_every_option_that_a_page_names_exists() -> None:
