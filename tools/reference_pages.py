@@ -131,8 +131,12 @@ def provider_table() -> str:
             f"| `{name}` | {limits.max_requests:,} | {size} | {window} | {plural(days, 'day')} | {_yes(can.images)}"
             f" | {_yes(can.cancel)} |"
         )
-        warned += [f"- `{name}`: {'; '.join(can.caveats)}." for _ in can.caveats[:1]]
+        warned += [f"- `{name}`: {' '.join(f'{_capital(text)}.' for text in can.caveats)}" for _ in can.caveats[:1]]
     return "\n".join([*rows, "", *warned])
+
+
+def _capital(text: str) -> str:
+    return text[0].upper() + text[1:]
 
 
 def _yes(value: bool) -> str:
