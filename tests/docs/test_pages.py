@@ -8,10 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
-import layton_batch
-from tests.cli.cli_harness import call
 from tools import format_page, reference_pages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,14 +45,6 @@ def test_a_page_from_the_code_is_current(name: str) -> None:
 
 def test_every_column_has_words_in_the_formats_page_and_no_words_are_stale() -> None:
     assert (format_page.wordless_columns(), format_page.stale_words()) == ([], []), "edit tools/format_page.toml"
-
-
-def test_the_version_of_the_command_is_the_version_of_the_package_and_of_the_citation() -> None:
-    assert call("--version").out == f"layton-batch {layton_batch.__version__}\n"
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert citation["version"] == layton_batch.__version__
-    assert re.findall(r"^## (\S+)", changes, re.MULTILINE) == [layton_batch.__version__]
 
 
 def test_no_page_needs_a_folder_outside_the_repository() -> None:

@@ -1,0 +1,81 @@
+"""Files for contributors: the workflow, the hooks, the citation, the changelog, the script that makes the environment."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+import layton_batch
+from tests.cli.cli_harness import ROOT, call
+
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))
+STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
+
+
+def test_the_workflow_runs_lint_tests_and_docs_on_the_supported_versions() -> None:
+    assert WORKFLOW["jobs"]["tests"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+    commands = {step["run"] for step in STEPS if "run" in step}
+    assert {"scripts/lint", "scripts/test", "scripts/docs"} <= commands
+    assert all((ROOT / command).is_file() for command in commands if command.startswith("scripts/"))
+
+
+def test_the_workflow_uses_two_actions_and_may_write_only_to_publish() -> None:
+    assert {step["uses"].split("@")[0] for step in STEPS if "uses" in step} == {"actions/checkout", "actions/setup-python"}
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+    assert [name for name, job in WORKFLOW["jobs"].items() if "permissions" in job] == ["docs"]
+
+
+def test_the_hooks_run_tools_of_the_environment_and_download_nothing() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    assert {repository["repo"] for repository in hooks["repos"]} == {"local"}
+    entries = [hook["entry"] for repository in hooks["repos"] for hook in repository["hooks"]]
+    assert all(entry.startswith(".venv/bin/") for entry in entries)
+
+
+def test_the_command_the_package_the_citation_and_the_changelog_have_one_version() -> None:
+    assert call("--version").out == f"layton-batch {layton_batch.__version__}\n"
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["version"] == layton_batch.__version__
+    assert [name for source in citation["references"] for name in re.findall(r"`(\w+)`", source["notes"])] == [
+        "layton", "mcq_idk", "zebralogic", "rome",
+    ]  # fmt: skip
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", changes, re.MULTILINE) == [layton_batch.__version__]
+
+
+def test_the_changelog_is_short_and_an_entry_is_one_short_sentence() -> None:
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 60
+    assert [line for line in lines if line.startswith("- ") and len(line[2:].split()) > 25] == []
+    assert [line for line in lines if line and not line.startswith(("#", "**", "- "))] == []
+
+
+def test_contributing_is_short_and_has_its_parts() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 80
+    assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Reading order", "Rules", "Glossary", "Recipes"]
+    paths = re.findall(r"`((?:layton_batch|docs|tests|tools|scripts)/[\w/.]+)`", text)
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("failing", ["-m", "install"])
+def test_an_environment_whose_making_failed_is_not_taken_for_ready(tmp_path: Path, failing: str) -> None:
+    """``failing``: the first argument of the call that fails, that of ``python3 -m venv`` or that of ``pip install``."""
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "bootstrap", tmp_path / "scripts")
+    for name in ("requirements.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    programs = [tmp_path / "programs" / "python3", tmp_path / ".venv" / "bin" / "pip"]
+    for program in programs:
+        program.parent.mkdir(parents=True)
+        program.write_text(f'#!/bin/sh\n[ "$1" != "{failing}" ]\n')
+        program.chmod(0o755)
+    path = f"{programs[0].parent}:/usr/bin:/bin"
+    ended = subprocess.run([tmp_path / "scripts" / "bootstrap"], env={"PATH": path}, capture_output=True, check=False)
+    assert ended.returncode != 0
+    assert not list(tmp_path.glob(".venv/.ready-*"))
