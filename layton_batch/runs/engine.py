@@ -95,7 +95,8 @@ def _cluster(address: str) -> Executor:
     try:
         from distributed import Client
     except ImportError as error:
-        raise ManifestError(f"engine {DASK}{address}: pip install 'layton-batch[dask]' on every machine") from error
+        install = "run pip install '.[dask]' in the checkout of layton-batch on every machine"
+        raise ManifestError(f"engine {DASK}{address}: {install}") from error
     try:
         return _Cluster(Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
     except OSError as error:

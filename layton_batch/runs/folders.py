@@ -44,7 +44,7 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
     try:
         from layton_batch.files.object_storage import SCHEMES, local_copy
     except ImportError as error:
-        raise ManifestError(f"--runs {place}: pip install 'layton-batch[storage]'") from error
+        raise ManifestError(f"--runs {place}: run pip install '.[storage]' in the checkout of layton-batch") from error
     if scheme not in SCHEMES or not rest:
         raise ManifestError(f"--runs {place}: write a folder, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://…")
     if not settings.state_url:

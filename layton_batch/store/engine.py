@@ -148,7 +148,7 @@ _ADVICE = (
         "readonly database",
         "; this command writes to the run: make its folder and files writable (status, events, cost … read)",
     ),
-    ("No module named 'psycopg", "; install layton-batch[postgres]"),
+    ("No module named 'psycopg", "; run pip install '.[postgres]' in the checkout"),
 )
 
 
