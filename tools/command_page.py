@@ -46,9 +46,7 @@ def commands_page() -> str:
 
 def _commands() -> Iterator[tuple[str, typer.core.TyperCommand]]:
     """Yield each command with its full name; those of a group follow the group's name."""
-    root = typer.main.get_command(app)
-    assert isinstance(root, TyperGroup)
-    for name, command in root.commands.items():
+    for name, command in typer.main.get_group(app).commands.items():
         if isinstance(command, TyperGroup):
             yield from ((f"{name} {inner}", item) for inner, item in command.commands.items())
         else:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
@@ -91,9 +91,8 @@ def _status_fields() -> str:
     job = JobStatus("j", "predict", "openai", "m", 1, 1, 0, 0, 0, 0, 0, planned=True, graded=True)
     batch = Batch("b", "j", "s", "openai", "m", 1, states.Lifecycle.COLLECTED, "t", 1, "", "", 0)
     document = status_json(Status("r", RunState.DONE, None, Decimal(0), Decimal(0), (job,), (batch,)))
-    jobs, batches = document["jobs"], document["batches"]
-    assert isinstance(jobs, list)
-    assert isinstance(batches, list)
-    objects = (("the document", document), ("each of `jobs`", jobs[0]), ("each of `batches`", batches[0]))
-    rows = [f"| {where} | {', '.join(f'`{name}`' for name in fields)} |" for where, fields in objects]
+    objects = [("the document", document)]
+    for name in ("jobs", "batches"):
+        objects += [(f"each of `{name}`", entry) for entry in cast("list[dict[str, object]]", document[name])]
+    rows = [f"| {where} | {', '.join(f'`{field}`' for field in fields)} |" for where, fields in objects]
     return "\n".join(["| object | fields |", "|---|---|", *rows])

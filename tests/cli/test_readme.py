@@ -139,6 +139,18 @@ def test_every_command_of_a_page_works_as_printed(
             assert end.out or end.err, command
 
 
+def test_the_leaderboard_of_logs_in_the_readme_is_the_printed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_logs_of_other_programs(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (command,) = (line for line in commands("README.md") if "logs/" in line)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```text\n(Leaderboard · match .*?)^```", text, re.DOTALL | re.MULTILINE)
+    printed = [line.rstrip() for line in call(*shlex.split(command)[1:]).out.splitlines()]
+    assert [line for line in block.splitlines() if line not in printed] == []
+
+
 def test_the_first_hour_goes_as_its_page_says(tmp_path: Path) -> None:
     """Every block is pasted as it stands, into one shell; every menu word of the page is on the pages of the site."""
     text = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Files for contributors: the workflow, the hooks, the citation, the changelog, the script that makes the environment."""
+"""Files for contributors: the workflow, the hooks, the citation, the changelog, the script that makes ``.venv``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def test_the_workflow_runs_lint_tests_and_docs_on_the_supported_versions() -> No
 
 
 def test_the_workflow_uses_two_actions_and_may_write_only_to_publish() -> None:
-    assert {step["uses"].split("@")[0] for step in STEPS if "uses" in step} == {"actions/checkout", "actions/setup-python"}
+    actions = {step["uses"].split("@")[0] for step in STEPS if "uses" in step}
+    assert actions == {"actions/checkout", "actions/setup-python"}
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert [name for name, job in WORKFLOW["jobs"].items() if "permissions" in job] == ["docs"]
 
@@ -65,7 +66,7 @@ def test_contributing_is_short_and_has_its_parts() -> None:
 
 @pytest.mark.parametrize("failing", ["-m", "install"])
 def test_an_environment_whose_making_failed_is_not_taken_for_ready(tmp_path: Path, failing: str) -> None:
-    """``failing``: the first argument of the call that fails, that of ``python3 -m venv`` or that of ``pip install``."""
+    """``failing``: the first argument of the call that fails: ``python3 -m venv`` or ``pip install``."""
     (tmp_path / "scripts").mkdir()
     shutil.copy(ROOT / "scripts" / "bootstrap", tmp_path / "scripts")
     for name in ("requirements.lock", "pyproject.toml"):
