@@ -29,7 +29,7 @@ _WIDE = 2**31
 
 
 def manifest_page() -> str:
-    """``docs/manifest.md``: a table of keys for every table of a manifest."""
+    """Return ``docs/manifest.md``: a table of keys for every table of a manifest. Raises ValueError for stale words."""
     words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
     parts = [words["intro"].strip()]
     for title, model in _tables(Form, ""):
@@ -40,7 +40,7 @@ def manifest_page() -> str:
         if rows:
             parts += ["\n".join(["| key | type | default | meaning |", "|---|---|---|---|", *rows])]
         if set(own) - {"about"} != {name for name, field in model.model_fields.items() if not _is_table(field)}:
-            raise ValueError(f"{WORDS.name}: the words of {title or 'top'} are of other keys than the code's")
+            raise ValueError(f"{WORDS.name}: [{title or 'top'}] describes other keys than the code has")
     parts += [f"## A whole manifest\n\n```toml\n{words['example'].strip()}\n```"]
     return "\n\n".join(parts) + "\n"
 
@@ -64,14 +64,14 @@ def _is_table(field: Any) -> bool:
 
 
 def _table_of(kind: Any) -> type[BaseModel] | None:
-    """The table that an annotation is of, alone, in a list or under names."""
+    """Return the model of a table in an annotation: alone, in a list or under names."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind
-    return next((found for one in get_args(kind) if (found := _table_of(one)) is not None), None)
+    return next((table for inner in get_args(kind) if (table := _table_of(inner)) is not None), None)
 
 
-def _row(name: str, field: Any, said: list[str]) -> str:
-    meaning, example = said
+def _row(name: str, field: Any, words: list[str]) -> str:
+    meaning, example = words
     default = "" if field.is_required() else "–" if field.default in (None, {}, (), "") else f"`{_toml(field.default)}`"
     needed = "**needed**" if field.default is PydanticUndefined else default
     shown = f" Example: `{name} = {example}`" if example else ""
@@ -80,7 +80,7 @@ def _row(name: str, field: Any, said: list[str]) -> str:
 
 def _type(field: Any) -> str:
     names = " or ".join(dict.fromkeys(_type_names(field.annotation)))
-    bounds = [text for one in field.metadata for text in _bounds(one)]
+    bounds = [text for constraint in field.metadata for text in _bounds(constraint)]
     return ", ".join([names, *bounds])
 
 
@@ -94,16 +94,16 @@ def _type_names(kind: Any) -> Iterator[str]:
     elif get_origin(kind) is tuple:
         yield f"list of {next(_type_names(get_args(kind)[0]))}s"
     elif get_args(kind):
-        for one in get_args(kind):
-            if isinstance(one, type) or get_origin(one) is not None or get_args(one):
-                yield from _type_names(one)
+        for inner in get_args(kind):
+            if isinstance(inner, type) or get_origin(inner) is not None or get_args(inner):
+                yield from _type_names(inner)
     elif isinstance(kind, type):
         yield _NAMES.get(kind.__name__, "text")
 
 
-def _bounds(one: Any) -> Iterator[str]:
+def _bounds(constraint: Any) -> Iterator[str]:
     for key, text in _BOUNDS.items():
-        bound = getattr(one, key, None)
+        bound = getattr(constraint, key, None)
         if bound is not None and abs(bound) < _WIDE:
             yield text.format(bound)
 
@@ -116,10 +116,10 @@ def _toml(value: object) -> str:
 
 
 def provider_table() -> str:
-    """The table in ``docs/providers.md``, and below it what each API's documents warn of."""
+    """Return the table of ``docs/providers.md``, and below it the warnings of each API's documents."""
     rows = ["| provider | requests a batch | size of a batch | window | results kept | pictures | cancel |"]
     rows += ["|---|---:|---:|---|---:|---|---|"]
-    warned = []
+    warnings = []
     for name in BUILT_IN:
         provider = provider_class(name)(None)
         limits, can = provider.limits, provider.capabilities
@@ -131,8 +131,8 @@ def provider_table() -> str:
             f"| `{name}` | {limits.max_requests:,} | {size} | {window} | {plural(days, 'day')} | {_yes(can.images)}"
             f" | {_yes(can.cancel)} |"
         )
-        warned += [f"- `{name}`: {' '.join(f'{_capital(text)}.' for text in can.caveats)}" for _ in can.caveats[:1]]
-    return "\n".join([*rows, "", *warned])
+        warnings += [f"- `{name}`: {' '.join(f'{_capital(text)}.' for text in can.caveats)}" for _ in can.caveats[:1]]
+    return "\n".join([*rows, "", *warnings])
 
 
 def _capital(text: str) -> str:
@@ -147,7 +147,7 @@ MARKS = ("<!-- from the code: begin -->", "<!-- from the code: end -->")
 
 
 def providers_page(text: str) -> str:
-    """The page with its table made anew."""
+    """Return the page with its table made anew."""
     before, _, rest = text.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     return f"{before}{MARKS[0]}\n\n{provider_table()}\n\n{MARKS[1]}{after}"
