@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from layton_batch.cli.app import app
 
@@ -44,16 +45,16 @@ def commands_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _commands() -> Iterator[tuple[str, typer.core.TyperCommand]]:
+def _commands() -> Iterator[tuple[str, TyperCommand]]:
     """Yield each command with its full name; those of a group follow the group's name."""
     for name, command in typer.main.get_group(app).commands.items():
         if isinstance(command, TyperGroup):
-            yield from ((f"{name} {inner}", item) for inner, item in command.commands.items())
+            yield from ((f"{name} {inner}", cast("TyperCommand", item)) for inner, item in command.commands.items())
         else:
-            yield name, command
+            yield name, cast("TyperCommand", command)
 
 
-def _records(name: str, command: typer.core.TyperCommand) -> Iterator[Record]:
+def _records(name: str, command: TyperCommand) -> Iterator[Record]:
     """Yield the parameters of a command as ``--help`` shows them."""
     context = typer.Context(command, info_name=name)
     for parameter in command.get_params(context):
@@ -72,11 +73,11 @@ def _link(name: str) -> str:
     return f"[`{name}`](#{PROGRAM}-{name.replace(' ', '-')})"
 
 
-def _summary(command: typer.core.TyperCommand) -> str:
+def _summary(command: TyperCommand) -> str:
     return (command.help or "").split("\n\n")[0].replace("\n", " ")
 
 
-def _paragraphs(command: typer.core.TyperCommand) -> list[str]:
+def _paragraphs(command: TyperCommand) -> list[str]:
     return [" ".join(text.split()).replace("<", "&lt;") for text in (command.help or "").split("\n\n")]
 
 

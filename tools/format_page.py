@@ -80,7 +80,8 @@ def _meaning(words: Mapping[str, Any], table: str, column: str) -> str:
 
 def _type(kind: pl.DataType | type[pl.DataType]) -> str:
     if isinstance(kind, pl.List):
-        return f"list of {_type(kind.inner)}"
+        inner = cast("pl.DataType", kind.inner)
+        return f"list of {_type(inner)}"
     if isinstance(kind, pl.Struct):
         return " and ".join(f"`{field.name}`" for field in kind.fields)
     return _TYPES[str(kind)]
