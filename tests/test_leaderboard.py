@@ -478,7 +478,7 @@ def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: p
 
 
 TINY = [
-    (1, 1, 0, False), (2, 2, 0, False), (4, 3, 1, False), (100, 3, 0, False), (100, 100, 97, False),
+    (1, 1, 0, False), (2, 2, 0, False), (3, 3, 0, False), (4, 3, 1, False), (100, 3, 0, False), (100, 100, 97, False),
     (20, 15, 5, True), (42, 42, 30, True), (100, 20, 5, True),
 ]  # fmt: skip
 """Items, right answers of two models, and whether that tells them apart on new items."""

@@ -346,7 +346,7 @@ def _at(estimate: Estimate, place: _Rank) -> Estimate:
 
 def _two_sided(level: float) -> float:
     """The level of rank ranges for new items: two models are told apart only where ``compare`` tells them apart, whose
-    interval leaves half as much out on either side. Else a lead on three of a hundred items would do."""
+    interval leaves half as much out on either side."""
     return (1 + level) / 2
 
 

@@ -79,7 +79,8 @@ class VoteLaw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkLaw:
-    """``draws``: of the mean marks on new items; ``scores``: with their intervals. Both in the order of the sheets."""
+    """``draws``: of the mean marks on new items, by which models are compared; ``scores``: with their intervals. Both in
+    the order of the sheets."""
 
     draws: JointDraws
     scores: MarkScores
@@ -90,4 +91,4 @@ def mark_law(sheets: Sequence[ItemScores], level: float = 0.95) -> MarkLaw:
     marks, span, names = mark_matrix(sheets), span_of(sheets), strata_of(sheets)
     strata = large_strata(names, marks) if names else None
     draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span, strata=strata)
-    return MarkLaw(draws, mark_scores(marks, draws, level=level, span=span, strata=strata))
+    return MarkLaw(draws.paired, mark_scores(marks, draws.single, level=level, span=span, strata=strata))

@@ -10,6 +10,11 @@ model has two items of its own besides, with the least and the greatest mark pos
 of 0 and 1 a model's draws are then exactly Beta(1/2 + right, 1/2 + wrong), Jeffreys' posterior: never certain, however
 right a model is. Marks are any finite numbers; [K, I] with NaN where a model was not asked.
 
+Two models are compared by the items on which their marks differ. There the two items of its own move a model against
+the others by their whole weight, whatever its score. So of two models, one of which is alone right on a items and the
+other on b, the first is the better one with the chance that Beta(a + 1, b + 1) exceeds 1/2: the mid-p value of the sign
+test where b is 0. By Jeffreys' posteriors alone a lead of 3 to 0 would be sure, which equal models have once in four.
+
 Where a benchmark is put together of strata (so many puzzles of each size), new items are too: items are weighed within
 their stratum, and each stratum counts as it does at hand. A stratum of n items has weights Gamma((n - 2) / n), so that
 the variance of its mean is the unbiased estimate's, also where n is small.
@@ -198,7 +203,7 @@ def mark_scores(
     span: tuple[float, float] = (0.0, 1.0),
     strata: IntArray | None = None,
 ) -> MarkScores:
-    """Score every model; `draws` are `mark_draws` of the same marks. Raises ValueError for a level not in (0, 1).
+    """Score every model; `draws` are the single ones of the same marks. Raises ValueError for a level not in (0, 1).
 
     Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, and no strata, get
     Jeffreys' interval in closed form, others the draws' quantiles.
@@ -235,6 +240,14 @@ def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:
     return found if found.any() else None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MarkDraws:
+    """Draws of mean marks on new items: `single` for a model's own interval, `paired` for models against each other."""
+
+    single: JointDraws
+    paired: JointDraws
+
+
 def mark_draws(
     marks: FloatArray,
     *,
@@ -242,7 +255,7 @@ def mark_draws(
     draws: int = DRAWS,
     span: tuple[float, float] = (0.0, 1.0),
     strata: IntArray | None = None,
-) -> JointDraws:
+) -> MarkDraws:
     """Draws [T, K] of the mean mark on new items, shared weights making comparisons paired.
 
     `span`: the least and the greatest mark that the rule can give; marks beyond it stretch it. `strata`: as
@@ -256,19 +269,21 @@ def mark_draws(
     models, items = marks.shape
     least, most = min(span[0], float(marks[asked].min())), max(span[1], float(marks[asked].max()))
     given, there = np.where(asked, marks, 0.0).T, asked.T.astype(np.float64)
-    theta = np.empty((draws, models))
+    single, paired = (np.empty((draws, models)) for _ in range(2))
     parts = [np.flatnonzero(strata == one) for one in np.unique(strata)] if strata is not None else []
     block = max(1, _CELLS // max(1, items, models))
     for at in range(0, draws, block):
-        rows = min(block, draws - at)
+        rows = slice(at, min(at + block, draws))
+        count = rows.stop - rows.start
         if parts:
-            mass, found = there.sum(axis=0), sum(_weighed(given[one], there[one], rows, rng) for one in parts)
+            mass, found = there.sum(axis=0), sum(_weighed(given[one], there[one], count, rng) for one in parts)
         else:
-            weights = rng.standard_exponential((rows, items))
+            weights = rng.standard_exponential((count, items))
             mass, found = weights @ there, weights @ given
-        low, high = rng.standard_gamma(HALF_ITEM, (2, rows, models))
-        theta[at : at + rows] = (found + least * low + most * high) / (mass + low + high)
-    return JointDraws(theta, np.arange(models))
+        low, high = rng.standard_gamma(HALF_ITEM, (2, count, models))
+        single[rows] = (found + least * low + most * high) / (mass + low + high)
+        paired[rows] = np.clip((found + (most - least) * (high - low)) / mass, least, most)
+    return MarkDraws(*(JointDraws(theta, np.arange(models)) for theta in (single, paired)))
 
 
 def _weighed(given: FloatArray, there: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:

@@ -19,25 +19,47 @@ def binary(right: list[int], items: int) -> FloatArray:
 
 def test_marks_of_0_and_1_get_jeffreys_interval() -> None:
     marks = binary([0, 12, 20], 20)
-    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=100))
+    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=100).single)
     assert scores.mean == pytest.approx([0, 0.6, 1])
     assert scores.new_lower == pytest.approx([0, stats.beta.ppf(0.025, 12.5, 8.5), stats.beta.ppf(0.025, 20.5, 0.5)])
     assert scores.new_upper == pytest.approx([stats.beta.ppf(0.975, 0.5, 20.5), stats.beta.ppf(0.975, 12.5, 8.5), 1])
 
 
 def test_a_models_draws_are_jeffreys_posterior() -> None:
-    theta = mark_draws(binary([0, 12, 20], 20), seed=3, draws=20_000).theta
+    theta = mark_draws(binary([0, 12, 20], 20), seed=3, draws=20_000).single.theta
     for column, right in enumerate((0, 12, 20)):
         law = stats.beta(right + 0.5, 20 - right + 0.5)
         assert stats.kstest(theta[:, column], law.cdf).pvalue > 1e-3
 
 
 def test_comparisons_are_paired() -> None:
-    same = np.concatenate([binary([10], 20), binary([10], 20), binary([10], 20)[:, ::-1]])
-    draws = mark_draws(same, seed=1, draws=4000)
+    same = np.concatenate([binary([20], 40), binary([20], 40), binary([20], 40)[:, ::-1]])
+    draws = mark_draws(same, seed=1, draws=4000).paired
     alike, unlike = differences(draws, [(0, 1), (0, 2)])
     assert alike.upper - alike.lower < 0.35 * (unlike.upper - unlike.lower)
     assert alike.better == pytest.approx(0.5, abs=0.03)
+
+
+LEADS = [
+    # items, right of both, of the first alone, of the second alone, whether an interval of 95 % leaves 0 out
+    (3, 0, 3, 0, False), (4, 0, 3, 1, False), (4, 0, 4, 0, False), (6, 0, 6, 0, True), (10, 3, 4, 0, False),
+    (10, 3, 6, 0, True), (100, 0, 3, 0, False), (100, 60, 3, 0, False), (100, 97, 3, 0, False), (100, 60, 4, 0, False),
+    (100, 60, 6, 0, True), (100, 94, 6, 0, True), (100, 60, 5, 2, False), (100, 60, 8, 1, True), (100, 60, 9, 3, False),
+    (100, 60, 14, 3, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("items", "both", "first", "second", "apart"), LEADS)
+def test_a_lead_is_as_sure_as_the_items_on_which_two_models_differ_make_it(
+    items: int, both: int, first: int, second: int, apart: bool
+) -> None:
+    marks = np.zeros((2, items))
+    marks[:, :both], marks[0, both : both + first], marks[1, both + first : both + first + second] = 1.0, 1.0, 1.0
+    (found,) = differences(mark_draws(marks, seed=0, draws=20_000).paired, [(0, 1)])
+    assert found.better == pytest.approx(float(stats.beta.sf(0.5, first + 1, second + 1)), abs=0.01)
+    assert (found.lower > 0) == apart
+    if apart:
+        assert stats.binomtest(first, first + second).pvalue <= 0.05
 
 
 @pytest.mark.parametrize("values", [(0.0, 0.5, 1.0), (-1.0, 0.0, 1.0), (0.0, 0.25, 0.5, 1.0)])
@@ -48,7 +70,7 @@ def test_intervals_of_graded_marks_hold_the_truth(values: tuple[float, ...], ite
     weights /= weights.sum()
     truth = float(np.dot(values, weights))
     marks = rng.choice(values, (400, items), p=weights)
-    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500))
+    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500).single)
     held = (scores.new_lower <= truth) & (truth <= scores.new_upper)
     assert held.mean() == pytest.approx(0.95, abs=0.03)
 
@@ -66,8 +88,8 @@ def test_intervals_within_strata_hold_the_truth_and_are_narrower_where_strata_di
     marks = (np.random.default_rng(7).random((400, count * size)) < np.repeat(rate, size)).astype(float)
     strata = large_strata([f"{one}" for one in range(count) for _ in range(size)], marks)
     assert strata is not None
-    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500, strata=strata), strata=strata)
-    plain = mark_scores(marks, mark_draws(marks, seed=5, draws=10))
+    scores = mark_scores(marks, mark_draws(marks, seed=5, draws=1500, strata=strata).single, strata=strata)
+    plain = mark_scores(marks, mark_draws(marks, seed=5, draws=10).single)
     held = (scores.new_lower <= rate.mean()) & (rate.mean() <= scores.new_upper)
     assert held.mean() == pytest.approx(0.95, abs=0.03)
     assert ((scores.new_lower <= scores.mean) & (scores.mean <= scores.new_upper)).all()
@@ -94,21 +116,21 @@ def test_strata_with_few_items_stand_together() -> None:
 def test_who_is_always_right_within_strata_is_not_certain() -> None:
     marks = np.ones((1, 80))
     strata = np.repeat(np.arange(4), 20)
-    scores = mark_scores(marks, mark_draws(marks, seed=0, strata=strata), strata=strata)
+    scores = mark_scores(marks, mark_draws(marks, seed=0, strata=strata).single, strata=strata)
     assert scores.new_upper[0] == 1
     assert scores.new_lower[0] == pytest.approx(stats.beta.ppf(0.025, 80.5, 0.5), abs=0.003)
 
 
 def test_marks_that_are_all_the_same_are_not_certain() -> None:
     marks = np.array([[0.5] * 12, [0.0] * 11 + [0.25]])
-    scores = mark_scores(marks, mark_draws(marks, seed=0))
+    scores = mark_scores(marks, mark_draws(marks, seed=0).single)
     assert scores.mean[0] == 0.5
     assert scores.new_lower[0] < 0.49 < 0.51 < scores.new_upper[0]
 
 
 def test_an_item_a_model_was_not_asked_counts_neither_for_nor_against_it() -> None:
     marks = np.array([[1.0, 0.0, np.nan, np.nan], [1.0, 0.0, 1.0, 1.0]])
-    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=200))
+    scores = mark_scores(marks, mark_draws(marks, seed=0, draws=200).single)
     assert scores.mean.tolist() == [0.5, 0.75]
     assert scores.new_upper[0] - scores.new_lower[0] > scores.new_upper[1] - scores.new_lower[1]
 
