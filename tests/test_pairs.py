@@ -11,6 +11,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.reports.statistics import print_comparison
 from layton_batch.scoring import pairs as pairs_module
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
@@ -65,6 +66,26 @@ def test_a_comparison_has_the_difference_of_the_board_s_scores_and_its_own_detec
             assert standing.lower <= standing.difference <= standing.upper
         least.add(new.minimum_detectable_difference)
     assert len(least) == 3
+
+
+@pytest.mark.parametrize("target", ["new items", "this set"])
+def test_a_pair_whose_interval_leaves_0_out_is_said_to_be_separated_and_needs_nothing_more(
+    target: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ballots, labels = evidence(4)
+    apart, together = (compare_votes(ballots, labels, pair, RULES) for pair in (("m3", "m0"), ("m1", "m0")))
+    assert all(standing.separated for standing in apart.standings)
+    assert (apart.labels, apart.items) == (None, None)
+    assert not any(standing.separated for standing in together.standings)
+    assert together.labels is not None
+    assert together.labels.count > 0
+    assert together.items is not None
+    assert together.items > together.n_items
+    for comparison in (apart, together):
+        print_comparison(comparison, target)
+        shown = capsys.readouterr().out
+        assert ("The two are separated" in shown) == (comparison is apart)
+        assert ("should separate" in shown) == (comparison is together)
 
 
 def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:

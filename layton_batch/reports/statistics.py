@@ -102,7 +102,9 @@ def print_comparison(comparison: Comparison, target: str) -> None:
         say_line("A rule graded every answer: on this set the scores of the leaderboard are exact.")
     if comparison.method == UNCALIBRATED:
         say_line(f"{RAW_SHARE} `layton-batch label-plan` says which answers to label.", "yellow")
-    if target == NEW_ITEMS:
+    if any(standing.separated for standing in shown):
+        say_line(f"The two are separated {_TARGETS[target]}: the interval leaves 0 out.")
+    elif target == NEW_ITEMS:
         _say_items(comparison)
     elif comparison.labels is not None:
         _say_labels(comparison.labels)
@@ -115,9 +117,6 @@ def _say_items(comparison: Comparison) -> None:
 
 
 def _say_labels(need: Separation) -> None:
-    if need.count == 0:
-        say_line("The existing labels already separate the two on this set.")
-        return
     shares = f"{need.first_labels} of the first, {need.second_labels} of the second"
     say_line(f"{plural(need.count, 'more label')} ({shares}) should separate the two on this set, "
              "if their scores stay as they are.")  # fmt: skip

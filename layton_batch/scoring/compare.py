@@ -35,15 +35,20 @@ class Standing:
     better: float
     minimum_detectable_difference: float | None
 
+    @property
+    def separated(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.lower > 0 or self.upper < 0
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """``standings`` on new items of the kind and on this set (left out where the score there is exact).
 
     ``method``: the board's; ``uncalibrated`` where there is no label, so that all is said of the jury's word alone.
-    ``labels``: more human labels that are expected to separate the two on these items, None where their scores are
-    equal or no jury judged; ``items``: how many items of this kind would be needed for new ones, None likewise and
-    where they are so many that nothing here can say.
+    ``labels``: more human labels that are expected to separate the two on these items; ``items``: how many items of
+    this kind would be needed for new ones. Both are None where the two are separated already, where their scores are
+    equal, and where nothing here can say; ``labels`` also where no jury judged.
     """
 
     first: Entrant
@@ -94,18 +99,19 @@ def compare_votes(
     scores = law.scores()
     first, second = (scores[model] for model in pair)
     alike = _cast_alike(counted, pair)
+    on_new = _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike)
+    on_these = _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike)
+    need = None if on_these.separated else labels_to_separate(counted.strata, *pair, level=rules.level,
+                                                              post=law.posterior)  # fmt: skip
     return Comparison(
         first=counted.entrants[pair[0]],
         second=counted.entrants[pair[1]],
         metric=rules.metric,
         method=HIERARCHICAL,
         level=rules.level,
-        standings=(
-            _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike),
-            _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike),
-        ),
-        labels=labels_to_separate(counted.strata, *pair, level=rules.level, post=law.posterior),
-        items=_items(new, items, pair, rules.level),
+        standings=(on_new, on_these),
+        labels=need if need is not None and need.count else None,
+        items=None if on_new.separated else _items(new, items, pair, rules.level),
         n_items=items,
     )
 
@@ -136,7 +142,7 @@ def _compare_means(sheets: Sequence[ItemScores], names: tuple[str, str], rules: 
     items = min(len(sheets[i].item_ids) for i in pair)
     means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
     standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=first_marks == second_marks)
-    needed = _items(new, items, pair, rules.level)
+    needed = None if standing.separated else _items(new, items, pair, rules.level)
     first, second = (entrants[i] for i in pair)
     return Comparison(first, second, rules.metric, method, rules.level, (standing,), None, needed, items)
 
