@@ -71,8 +71,9 @@ def label_plan(
     labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
     design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
     audit: Annotated[
-        float, typer.Option("--audit", help="Percent of the labels asked for at random, beside the contested ones.")
-    ] = 20.0,
+        float,
+        typer.Option("--audit", help="Points: random labels show scores that are off by as much. 0: no such labels."),
+    ] = 5.0,
     this_set: Annotated[
         bool, typer.Option("--this-set", help="Half widths for these items, not for new items of this kind.")
     ] = False,

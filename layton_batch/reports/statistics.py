@@ -54,6 +54,8 @@ def print_label_plan(plan: Plan) -> None:
     _table(["model", "hints", "unlabelled", "to label", "now", "expected", "with all"], lines)
     if limited := _out_of_reach(plan):
         say_line(limited)
+    if plan.audit_aim:
+        say_line(_planned_audit(plan))
     if plan.balanced_labels is not None and plan.balanced_labels > len(plan.rows):
         fewer = 100 * (1 - len(plan.rows) / plan.balanced_labels)
         say_line(f"a balanced design would take {plural(plan.balanced_labels, 'label')} for the same widest interval: "
@@ -63,6 +65,19 @@ def print_label_plan(plan: Plan) -> None:
     if len(plan.rows) > _SHOWN_ROWS:
         more = len(plan.rows) - _SHOWN_ROWS
         say_line(f"and {more} more: --output FILE writes them all, one JSON object a line", "dim")
+
+
+def _planned_audit(plan: Plan) -> str:
+    """Say what the audit of the plan could see, or why there is none."""
+    if plan.audit is None:
+        wanted = f"one that shows an error of ±{plan.audit_aim:g} points"
+        return f"No audit of the corrected scores: {wanted} would take more than half of the labels (--audit)."
+    labels = plural(plan.audit.labels, "label")
+    picked = f"{labels} picked at random at every vote" if plan.audit.labels else "all labels"
+    return (
+        f"Audit of the corrected scores by {picked}: pooled over {plural(plan.audit.models, 'model')} it shows "
+        f"an error of ±{plan.audit.detectable:.1f} points with a chance of 80 % or more. Label all of them."
+    )
 
 
 def _out_of_reach(plan: Plan) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.counting import Counted, count_votes, in_order, settled
+from layton_batch.scoring.audit import picked_labels
+from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Judged, Label
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
@@ -34,7 +35,7 @@ from layton_batch.stats.planning import expected_variance
 from layton_batch.stats.posterior import new_items_moments, posterior_mean
 from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
-from layton_batch.stats.surveys import share_by_propensity
+from layton_batch.stats.surveys import Audit, PickedLabels, audit_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ class LabelWorth:
     """What the jury adds to one model's labels. ``effective_labels``: as many simple random labels as its interval is
     worth; ``gain``: effective per own label.
 
-    ``score``: corrected, a fraction; ``human_only``: the share that its own labels call right, by itself, and how far
-    from the share of all its items chance may take it: by the chances with which `label-plan` picked them, where
-    labels have such, else as if they were picked at random.
+    ``score``: corrected, a fraction; ``human_only``: the share of right answers by its own labels alone, and how far
+    from the truth chance may take it. Labels that `label-plan` picked stand for all answers where they are there at
+    every vote; else all labels are taken as picked at random.
     """
 
     model: str
@@ -131,7 +132,8 @@ class Diagnosis:
 
     ``ability_slope``: how much more the same vote means for a better model (log odds of a person's yes per log odds of
     accuracy; 0: as much for all), with its interval; None without labels. ``drift``: of the judges that judged labelled
-    answers again.
+    answers again. ``audit``: of the corrected scores by labels that `label-plan` picked; None where there are none at
+    every vote of some model.
     """
 
     metric: str
@@ -144,6 +146,7 @@ class Diagnosis:
     models: tuple[LabelWorth, ...]
     ability_slope: tuple[float, float, float] | None
     drift: tuple[JudgeDrift, ...] = ()
+    audit: Audit | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,6 +184,7 @@ def diagnose(
     arrays = _arrays(rows)
     if not arrays.judges:
         raise DataError("these sources hold no verdict of any judge on this metric")
+    worths, audit = _label_worths(ballots, labels, rules)
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
@@ -189,9 +193,10 @@ def diagnose(
         agreement=agreement(arrays.yes, arrays.total),
         bins=calibration(arrays.yes, arrays.total, arrays.human, level=rules.level),
         mistakes=_mistakes(arrays, rows),
-        models=_label_worths(ballots, labels, rules),
+        models=worths,
         ability_slope=_slope(ballots, labels, rules),
         drift=_drift(rows, rules.level),
+        audit=audit,
     )
 
 
@@ -284,47 +289,53 @@ def _mistakes(arrays: _Arrays, rows: Sequence[Judged]) -> tuple[Mistake, ...]:
     return tuple(mistakes)
 
 
-def _label_worths(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> tuple[LabelWorth, ...]:
+def _label_worths(
+    ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules
+) -> tuple[tuple[LabelWorth, ...], Audit | None]:
+    """Return what the labels of every model are worth, and the audit of the scores by those that a plan picked."""
     if not ballots:
-        return ()
+        return (), None
     counted = count_votes(in_order(ballots), labels)
-    strata = counted.strata
-    post = VoteLaw(counted, rules).posterior
+    strata, law = counted.strata, VoteLaw(counted, rules)
+    post = law.posterior
     _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
     here, new = effective_sizes(
         posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items
     )
-    own, yes = strata.own_labels.sum(axis=1).tolist(), strata.own_positives.sum(axis=1).tolist()
+    own = strata.own_labels.sum(axis=1).tolist()
     score = posterior_mean(strata, post)
-    alone = _alone(counted, labels, rules.level)
-    return tuple(
+    picks = picked_labels(counted, labels)
+    worths = tuple(
         LabelWorth(
             who.model, who.provider, who.n_hints, own[i], float(here[i]), float(new[i]),
             float(here[i]) / own[i] if own[i] else None, float(new[i]) / own[i] if own[i] else None,
-            float(score[i]), *(alone.get(i) or _human_only(yes[i], own[i], int(strata.items[i]), rules.level)),
+            float(score[i]), *alone,
         )
-        for i, who in enumerate(counted.entrants)
+        for i, (who, alone) in enumerate(zip(counted.entrants, _labels_alone(counted, picks, rules.level), strict=True))
     )  # fmt: skip
+    # the share of labels that are yes is not the score where labels can be wrong
+    auditable = picks.covered.any() and not rules.label_error
+    if not auditable:
+        return worths, None
+    rates = post.alpha / (post.alpha + post.beta)
+    return worths, audit_scores(picks, law.draws()[0].theta, rates, level=rules.level)
 
 
-def _human_only(yes: int, labels: int, items: int, level: float) -> tuple[float | None, float | None]:
-    """Share and half width: Jeffreys' standard deviation, less for the items that are labelled."""
-    if not labels:
-        return None, None
-    rate = (yes + 0.5) / (labels + 1)
-    error = (rate * (1 - rate) / (labels + 1) * max(1 - labels / items, 0.0)) ** 0.5
-    return yes / labels, two_sided_quantile(level) * error
-
-
-def _alone(counted: Counted, labels: Sequence[Label], level: float) -> dict[int, tuple[float, float]]:
-    """Share and half width by model, for those that have own labels with a propensity. Labels of theirs without one
-    were there before the others were picked: they stand for themselves."""
-    chance = np.array([-1.0 if one.propensity is None else one.propensity for one in settled(labels)])
-    gold = counted.gold
-    found = {}
-    for model in np.unique(gold.model[(gold.own_target_row >= 0) & (chance > 0)]).tolist():
-        mine = (gold.own_target_row >= 0) & (gold.model == model)
-        group = gold.yes[mine] * (int(gold.total.max(initial=0)) + 1) + gold.total[mine]
-        share, error = share_by_propensity(gold.label[mine], np.where(chance[mine] > 0, chance[mine], 1.0), group)
-        found[int(model)] = (share, two_sided_quantile(level) * error)
-    return found
+def _labels_alone(counted: Counted, picks: PickedLabels, level: float) -> list[tuple[float, float] | tuple[None, None]]:
+    """Share of right answers and half width of every model by its own labels alone, None without any."""
+    strata, z = counted.strata, two_sided_quantile(level)
+    judged = (strata.n.sum(axis=1) / np.maximum(strata.items, 1)).tolist()
+    labels, yes = strata.own_labels.sum(axis=1).tolist(), strata.own_positives.sum(axis=1).tolist()
+    by_plan = zip(picks.covered.tolist(), picks.shares().tolist(), picks.variance(picks.rates).tolist(), strict=True)
+    alone: list[tuple[float, float] | tuple[None, None]] = []
+    for i, (covered, share, variance) in enumerate(by_plan):
+        if covered:
+            alone.append((share, z * math.sqrt(variance)))
+        elif labels[i]:
+            rate = (yes[i] + 0.5) / (labels[i] + 1)
+            left = max(1 - labels[i] / strata.n[i].sum(), 0.0)
+            error = math.sqrt(rate * (1 - rate) / (labels[i] + 1) * left)
+            alone.append((judged[i] * yes[i] / labels[i], judged[i] * z * error))
+        else:
+            alone.append((None, None))
+    return alone

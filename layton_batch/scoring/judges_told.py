@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from layton_batch.scoring.annotators import AnnotatorAgreement
 from layton_batch.scoring.judges import Diagnosis, JudgeDrift, JudgeFinding, SelfPreference
+from layton_batch.stats.surveys import Audit
 from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
 
 TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
@@ -157,14 +158,27 @@ def _worth(found: Diagnosis) -> list[Section]:
                 Remark("gain: effective per own label · new: for new items of this kind", True),
                 *beside,
                 Remark("own labels only: right where they were picked at random among the model's answers", True),
+                *(() if found.audit is None else (Remark(_audit_words(found.audit, 1 - found.level)),)),
             ),
         )
     ]
 
 
 def _beside(score: float, human: float, half: float) -> str:
-    agree = "agree" if abs(score - human) <= half + 5e-4 else "differ"
-    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}: {agree}"
+    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}"
+
+
+def _audit_words(audit: Audit, error: float) -> str:
+    """Say whether labels that were picked at random agree with the corrected scores, and what they could have seen."""
+    gap = f"{100 * abs(audit.difference):.1f} points {'above' if audit.difference >= 0 else 'below'}"
+    means = "its score" if audit.models == 1 else "their mean score"
+    said = (
+        f"audit of {plural(audit.models, 'model')} by {plural(audit.labels, 'label')} picked at random: alone they are "
+        f"{gap} {means} as corrected"
+    )
+    if audit.p_value <= error:
+        return f"{said} (p {audit.p_value:.3f}): they differ. Do not trust the corrected scores before it is clear why"
+    return f"{said}: they agree; an error of ±{100 * audit.detectable:.1f} points would be seen with a chance of 80 %"
 
 
 def _gain(value: float | None) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.scoring.audit import picked_labels, with_planned
 from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.counting import Counted, count_votes, in_order
 from layton_batch.scoring.evidence import Ballot, Entrant, Label
@@ -33,6 +35,7 @@ from layton_batch.stats.planning import (
 )
 from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray
+from layton_batch.stats.surveys import PickedLabels, detectable_alone
 from layton_batch.text import plural
 
 DESIGNS = ("contested", "balanced")
@@ -46,8 +49,8 @@ class Aim:
     Of the interval for new items, or where ``this_set`` of that for these items.
 
     ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
-    providers, models and items, without regard to votes, as the layton-eval paper does. ``audit``: the share of the
-    labels that is asked for at random, at every vote, so that people's word alone gives an estimate as well.
+    providers, models and items, without regard to votes, as the layton-eval paper does. ``audit``: the error of the
+    corrected scores, pooled over models (a fraction), that labels picked at random at every vote shall show; 0: none.
     """
 
     half_width: float | None = None
@@ -65,7 +68,7 @@ class Aim:
         if self.labels is not None and self.labels < 0:
             raise ManifestError(f"--labels {self.labels}: 0 or more")
         if not 0 <= self.audit < 1:
-            raise ManifestError(f"--audit {100 * self.audit:g}: percent from 0 to below 100, such as 20")
+            raise ManifestError(f"--audit {100 * self.audit:g}: points from 0 to below 100, such as 5")
         if self.design not in DESIGNS:
             raise ManifestError(f"--design {self.design!r}: one of {', '.join(DESIGNS)}")
 
@@ -89,14 +92,25 @@ class ModelPlan:
 class LabelAsk:
     """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said.
 
-    ``propensity``: the chance with which this prediction was picked; None where some of its model's could not be.
+    ``propensity``: the chance with which this prediction was picked from those of its model and vote without a label.
     """
 
     item_id: str
     provider: str
     model: str
     n_hints: int
-    propensity: float | None = None
+    propensity: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAudit:
+    """The audit of the corrected scores that labels of a plan make possible. ``labels``: picked for it beside the
+    others; ``models``: those that it is pooled over; ``detectable``: the error in points that it shows with a chance of
+    at least 80 %."""
+
+    labels: int
+    models: int
+    detectable: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +119,9 @@ class Plan:
     what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
 
     ``balanced_labels``: how many the balanced design would take to make the widest interval as short, worked out here;
-    None for that design itself and for more predictions than ``MAX_COMPARED``.
+    None for that design itself and for more predictions than ``MAX_COMPARED``. ``audit_aim``: the error in points that
+    the audit shall show, 0 where none is wanted; ``audit``: None where none is, or where it would take more than half
+    of the labels.
     """
 
     design: str
@@ -115,6 +131,8 @@ class Plan:
     models: tuple[ModelPlan, ...]
     rows: tuple[LabelAsk, ...]
     balanced_labels: int | None
+    audit_aim: float
+    audit: PlannedAudit | None
 
 
 def plan_next(
@@ -128,8 +146,9 @@ def plan_next(
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
     board = _BoardNow.of([ballot for ballot in ballots if not models or ballot.entrant in models], labels, rules,
                       this_set=aim.this_set)  # fmt: skip
-    rows = (_balanced if aim.design == "balanced" else _contested)(board, aim)
-    balanced = None if aim.design == "balanced" else _balanced_labels(board, rows)
+    is_balanced = aim.design == "balanced"
+    rows, audit = (_balanced(board, aim), 0) if is_balanced else _contested(board, aim)
+    balanced = None if is_balanced else _balanced_labels(board, rows)
     return Plan(
         design=aim.design,
         target=THIS_SET if aim.this_set else NEW_ITEMS,
@@ -138,10 +157,12 @@ def plan_next(
         models=_model_plans(board, rows),
         rows=_asks(board.counted, rows, aim.design),
         balanced_labels=balanced,
+        audit_aim=100 * aim.audit,
+        audit=_planned_audit(board, rows, audit) if aim.audit and (audit or is_balanced) else None,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _BoardNow:
     """A board as it is now: what plans start from."""
 
@@ -149,6 +170,7 @@ class _BoardNow:
     rules: Rules
     post: Posterior
     spread: Spread
+    picks: PickedLabels
 
     @classmethod
     def of(cls, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules, *, this_set: bool) -> _BoardNow:
@@ -156,15 +178,32 @@ class _BoardNow:
         law = VoteLaw(counted, rules)
         post, models = law.posterior, len(counted.entrants)
         spread = Spread.on_these_items(models) if this_set else _on_new_items(law, labels, post)
-        return cls(counted, rules, post, spread)
+        return cls(counted, rules, post, spread, picked_labels(counted, labels))
 
     def half_widths(self, rows: IntArray) -> FloatArray:
         """[K] expected half widths (fractions) once ``rows`` are labelled."""
-        strata = self.counted.strata
-        extra = np.zeros_like(strata.n)
-        np.add.at(extra, (self.counted.target.model[rows], strata.row_bin[rows]), 1)
-        variance = self.spread.variance(expected_variance(strata, self.post, extra))
+        variance = self.spread.variance(expected_variance(self.counted.strata, self.post, self.by_vote(rows)))
         return np.asarray(two_sided_quantile(self.rules.level) * np.sqrt(variance))
+
+    def by_vote(self, rows: IntArray) -> IntArray:
+        """[K, B] how many of the rows are of a model and have a vote."""
+        strata = self.counted.strata
+        counts = np.zeros_like(strata.n)
+        np.add.at(counts, (self.counted.target.model[rows], strata.row_bin[rows]), 1)
+        return counts
+
+    @property
+    def free(self) -> IntArray:
+        """[K, B] answers without a label."""
+        return self.counted.strata.n - self.counted.strata.own_labels
+
+    @cached_property
+    def rates(self) -> FloatArray:
+        """[K, B] shares of right answers that are expected at the votes; without a label by the judges' word."""
+        strata, post = self.counted.strata, self.post
+        if not len(self.counted.gold.label):
+            return np.broadcast_to((strata.bin_yes + 0.5) / (strata.bin_total + 1), strata.n.shape)
+        return np.asarray(post.alpha / (post.alpha + post.beta))
 
 
 def _on_new_items(law: VoteLaw, labels: Sequence[Label], post: Posterior) -> Spread:
@@ -202,57 +241,75 @@ def _expected_labels(counted: Counted, post: Posterior) -> list[Label]:
     return labels
 
 
-def _contested(board: _BoardNow, aim: Aim) -> IntArray:
-    """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
+def _contested(board: _BoardNow, aim: Aim) -> tuple[IntArray, int]:
+    """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them; and how
+    many of them are the audit's."""
     counted, rules, post = board.counted, board.rules, board.post
     models, spread = range(len(counted.entrants)), board.spread
     if aim.labels is not None:
-        first = aim.labels - round(aim.audit * aim.labels)
+        audit = _audit_size(board, aim, aim.labels // 2)
         plans: Sequence[LabelPlan] = plan_budget(
-            counted.strata, first, models, level=rules.level, post=post, spread=spread
+            counted.strata, aim.labels - audit, models, level=rules.level, post=post, spread=spread
         )
     else:
         plans = [
             plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post, spread=spread)
             for model in models
         ]
-    plans = _with_audit(board, plans, aim)
+        audit = _audit_size(board, aim, sum(plan.count for plan in plans))
+    plans = _with_audit(board, plans, aim, audit) if audit else plans
     plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
     queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
-    return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
+    return np.array([row for _, _, row in sorted(turns)], dtype=np.int64), audit
 
 
-def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: Aim) -> Sequence[LabelPlan]:
-    """The plans and the audit's labels: as many at every vote of a model as there are answers, but at least one.
+def _audit_size(board: _BoardNow, aim: Aim, most: int) -> int:
+    """The fewest labels picked at random with which the audit shows the error aimed at; 0 where none is wanted, and
+    where ``most`` are not enough."""
+    order = audit_labels(board.free.ravel(), most)
 
-    With a half width the contested labels become fewer by what the audit's are worth.
-    """
-    if not plans or not aim.audit:
-        return plans
-    strata = board.counted.strata
-    free = strata.n - strata.own_labels
+    def enough(count: int) -> bool:
+        picks = with_planned(board.picks, _counts(order[:count], board.free))
+        error = detectable_alone(picks, board.rates, level=board.rules.level)
+        return error is not None and error <= aim.audit
+
+    if not aim.audit or not enough(len(order)):
+        return 0
+    low, high = 0, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def _counts(order: IntArray, like: IntArray) -> IntArray:
+    """How often each cell of ``like``, flat, occurs in the order."""
+    return np.bincount(order, minlength=like.size).reshape(like.shape)
+
+
+def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: Aim, audit: int) -> Sequence[LabelPlan]:
+    """The plans and ``audit`` labels picked at random at every vote. With a half width the contested labels become
+    fewer by what the audit's are worth."""
     if aim.half_width is not None:
-        return [_shortest(board, plan, aim) for plan in plans]
-    room = [free[plan.model] - plan.labels for plan in plans]
-    left = (aim.labels or 0) - sum(plan.count for plan in plans)
-    more = audit_labels(np.array([part.sum() for part in room]), left).tolist()
-    return [
-        LabelPlan(plan.model, plan.labels + audit_labels(part, count))
-        for plan, part, count in zip(plans, room, more, strict=True)
-    ]
+        more = _counts(audit_labels(board.free.ravel(), audit), board.free).sum(axis=1).tolist()
+        return [_shortest(board, plan, aim, more[plan.model]) for plan in plans]
+    left = board.free.copy()
+    for plan in plans:
+        left[plan.model] -= plan.labels
+    random_ones = _counts(audit_labels(left.ravel(), audit), left)
+    return [LabelPlan(plan.model, plan.labels + random_ones[plan.model]) for plan in plans]
 
 
-def _shortest(board: _BoardNow, plan: LabelPlan, aim: Aim) -> LabelPlan:
-    """The fewest labels of one model, the audit's share among them, that are expected to reach the half width."""
+def _shortest(board: _BoardNow, plan: LabelPlan, aim: Aim, more: int) -> LabelPlan:
+    """The fewest labels of one model, the audit's ``more`` among them, that are expected to reach the half width."""
     strata, model = board.counted.strata, plan.model
-    free = strata.n[model] - strata.own_labels[model]
     goal = float(board.spread.goals(aim.half_width or 0.0, board.rules.level)[model])
 
     def both(count: int) -> LabelPlan:
         (first,) = plan_budget(strata, count, [model], level=board.rules.level, post=board.post, spread=board.spread)
-        more = math.ceil(count * aim.audit / (1 - aim.audit))
-        return LabelPlan(model, first.labels + audit_labels(free - first.labels, more))
+        left = board.free[model] - first.labels
+        return LabelPlan(model, first.labels + _counts(audit_labels(left, more), left))
 
     low, high = 0, plan.count
     while low < high:
@@ -262,7 +319,16 @@ def _shortest(board: _BoardNow, plan: LabelPlan, aim: Aim) -> LabelPlan:
         variance = board.spread.variance(expected_variance(strata, board.post, extra))[model]
         enough = two_sided_quantile(board.rules.level) * math.sqrt(float(variance)) <= goal + 1e-9
         low, high = (low, middle) if enough else (middle + 1, high)
-    return both(low) if low else LabelPlan(model, np.zeros_like(plan.labels))
+    return both(low)
+
+
+def _planned_audit(board: _BoardNow, rows: IntArray, labels: int) -> PlannedAudit | None:
+    """The audit by all rows of a plan; None where they cover no model."""
+    picks = with_planned(board.picks, board.by_vote(rows))
+    error = detectable_alone(picks, board.rates, level=board.rules.level)
+    if error is None:
+        return None
+    return PlannedAudit(labels, int(picks.covered.sum()), round(100 * min(error, 1.0), 2))
 
 
 def _balanced(board: _BoardNow, aim: Aim) -> IntArray:
@@ -367,10 +433,10 @@ def outlook(
         order = _balanced_queue(board.counted, free, max(length, *steps, 0), rules)
         orders = [order[:step] for step in steps]
     else:
-        order = _contested(board, Aim(labels=min(length, len(free))))
-        orders = [_contested(board, Aim(labels=step)) for step in steps]
+        order, _ = _contested(board, Aim(labels=min(length, len(free))))
+        orders = [_contested(board, Aim(labels=step))[0] for step in steps]
     gains = tuple(_gain(board, rows) for rows in (order[:0], *orders))
-    enough = _gain(board, _contested(board, Aim(half_width=0.0)))
+    enough = _gain(board, _contested(board, Aim(half_width=0.0))[0])
     return Outlook(_asks(board.counted, order[:length], design), len(free), gains, enough)
 
 
@@ -404,9 +470,9 @@ def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules)
     return order[np.isin(order, free)]
 
 
-def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, float | None]:
+def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, float]:
     """Of each row the share of its model's unlabelled answers with its vote that are asked for: within a vote rows are
-    drawn at random. None for a model with a vote at which none is. The balanced design does not look at votes."""
+    drawn at random. The balanced design does not look at votes."""
     strata = counted.strata
     free = strata.n - strata.own_labels
     asked = np.zeros_like(free)
@@ -414,12 +480,7 @@ def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, fl
     if design == "balanced":
         share = np.broadcast_to(asked.sum(axis=1, keepdims=True) / np.maximum(free.sum(axis=1, keepdims=True), 1),
                                 free.shape)  # fmt: skip
-        whole = np.ones(len(free), dtype=np.bool_)
     else:
         share = asked / np.maximum(free, 1)
-        whole = ((asked > 0) | (free == 0)).all(axis=1)
-    found: dict[int, float | None] = {}
-    for row in rows.tolist():
-        model = int(counted.target.model[row])
-        found[row] = round(float(share[model, strata.row_bin[row]]), 6) if whole[model] else None
-    return found
+    cells = zip(rows.tolist(), counted.target.model[rows].tolist(), strata.row_bin[rows].tolist(), strict=True)
+    return {row: round(float(share[model, vote]), 6) for row, model, vote in cells}

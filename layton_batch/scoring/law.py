@@ -79,8 +79,8 @@ class VoteLaw:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MarkLaw:
-    """``draws``: of the mean marks on new items, by which models are compared; ``scores``: with their intervals. Both in
-    the order of the sheets."""
+    """``draws``: of the mean marks on new items, to compare models by; ``scores``: with their intervals. Both in the
+    order of the sheets."""
 
     draws: JointDraws
     scores: MarkScores

@@ -174,22 +174,25 @@ def labels_to_separate(
 
 
 def audit_labels(room: IntArray, labels: int) -> IntArray:
-    """`labels` shared out over groups with `room` rows each: one for each group first, then in proportion.
+    """The groups, with `room` [G] rows each, to which `labels` go one after the other: one to each group first, then in
+    proportion.
 
     Fewer where there is no room for more.
     """
     given = np.zeros_like(room)
-    for _ in range(min(labels, int(room.sum()))):
+    order = np.zeros(min(labels, int(room.sum())), dtype=np.int64)
+    for turn in range(len(order)):
         want = np.where(given < room, room / np.where(given > 0, given + 0.5, 1e-9), -1.0)
-        given[int(np.argmax(want))] += 1
-    return given
+        order[turn] = np.argmax(want)
+        given[order[turn]] += 1
+    return order
 
 
 def rows_to_label(
     strata: Strata, target: TargetPredictions, plan: LabelPlan, *, seed: int = 0, post: Posterior
 ) -> IntArray:
     """Target rows to label for `plan`: at random within each bin, the bins of the least certain outcomes first."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, plan.model])  # models are drawn from apart, as if each by itself
     size = post.alpha[plan.model] + post.beta[plan.model]
     worth = post.alpha[plan.model] * post.beta[plan.model] / (size * (size + 1))
     picked = [np.zeros(0, dtype=np.int64)]

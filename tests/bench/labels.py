@@ -22,7 +22,7 @@ CHOSEN = {
 }
 DESIGNS = {
     "contested": Aim(),
-    "contested, 20 % audit": Aim(audit=0.2),
+    "contested, audit ±5": Aim(audit=0.05),
     "balanced": Aim(design="balanced"),
 }
 TARGETS = {"new items": (0.0, False), "these items": (0.02, True)}

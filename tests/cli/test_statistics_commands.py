@@ -105,7 +105,7 @@ def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_sc
     code, out, _ = invoke("judges", real())
     assert code == 0
     assert "ability slope: +0.68" in out  # 0.67 by Metropolis chains on a likelihood written apart
-    assert "corrected 46.9, own labels only 49.0 ± 3.7: agree" in out  # 46.9 by the same chains
+    assert "corrected 46.9, own labels only 49.0 ± 3.7" in out  # 46.9 by the same chains
 
 
 def test_every_statistic_is_of_the_board_s_one_method(invoke: Invoke, tmp_path: Path) -> None:
@@ -321,34 +321,55 @@ def test_a_file_that_is_no_gold_set_is_named(invoke: Invoke, tmp_path: Path) -> 
         assert "not a gold set" in err
 
 
-def test_a_share_of_the_labels_is_asked_for_at_random_with_a_known_chance(invoke: Invoke, tmp_path: Path) -> None:
-    source = gold_file(tmp_path)
-    plain = document(invoke("label-plan", source, "--labels", "40", "--audit", "0", "--json"))
-    audited = document(invoke("label-plan", source, "--labels", "40", "--audit", "50", "--json"))
-    assert len(plain["rows"]) == len(audited["rows"]) == 40
-    chances = [row["propensity"] for row in audited["rows"] if row["propensity"] is not None]
-    assert chances
-    assert all(0 < chance <= 1 for chance in chances)
+def test_a_plan_has_random_labels_for_an_audit_of_a_stated_power_or_says_why_not(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    source = gold_file(tmp_path, items=80)
+    plain, audited, out_of_reach = (
+        document(invoke("label-plan", source, "--labels", "100", "--audit", points, "--json"))
+        for points in ("0", "8", "1")
+    )
+    assert {len(plan["rows"]) for plan in (plain, audited, out_of_reach)} == {100}
+    assert all(0 < row["propensity"] <= 1 for plan in (plain, audited) for row in plan["rows"])
+    assert (plain["audit"], out_of_reach["audit"]) == (None, None)
+    assert out_of_reach["rows"] == plain["rows"]
+    assert 0 < audited["audit"]["labels"] <= 50
+    assert audited["audit"]["detectable"] <= 8.5
+    _, out, _ = invoke("label-plan", source, "--labels", "100", "--audit", "8")
+    assert f"pooled over {audited['audit']['models']} models it shows an error of ±" in " ".join(out.split())
+    _, out, _ = invoke("label-plan", source, "--labels", "100", "--audit", "1")
+    assert "No audit of the corrected scores" in out
     code, _, err = invoke("label-plan", source, "--labels", "40", "--audit", "100")
     assert code == 2
     assert "--audit" in err
 
 
-def test_labels_that_come_back_with_their_propensity_are_counted_by_it(invoke: Invoke, tmp_path: Path) -> None:
-    path = Path(gold_file(tmp_path))
+def with_propensities(path: Path, chance: Callable[[dict[str, Any]], float | None]) -> None:
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    mine = [row for row in rows if row["model"] == "south-1" and row["human_answer_correct"] is not None]
-    right = [row for row in mine if row["human_answer_correct"]]
-    for row in mine:
-        row["propensity"] = 0.25 if row in right else 0.5
+    labelled = [row for row in rows if row["human_answer_correct"] is not None]
+    for row in labelled:
+        row["propensity"] = chance(row)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    found = document(invoke("judges", str(path), "--json"))
-    (one,) = (model for model in found["models"] if model["model"] == "south-1")
-    wrong = len(mine) - len(right)
-    assert one["human_only"] == pytest.approx(4 * len(right) / (4 * len(right) + 2 * wrong))
-    assert one["human_only_half_width"] > 0
-    mine[0]["propensity"] = 0
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_labels_that_come_back_with_their_propensity_audit_the_scores(invoke: Invoke, tmp_path: Path) -> None:
+    path = Path(gold_file(tmp_path))
+    assert document(invoke("judges", str(path), "--json"))["audit"] is None
+    _, out, _ = invoke("judges", str(path))
+    assert "agree;" not in out
+    with_propensities(path, lambda row: 0.5)
+    one_round = document(invoke("judges", str(path), "--json"))
+    audit = one_round["audit"]
+    assert audit["models"] == 3  # the fourth has a vote without a label
+    assert audit["p_value"] > 0.05
+    _, out, _ = invoke("judges", str(path))
+    said = " ".join(out.split())
+    assert f"audit of 3 models by {audit['labels']} labels picked at random" in said
+    assert f"they agree; an error of ±{100 * audit['detectable']:.1f} points would be seen" in said
+    # as if one half was picked first and the other half from the rest: together they are the same random draw
+    with_propensities(path, lambda row: 0.25 if int(row["riddle_id"][1:]) % 2 else 0.34)
+    assert document(invoke("judges", str(path), "--json")) == one_round
+    with_propensities(path, lambda row: 0)
     code, _, err = invoke("judges", str(path))
     assert code == 2
     assert "'propensity'" in err

@@ -142,4 +142,4 @@ def test_what_cannot_be_scored_is_refused() -> None:
         mark_draws(np.array([[np.inf, 0.0]]), seed=0)
     marks = np.array([[1.0]])
     with pytest.raises(ValueError, match="level"):
-        mark_scores(marks, mark_draws(marks, seed=0, draws=10), level=1.0)
+        mark_scores(marks, mark_draws(marks, seed=0, draws=10).single, level=1.0)

@@ -1,0 +1,38 @@
+"""The audit of a board: corrected scores against what labels say alone that plans picked at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from layton_batch.scoring.counting import Counted, settled
+from layton_batch.scoring.evidence import Label
+from layton_batch.stats.strata import IntArray
+from layton_batch.stats.surveys import PickedLabels
+
+
+def picked_labels(counted: Counted, labels: Sequence[Label]) -> PickedLabels:
+    """Count the own labels of every model that came with a propensity, and those that came without one."""
+    strata, gold = counted.strata, counted.gold
+    own = gold.own_target_row >= 0
+    rows = gold.own_target_row[own]
+    by_plan = np.array([label.propensity is not None for label in settled(labels)], dtype=np.bool_)[own]
+    counts = by_plan & (strata.row_bin[rows] >= 0)
+    at = counted.target.model[rows[counts]], strata.row_bin[rows[counts]]
+    picked, right = np.zeros_like(strata.n), np.zeros_like(strata.n)
+    np.add.at(picked, at, 1)
+    np.add.at(right, at, gold.label[own][counts])
+    return PickedLabels(
+        open=strata.n - (strata.own_labels - picked),
+        picked=picked,
+        right=right,
+        settled=(strata.own_positives - right).sum(axis=1),
+        items=strata.items,
+    )
+
+
+def with_planned(picks: PickedLabels, more: IntArray) -> PickedLabels:
+    """The labels with `more` [K, B] picks, whose outcomes are not known."""
+    return replace(picks, picked=picks.picked + more)
