@@ -150,7 +150,8 @@ def test_the_bundled_items_are_the_same_from_csv(tmp_path: Path, name: str, spli
 
 @pytest.mark.parametrize("name", list(BUILT_IN))
 def test_an_id_may_be_a_number(name: str) -> None:
-    file = {"layton": "riddles_llm", "mcq_idk": "demo", "zebralogic": "puzzles", "rome": "questions_llm"}[name]
+    file = {"layton": "riddles_llm", "mcq_idk": "demo", "zebralogic": "puzzles", "rome": "questions_llm",
+            "qa": "questions"}[name]  # fmt: skip
     row = json.loads((DATA / name / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()[0])
     column = "question_id" if name == "rome" else "id"
     (found,) = load_task(name, TaskOptions("demo" if name == "mcq_idk" else "llm")).items([row | {column: 7}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from layton_batch.costs.estimate import TokenBound, output_bound, text_bytes
@@ -23,7 +23,9 @@ UNFENCED_LINE_BYTES_PER_BYTE = 6
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
-    """A judge's request about a justification of one byte; each byte more lengthens the prompt by ``growth`` bytes."""
+    """A judge's request about a justification of one byte; each byte more lengthens the prompt by ``growth`` bytes.
+
+    Where no justification is asked for, the answer stands in its place."""
 
     size: int
     bound: TokenBound
@@ -32,7 +34,7 @@ class JudgeRequest:
     line_bytes: int = LINE_BYTES_PER_BYTE
 
     def longest_line(self, written: int) -> int:
-        """At least the bytes of the line about a justification that is ``written`` bytes long once it is fenced."""
+        """At least the bytes of the line about a submission that is ``written`` bytes long once it is fenced."""
         return self.size + self.line_bytes * self.growth * written
 
     def most_tokens(self, written: int) -> TokenBound:
@@ -67,9 +69,12 @@ class JudgeRequests:
 
     def _prompt_and_growth(self, item: Item) -> tuple[str, SizedPrompt, int]:
         """A manifest's own template may show the submission more than once."""
-        short, longer = (Prediction(item.id, "x", PredictionKind.ANSWERED, "x", text) for text in ("x", "xx"))
+        short = Prediction(item.id, "x", PredictionKind.ANSWERED, "x", "x")
         sized = self._prompts.of(item, short, partial(self._task.judge_prompt, Candidate(item, short)))
         if item.id not in self._growth:
-            more = self._task.judge_prompt(Candidate(item, longer))
-            self._growth[item.id] = text_bytes(more) - sized.size.text_bytes
+            # A task that asks for no justification shows the answer alone.
+            longer = (replace(short, justification="xx"), replace(short, answer="xx"))
+            prompts = (self._task.judge_prompt(Candidate(item, one)) for one in longer)
+            growths = (text_bytes(prompt) - sized.size.text_bytes for prompt in prompts)
+            self._growth[item.id] = next(filter(None, growths), 0)
         return item.id, sized, self._growth[item.id]

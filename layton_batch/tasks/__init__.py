@@ -25,12 +25,15 @@ BUILT_IN: dict[str, str] = {
     "mcq_idk": "layton_batch.tasks.mcq_idk:McqIdkTask",
     "zebralogic": "layton_batch.tasks.zebralogic:ZebraLogicTask",
     "rome": "layton_batch.tasks.rome:rome_task",
+    "qa": "layton_batch.tasks.qa:QaTask",
 }
 
 _REGISTRY = Registry("task", "layton_batch.tasks", BUILT_IN)
 
 FIRST = next(iter(BUILT_IN))
 """The one that is shown where none is asked for."""
+OWN = "qa"
+"""The one for questions of one's own."""
 
 NO_SETTINGS: Mapping[str, JsonValue] = {}
 

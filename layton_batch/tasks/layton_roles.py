@@ -24,7 +24,7 @@ class JustifyTask(LaytonTask):
     """Asks for the explanation that leads from a riddle to its recorded answer, with all hints and the solution in
     sight; a recorded explanation is shown to nobody. Template names: see ``prompts/layton_justify/``."""
 
-    metrics: Sequence[str] = ("justification_correct", "answer_correct", "both_correct")
+    all_metrics: Sequence[str] = ("justification_correct", "answer_correct", "both_correct")
     prompts = "layton_justify"
     slots: Mapping[str, Slots] = {
         **{name: slots for name, slots in LaytonTask.slots.items() if name != "participant_hints"},

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -18,6 +19,8 @@ from layton_batch.tasks.templates import without_surrogates
 MAX_ID_CHARS = 200
 MAX_BYTES = 20_000_000
 MAX_PICTURES = 32
+_FILE = re.compile(r"\.(?:jpe?g|png|gif|webp)\Z", re.IGNORECASE)
+"""Base64 has no full stop."""
 _SIGNATURES = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -82,6 +85,20 @@ def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -
     return pictures
 
 
+def pictures_named(value: JsonValue, where: str, folder: Path | None) -> tuple[Image, ...]:
+    """The pictures of one column: one or a list, each in base64 or, by its ending, a file below ``folder``.
+
+    Raises DataError as :func:`pictures_of`.
+    """
+    values = _listed(value)
+    if len(values) > MAX_PICTURES:
+        raise DataError(f"{where}: {len(values)} pictures; at most {MAX_PICTURES} are sent")
+    return tuple(
+        _file(value, where, folder) if isinstance(value, str) and _FILE.search(value) else _decoded(value, where)
+        for value in values
+    )
+
+
 def with_folders(
     rows: Iterable[Mapping[str, JsonValue]],
 ) -> Iterator[tuple[Mapping[str, JsonValue], Path | None]]:
@@ -116,15 +133,19 @@ def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Ite
     for name in _listed(row.get("img_path")):
         if not isinstance(name, str):
             raise DataError(f"{where}: column 'img_path' must be a text or a list of texts")
-        if folder is None:
-            raise DataError(
-                f"{where}: picture {name!r} is a file, and no folder of pictures is named; "
-                "the task option pictures names one"
-            )
-        content = _content(_inside(name, folder, where), name, where)
-        shown = f"{where}: picture {name!r}"
-        _check_size(len(content), shown)
-        yield Image(_media_type(content, shown), base64.b64encode(content).decode("ascii"))
+        yield _file(name, where, folder)
+
+
+def _file(name: str, where: str, folder: Path | None) -> Image:
+    if folder is None:
+        raise DataError(
+            f"{where}: picture {name!r} is a file, and no folder of pictures is named; "
+            "the task option pictures names one"
+        )
+    content = _content(_inside(name, folder, where), name, where)
+    shown = f"{where}: picture {name!r}"
+    _check_size(len(content), shown)
+    return Image(_media_type(content, shown), base64.b64encode(content).decode("ascii"))
 
 
 def _inside(name: str, folder: Path, where: str) -> Path:

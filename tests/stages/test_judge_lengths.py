@@ -19,6 +19,7 @@ from layton_batch.stages.judge_lengths import JudgeRequests
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.qa import QaTask
 from layton_batch.tasks.templates import fence, without_surrogates
 
 ITEM = Item(
@@ -74,6 +75,13 @@ def test_a_template_that_shows_the_submission_twice_counts_it_twice(tmp_path: Pa
     task = LaytonTask(TaskOptions("llm", prompts={"judge_submission": template}))
     (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
     prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", "y" * 5000)))
+    assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
+
+
+def test_where_no_justification_is_asked_for_the_answer_counts() -> None:
+    task = QaTask(TaskOptions("llm"))
+    (measured,) = JudgeRequests(task, [ITEM]).about(judge("openai"), connect("openai", None), NAME)
+    prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "y" * 5000)))
     assert estimate_tokens(prompt, judge("openai")) == measured.most_tokens(5000)
 
 

@@ -64,6 +64,13 @@ class TestJudged(TaskContract):
         return load_task("rome", TaskOptions(self.split), {"judge": True})
 
 
+class TestJustified(TaskContract):
+    """Questions of one's own with a justification."""
+
+    def make(self) -> Task:
+        return load_task("qa", TaskOptions(self.split), {"justification": True})
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with plug_in.installed(tmp_path, monkeypatch):

@@ -9,7 +9,16 @@ from pathlib import Path
 from layton_batch.sandbox.answerers.exercises import Exercise
 from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.sandbox.answerers.replay import ReplayAnswerer
-from layton_batch.sandbox.answerers.riddle_lookup import Riddle, Row, UnreadableRows, is_riddle, read_rows, riddle_from
+from layton_batch.sandbox.answerers.riddle_lookup import (
+    Riddle,
+    Row,
+    UnreadableRows,
+    is_question,
+    is_riddle,
+    question_from,
+    read_rows,
+    riddle_from,
+)
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.answerers.simulate_grids import is_grid, puzzle_from
 from layton_batch.sandbox.answerers.simulate_mcq import choice_from, is_choice
@@ -22,7 +31,7 @@ _KINDS: tuple[tuple[Callable[[Row], bool], Callable[[Row], Exercise]], ...] = (
 )
 _KNOWN = (
     "columns id and description are needed for a riddle; question, options and answer for multiple choice; puzzle and "
-    "solution for a logic grid; question, evaluator and evaluator_kwargs for an evaluator's item"
+    "solution for a logic grid; question, evaluator and evaluator_kwargs for an evaluator's item; question otherwise"
 )
 
 
@@ -42,15 +51,16 @@ def load_items(paths: Iterable[Path]) -> Items:
         for number, row in read_rows(path):
             if is_riddle(row):
                 riddles.append(riddle_from(row))
+            elif (read := next((read for is_one, read in _KINDS if is_one(row)), None)) is not None:
+                exercises.append(_exercise(read, row, f"{path}, line {number}"))
+            elif is_question(row):
+                riddles.append(question_from(row))
             else:
-                exercises.append(_exercise(row, f"{path}, line {number}"))
+                raise UnreadableRows(f"{path}, line {number}: not an item of a known form; {_KNOWN}")
     return Items(tuple(riddles), tuple(exercises))
 
 
-def _exercise(row: Row, where: str) -> Exercise:
-    read = next((read for is_one, read in _KINDS if is_one(row)), None)
-    if read is None:
-        raise UnreadableRows(f"{where}: not an item of a known form; {_KNOWN}")
+def _exercise(read: Callable[[Row], Exercise], row: Row, where: str) -> Exercise:
     try:
         return read(row)
     except (ValueError, RecursionError) as error:

@@ -152,6 +152,23 @@ def riddle_from(row: Row) -> Riddle:
     )
 
 
+def question_from(row: Row) -> Riddle:
+    """A plain question with its reference, in columns of one's own."""
+    context = text_of(row, "context").strip()
+    question = text_of(row, "question")
+    return Riddle(
+        id=text_of(row, "id") or question,
+        category=text_of(row, "category"),
+        picarats=None,
+        description=f"{question}\n\n{context}" if context else question,
+        hints=(),
+        answer=text_of(row, "answer"),
+        solution="",
+        justification="",
+        image="",
+    )
+
+
 def image_digest(encoded: str) -> str:
     """Digest a decoded image, to compare it with a request's image. Empty without a readable image."""
     try:
@@ -167,6 +184,10 @@ def digest(image: bytes) -> str:
 
 def is_riddle(row: Row) -> bool:
     return "id" in row and "description" in row
+
+
+def is_question(row: Row) -> bool:
+    return bool(text_of(row, "question").strip())
 
 
 class RiddleIndex:

@@ -53,7 +53,8 @@ def compared(text: str, passage: Passage, riddle: Riddle) -> Truth:
 
 
 def submission(text: str) -> tuple[str, str] | None:
-    """(answer, justification) of the last JSON object in the text that has both as strings; None without one."""
+    """(answer, justification) of the last JSON object in the text that has them as strings; None without one. An object
+    without a justification has an empty one."""
     starts = [match.start() for match in re.finditer(r"\{", text)][-_MOST_OBJECTS:]
     for start in reversed(starts):
         try:
@@ -61,7 +62,7 @@ def submission(text: str) -> tuple[str, str] | None:
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
-            answer, justification = value.get(ANSWER), value.get(JUSTIFICATION)
+            answer, justification = value.get(ANSWER), value.get(JUSTIFICATION, "")
             if isinstance(answer, str) and isinstance(justification, str):
                 return answer, justification
     return None

@@ -34,11 +34,7 @@ def check_prompts(protocol: object, fence: object, prompts: Mapping[str, object]
     """Raises ManifestError where protocol, fence and the manifest's own prompts do not go together."""
     if protocol not in PROTOCOLS:
         raise ManifestError(f"task_options.protocol {protocol!r}: the layton task has {' and '.join(PROTOCOLS)}")
-    if fence is not None and not isinstance(fence, bool):
-        raise ManifestError(f"task_options.fence must be true or false, not {fence!r}")
     if protocol == CORRECTED:
-        if fence is False and not prompts:
-            raise ManifestError("task_options.fence = false is about your own templates; name them under [prompts]")
         return
     if fence is True:
         raise ManifestError("task_options.fence = true: the original protocol fences nothing; take it out")

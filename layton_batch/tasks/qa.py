@@ -1,0 +1,275 @@
+"""qa: questions of one's own, in words or with pictures, whose answers a jury judges.
+
+Rows have ``question`` and, as far as there are any: ``answer`` (the reference), ``id``, ``category``, ``context`` (a
+text that the question is about), ``images`` and ``split``. ``layton`` is this task with its own prompts, columns and
+protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.item_list import item_list
+from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
+from layton_batch.states import PredictionKind
+from layton_batch.tasks.protocol import Candidate, TaskOptions
+from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
+from layton_batch.tasks.rows import id_of, needed_text, pictures_named, text_of, with_folders
+from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
+
+HERE = Path(__file__).parent
+ANSWER_METRICS = ("answer_correct",)
+JUSTIFIED_METRICS = ("both_correct", "answer_correct", "justification_correct")
+
+SUBMITTED = ("submitted_answer", "submitted_justification")
+_SWITCHES = frozenset({"has_image", "with_justification"})
+_SLOTS: Mapping[str, Slots] = {
+    "participant_system": Slots(_SWITCHES),
+    "participant_question": Slots(_SWITCHES | {"question"}, must=frozenset({"question"})),
+    "judge_system": Slots(_SWITCHES),
+    "judge_question": Slots(_SWITCHES | {"question"}, must=frozenset({"question"})),
+    "judge_submission": Slots(
+        _SWITCHES | {"answer", "submission", *SUBMITTED},
+        must=frozenset({"submission"}),
+        instead=frozenset(SUBMITTED[:1]),
+    ),
+}
+_MOST_COLUMNS_SHOWN = 20
+
+VERDICT_FIELDS = ("is_answer_correct", "is_justification_correct")
+# The reasoning comes first, so that a model writes it before it commits to an answer.
+_ANSWER_SCHEMAS = {
+    False: object_schema("answer", {"answer": "string"}),
+    True: object_schema("answer", {"justification": "string", "answer": "string"}),
+}
+_VERDICT_SCHEMAS = {
+    False: object_schema("verdict", dict.fromkeys(VERDICT_FIELDS[:1], "boolean")),
+    True: object_schema("verdict", dict.fromkeys(VERDICT_FIELDS, "boolean")),
+}
+
+
+class QaTask:
+    """The task. Template names: see ``prompts/qa/``.
+
+    ``justification``: models justify their answers, and the jury judges that too. ``fence = False``: the manifest's own
+    templates get the words of questions and participants as they are. ``pictures``: the folder in which files of the
+    column ``images`` are, from the manifest's; by default the folder of the file the row is in.
+    """
+
+    name: str = "qa"
+    all_metrics: Sequence[str] = JUSTIFIED_METRICS
+    """Of answers with a justification; the first is the default."""
+    uses_jury: Literal[True] = True
+    prompts: str = "qa"
+    """The folder of the packaged templates."""
+    slots: Mapping[str, Slots] = _SLOTS
+    splits: Sequence[str] | None = None
+    """The splits that the task has; None: whatever rows and manifest name."""
+    hint_labels: Sequence[str] = ()
+    answer_schemas: Mapping[bool, ResponseSchema] = _ANSWER_SCHEMAS
+    """The form of a participant's reply, by whether it has a justification."""
+    verdict_schemas: Mapping[bool, ResponseSchema] = _VERDICT_SCHEMAS
+
+    def __init__(
+        self,
+        options: TaskOptions,
+        justification: bool = False,
+        fence: bool | None = None,
+        pictures: str | None = None,
+    ) -> None:
+        self._check(options, justification=justification, fence=fence, pictures=pictures)
+        self._options, self._is_justified = options, justification
+        self.metrics: Sequence[str] = self.all_metrics if justification else ANSWER_METRICS
+        self._answer_schema = self.answer_schemas[justification]
+        self._verdict_schema = self.verdict_schemas[justification]
+        self._pictures = (options.folder or Path()) / pictures if pictures else None
+        folder = HERE / "prompts" / self.prompts
+        self._templates = Templates(folder, self.slots, options.prompts, as_written=fence is False)
+
+    def _check(self, options: TaskOptions, *, justification: object, fence: object, pictures: object) -> None:
+        if self.splits is not None and options.split not in self.splits:
+            raise ManifestError(f"split {options.split!r}: the {self.name} task has {' and '.join(self.splits)}")
+        if not 0 <= options.hints <= len(self.hint_labels):
+            levels = f"levels 0 to {len(self.hint_labels)}" if self.hint_labels else "no hints"
+            raise ManifestError(f"hints {options.hints}: the {self.name} task has {levels}")
+        if not isinstance(justification, bool):  # a manifest may say anything
+            raise ManifestError(f"task_options.justification must be true or false, not {justification!r}")
+        if fence is not None and not isinstance(fence, bool):
+            raise ManifestError(f"task_options.fence must be true or false, not {fence!r}")
+        if fence is False and not options.prompts:
+            raise ManifestError("task_options.fence = false is about your own templates; name them under [prompts]")
+        if pictures is not None and not isinstance(pictures, str):
+            raise ManifestError(f"task_options.pictures must be the path of a folder, not {pictures!r}")
+
+    @property
+    def shows_unfenced(self) -> bool:
+        return self._templates.is_as_written("judge_submission")
+
+    def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
+        """Rows of this task's split as items; a row that names no split is of every one."""
+        split, pictures = self._options.split, self._pictures
+        found = (_item(row, number, split, pictures or at) for number, (row, at) in enumerate(with_folders(rows), 1))
+        return item_list(item for item in found if item is not None)
+
+    def bundled(self, split: str) -> Path:
+        if split != "llm":
+            raise DataError(f"no bundled items for split {split!r}; there is llm")
+        return HERE / "data" / "qa" / "questions.jsonl"
+
+    def prompt(self, item: Item) -> Prompt:
+        system = self._templates.render("participant_system", **self._switches(item))
+        return Prompt(system, parts_of(self._question("participant_question", item), item.images), self._answer_schema)
+
+    def parse(self, item: Item, model: str, response: Response) -> Prediction:
+        """``answered`` with a text answer; ``unparsed`` with the reason in the note; ``missing`` without a reply."""
+        raw = without_surrogates(response.text) if response.text is not None else None
+        kind, answer, justification = PredictionKind.MISSING, None, None
+        note = failure(response)
+        if note is None:
+            kind = PredictionKind.UNPARSED
+            reply = read_reply(response)
+            note = reply.note
+            if reply.value is not None:
+                read = _justified_answer if self._is_justified else _plain_answer
+                answer, justification, note = read(reply.value, note)
+                kind = PredictionKind.UNPARSED if answer is None else PredictionKind.ANSWERED
+        return Prediction(item.id, model, kind, answer, justification, raw, note)
+
+    def judge_prompt(self, candidate: Candidate) -> Prompt:
+        item, said = candidate.item, candidate.prediction
+        system = self._templates.render("judge_system", **self._switches(item))
+        name = "judge_submission"
+        show = self._form_of(name)
+        participants = without_surrogates if self._templates.is_as_written(name) else fence
+        answer = participants(said.answer or "")
+        justification = participants(said.justification or "") if self._is_justified else None
+        material = self._templates.render(
+            name,
+            **self._switches(item),
+            hints=self._hints(name, item.hints),
+            # A reference that fell back on the solution is not shown twice.
+            answer=_shown(show, item.answer, unless=item.solution),
+            solution=_shown(show, item.solution),
+            justification=_shown(show, item.justification, unless=item.solution),
+            submission=_framed(answer, justification, fenced=not self._templates.is_as_written(name)),
+            submitted_answer=answer,
+            submitted_justification=justification,
+        )
+        question = self._question("judge_question", item)
+        return Prompt(system, parts_of(question, item.images, material), self._verdict_schema)
+
+    def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
+        names = VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1]
+        note = failure(response) or contradiction(response.text or "", [(name,) for name in names])
+        if note is not None:
+            return Verdict(item_id, model, judge, None, None, note)
+        reply = read_reply(response)
+        if reply.value is None:
+            return Verdict(item_id, model, judge, None, None, reply.note)
+        marks = {name: as_bool(reply.value.get(name)) for name in names}
+        unread = [f"{name} is not true or false" for name, mark in marks.items() if mark is None]
+        answer, justification = (marks.get(name) for name in VERDICT_FIELDS)
+        return Verdict(item_id, model, judge, answer, justification, joined(reply.note, *unread))
+
+    def _switches(self, item: Item) -> Mapping[str, bool]:
+        return {"has_image": bool(item.images), "with_justification": self._is_justified}
+
+    def _form_of(self, name: str) -> Callable[[str], str]:
+        """How the data set's words are shown in a template."""
+        return without_surrogates if self._templates.is_as_written(name) else block
+
+    def _question(self, name: str, item: Item) -> str:
+        question = self._form_of(name)(item.question)
+        return self._templates.render(name, question=question, **self._switches(item))
+
+    def _hints(self, name: str, hints: Sequence[str | None]) -> Hints:
+        show = self._form_of(name)
+        labelled = zip(self.hint_labels, hints, strict=False)
+        return Hints({"label": label, "text": show(hint)} for label, hint in labelled if hint)
+
+
+# ---- rows to items -------------------------------------------------------------------------------------------------
+
+
+def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | None) -> Item | None:
+    """The row as an item; None where it is of another split. Columns are found whatever their case."""
+    columns = {name.strip().casefold(): value for name, value in row.items()}
+    name = columns.get("id")
+    where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else "")
+    if "question" not in columns:
+        listed = ", ".join(map(repr, [*row][:_MOST_COLUMNS_SHOWN])) or "none"
+        raise DataError(f"{where}: there is no column 'question'; the columns are: {listed}")
+    question = needed_text(columns, "question", where)
+    if columns.get("split") not in (split, None):
+        return None
+    context = text_of(columns, "context", where)
+    return Item(
+        id=str(number) if name is None else id_of(columns, "id", where, numbers=True),
+        split=split,
+        category=text_of(columns, "category", where, numbers=True) or "",
+        question=question if context is None else f"{question}\n\n{context}",
+        images=pictures_named(columns.get("images"), f"{where}: column 'images'", folder),
+        answer=text_of(columns, "answer", where, numbers=True),
+    )
+
+
+# ---- items to prompts ----------------------------------------------------------------------------------------------
+
+
+def parts_of(question: str, images: tuple[Image, ...], rest: str = "") -> tuple[str | Image, ...]:
+    """The user's message: the question, its pictures, and what follows."""
+    if images:
+        return (question, *images, rest) if rest else (question, *images)
+    return (f"{question}\n\n{rest}",) if rest else (question,)
+
+
+class Hints(list[dict[str, str]]):
+    """Hints for a template's loop; written out by themselves, a line each, where a template only names them."""
+
+    def __str__(self) -> str:
+        return "\n".join(f"{hint['label']}: {hint['text']}" for hint in self)
+
+
+def _shown(show: Callable[[str], str], text: str | None, unless: str | None = None) -> str | None:
+    return show(text) if text and text != unless else None
+
+
+def _framed(answer: str, justification: str | None, *, fenced: bool) -> str:
+    """The participant's words, as the strings of a JSON object where they are fenced: nothing in them can end one."""
+    if justification is None:
+        return f'{{\n"answer": {answer}\n}}' if fenced else f"Answer: {answer}"
+    if not fenced:
+        return f"Answer: {answer}\nJustification: {justification}"
+    return f'{{\n"answer": {answer},\n"justification": {justification}\n}}'
+
+
+# ---- replies to predictions ----------------------------------------------------------------------------------------
+
+_Submission = tuple[str | None, str | None, str | None]
+"""Answer, justification and note of a reply's object; no answer means it cannot be judged."""
+
+
+def _plain_answer(value: Mapping[str, JsonValue], note: str | None) -> _Submission:
+    answer, answer_note = _field(value, "answer")
+    if answer is not None and not answer.strip():
+        answer, answer_note = None, "blank answer"
+    return answer, None, joined(note, answer_note)
+
+
+def _justified_answer(value: Mapping[str, JsonValue], note: str | None) -> _Submission:
+    answer, answer_note = _field(value, "answer")
+    justification, justification_note = _field(value, "justification")
+    if answer is not None and not answer.strip():
+        # Some models leave their answer to the end of the justification; the paper's juries saw those and passed some.
+        answer, answer_note = ("" if (justification or "").strip() else None), "blank answer"
+    return answer, justification or "", joined(note, answer_note, justification_note)
+
+
+def _field(value: Mapping[str, JsonValue], name: str) -> tuple[str | None, str | None]:
+    text = as_text(value.get(name))
+    if text is not None:
+        return text, None
+    return None, f"{name} is not text" if value.get(name) is not None else f"no {name}"
