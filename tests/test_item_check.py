@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import sys
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from layton_batch.errors import DataError
 from layton_batch.files.sources import read_rows
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, load_task
@@ -64,12 +67,23 @@ def test_a_file_with_nothing_wrong_ends_with_0_and_says_which_split_its_rows_fit
         ([item(0, answer="12", first_hint="12"), item(1, answer="fox", first_hint="a fox")], []),
     ],
 )
-def test_each_kind_of_fault_is_found_and_ends_with_2(
+def test_each_kind_of_fault_is_found_and_errors_end_with_2(
     tmp_path: Path, rows: list[dict[str, object]], expected: list[tuple[str, str]]
 ) -> None:
     ended = checked(tmp_path, rows)
     assert kinds(ended) == expected
-    assert ended.code == (2 if expected else 0)
+    errors = {"row", "same id", "picture"} & {kind for kind, _ in expected}
+    assert ended.code == (2 if errors else 0)
+    found = ended.table()["findings"]
+    assert isinstance(found, list)
+    assert [one["level"] for one in found] == ["error" if errors else "warning"] * len(expected)
+
+
+def test_items_none_of_which_has_a_reference_are_one_warning(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.csv"
+    path.write_text("question\nWhy is the sky blue?\nWho was first on the moon?\n", encoding="utf-8")
+    ended = call("items", "check", path, "--json")
+    assert (ended.code, kinds(ended), ended.table()["task"]) == (0, [("no reference", "")], "qa")
 
 
 def test_a_picture_that_was_cut_off_is_found(tmp_path: Path) -> None:
@@ -82,11 +96,16 @@ def test_a_picture_that_was_cut_off_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [("mcq_idk", "mcq_idk/demo"), ("zebralogic", "zebralogic/puzzles"), ("rome", "rome/questions_llm")],
+    [
+        ("mcq_idk", "mcq_idk/demo"),
+        ("zebralogic", "zebralogic/puzzles"),
+        ("rome", "rome/questions_llm"),
+        ("qa", "qa/questions"),
+    ],
 )
 def test_the_bundled_items_are_clean_and_their_task_is_found_without_a_name(name: str, file: str) -> None:
     ended = call("items", "check", DATA / f"{file}.jsonl", "--json")
-    assert ended.code == 0, ended.out
+    assert (ended.code, kinds(ended)) == (0, []), ended.out
     assert ended.table()["task"] == name
 
 
@@ -135,6 +154,7 @@ def as_csv(source: Path, path: Path) -> Path:
         ("mcq_idk", "demo", "mcq_idk/demo"),
         ("zebralogic", "llm", "zebralogic/puzzles"),
         ("rome", "llm", "rome/questions_llm"),
+        ("qa", "llm", "qa/questions"),
     ],
 )
 def test_the_bundled_items_are_the_same_from_csv(tmp_path: Path, name: str, split: str, file: str) -> None:
@@ -184,3 +204,68 @@ def test_cells_over_several_lines_keep_their_breaks_and_the_lines_are_right(tmp_
     rows = read_rows(str(path), tmp_path, Settings.from_process())
     assert list(rows) == [{"id": "007", "description": 'one\ntwo, "three"'}, {"id": "8", "description": "x"}]
     assert [place.line for place in rows.places] == [2, 5]
+
+
+# ---- as spreadsheet programs write them ------------------------------------------------------------------------------
+
+CELLS = [["id", "question", "answer"], ["1", "Größe; in cm?", "1,5"], ["2", "Why?", ""]]
+ROWS = [{"id": "1", "question": "Größe; in cm?", "answer": "1,5"}, {"id": "2", "question": "Why?", "answer": None}]
+
+
+def written(separator: str, before: str = "") -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator).writerows(CELLS)
+    return before + text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", written(",").encode("utf-8-sig")),
+        ("a.csv", written(";").encode("utf-8-sig")),
+        ("a.csv", written(";", "sep=;\r\n").encode()),
+        ("a.csv", written("\t").encode("utf-16")),
+        ("a.tsv", written("\t").encode("utf-16")),
+        ("a.jsonl", b"\xef\xbb\xbf" + "".join(json.dumps(row) + "\n" for row in ROWS).encode()),
+        ("a.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\r\n" for row in ROWS).encode("utf-16")),
+    ],
+)
+def test_what_spreadsheet_programs_write_is_read(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    read = read_rows(name, tmp_path, Settings(tmp_path))
+    assert list(read) == ROWS
+    assert str(read.places[0]).endswith(f"line {1 if name.endswith('jsonl') else 3 if b'sep=' in content else 2}")
+
+
+def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for cells in ([], ["question", "answer", "images", None], ["How many?", 7, '["a.png"]'], [], ["When?", 1.5]):
+        book.active.append(cells)
+    book.create_sheet("notes").append(["nothing of ours"])
+    book.save(tmp_path / "quiz.xlsx")
+    read = read_rows("quiz.xlsx", tmp_path, Settings(tmp_path))
+    assert list(read) == [
+        {"question": "How many?", "answer": 7, "images": ["a.png"]},
+        {"question": "When?", "answer": 1.5, "images": None},
+    ]
+    assert [place.line for place in read.places] == [3, 5]
+    (tmp_path / "none.xlsx").write_bytes(b"PK and nothing else")
+    with pytest.raises(DataError, match=r"none\.xlsx: not a readable workbook .*; save the sheet as CSV in UTF-8"):
+        read_rows("none.xlsx", tmp_path, Settings(tmp_path))
+
+
+def test_without_the_reader_of_workbooks_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "quiz.xlsx").write_bytes(b"PK")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(DataError, match=r"pip install 'layton-batch\[excel\]', or save the sheet as CSV in UTF-8"):
+        read_rows("quiz.xlsx", tmp_path, Settings(tmp_path))
+
+
+@pytest.mark.parametrize("ending", ["xls", "ods", "numbers"])
+def test_other_spreadsheets_are_refused_by_name(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"quiz.{ending}").write_bytes(b"x")
+    with pytest.raises(
+        DataError, match=rf"quiz\.{ending}: spreadsheets of this form are not read; save the sheet as CSV"
+    ):
+        read_rows(f"quiz.{ending}", tmp_path, Settings(tmp_path))

@@ -50,10 +50,10 @@ def _print_results(run: Run) -> None:
     from layton_batch.reports.leaderboard import print_board
     from layton_batch.reports.table import console
     from layton_batch.stages.publish import cost_report
-    from layton_batch.stages.rank import board, label_notes
+    from layton_batch.stages.rank import board, reader_notes
 
     print_board(board(run, run.rules))
-    for line in label_notes(run):
+    for line in reader_notes(run):
         say(line)
     console().print()
     print_costs(cost_report([run.folder]))

@@ -8,8 +8,8 @@ import typer
 
 from layton_batch.cli.run_commands import Json
 
-FINDINGS = 2
-"""The exit code for data that something is wrong with."""
+ERRORS = 2
+"""The exit code for data that a run would refuse or misread."""
 
 items_app = typer.Typer(help="Files of items: `items check FILE`.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -26,7 +26,9 @@ def _items() -> None:
 
 @items_app.command("check")
 def check(
-    source: Annotated[str, typer.Argument(metavar="FILE", help="JSONL, Parquet or CSV; also a pattern or hf://…")],
+    source: Annotated[
+        str, typer.Argument(metavar="FILE", help="JSONL, Parquet, CSV or .xlsx; also a pattern or hf://…")
+    ],
     task: Annotated[str | None, typer.Option("--task", help="Whose items they are; default: whose they fit.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -34,7 +36,8 @@ def check(
 
     Rows that no split of the task takes, missing fields and references, pictures that were cut off, ids and questions
     that are there twice, questions that are nearly the same, answers that stand in the question or in a hint. Ends with
-    0 where there is nothing, with 2 where there is something.
+    2 where there is an error (a row that is no item, an id that is there twice, a picture that was cut off), with 0
+    where there are warnings or nothing.
     """
     from dataclasses import asdict
 
@@ -48,8 +51,9 @@ def check(
     rows = read_rows(source, settings.cwd, settings)
     found = check_items(rows, task or guess_task(rows))
     if as_json:
-        print_json({"file": source, **asdict(found)})
+        findings = [{**asdict(finding), "level": finding.level} for finding in found.findings]
+        print_json({"file": source, **asdict(found), "findings": findings})
     else:
         print_items(found)
-    if found.findings:
-        raise typer.Exit(FINDINGS)
+    if found.has_errors:
+        raise typer.Exit(ERRORS)

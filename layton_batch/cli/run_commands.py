@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +13,10 @@ import typer
 from layton_batch.runs.folders import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from layton_batch.manifest.manifest import Manifest
     from layton_batch.runs.context import Run
     from layton_batch.runs.status import Status
+    from layton_batch.settings import Settings
 
 ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
@@ -37,12 +41,16 @@ Poll = Annotated[
     float | None, typer.Option("--poll-seconds", min=0.05, help="Ask a provider every so many seconds (at most 3600).")
 ]
 Models = Annotated[
-    list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a task; may be repeated.")
+    list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated.")
 ]
 EngineName = Annotated[
     str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
+UseSandbox = Annotated[
+    bool,
+    typer.Option("--sandbox", help="Play the providers on this machine: made-up answers, no key, no cost."),
+]
 ThisSet = Annotated[bool, typer.Option("--this-set", help="For exactly these items, not for new items of their kind.")]
 MaxScore = Annotated[
     float | None,
@@ -68,6 +76,7 @@ def plan(
     write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
     runs: Runs = RUNS,
     offline: Offline = False,
+    sandbox: UseSandbox = False,
 ) -> None:
     """Check a manifest and say what it would cost; pays nothing.
 
@@ -78,8 +87,6 @@ def plan(
     Providers whose key is set are asked whether their models are on sale. After the plan it ends with 2 where
     `run` would refuse a model, and with 3 where a budget keeps `run` from a model of unknown price.
     """
-    from layton_batch.cli.before_calling import say_addresses, say_sources
-    from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError, OverBudgetError
@@ -89,15 +96,13 @@ def plan(
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
-    settings, clock = Settings.from_process(), SystemClock()
-    is_named = not _by_default(context, "runs")
-    say_sources(settings)
-    asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=is_named, offline=offline)
-    if not offline:
-        say_addresses(asked, settings)
-    result = preview(asked, settings, clock, write, runs)
-    if not offline:
-        result = result.told(ask_providers(asked, settings, clock))
+    clock, is_named = SystemClock(), not _by_default(context, "runs")
+    with _asked(manifest, runs, Settings.from_process(), is_named=is_named, sandbox=sandbox, offline=offline) as (
+        asked, runs, settings,
+    ):  # fmt: skip
+        result = preview(asked, settings, clock, write, runs)
+        if not (offline or sandbox):
+            result = result.told(ask_providers(asked, settings, clock))
     if as_json:
         print_json(plan_json(result))
     else:
@@ -110,10 +115,15 @@ def plan(
 
 def run(
     context: typer.Context,
-    manifest: Annotated[Path, typer.Argument(metavar="MANIFEST | TASK", help="A TOML file; or a task, with --model.")],
+    manifest: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MANIFEST | FILE | TASK", help="A TOML file; or, with --model, a file of questions or a task."
+        ),
+    ],
     models: Models = None,
     items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="For a task: the first so many items.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="With --model: the first so many items.")] = None,
     runs: Runs = RUNS,
     once: Annotated[bool, typer.Option("--once", help="Do what needs no waiting, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
@@ -121,6 +131,7 @@ def run(
     poll_seconds: Poll = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question where there is no budget.")] = False,
     offline: Offline = False,
+    sandbox: UseSandbox = False,
     engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
@@ -130,15 +141,16 @@ def run(
     stopped at any moment and called again: nothing is paid twice. Where another process drives the run, this one says
     which, and ends with 75. Before a run begins, the providers are asked whether
     its models are on sale. Where there is no budget it asks before it sends, but for providers on this machine.
-    A task with --model needs no manifest: the one that it runs is written into the working folder.
+    A file of questions, or a task, with --model needs no manifest: the one that it runs is written beside the file, or
+    into the working folder.
+    With --sandbox the providers are played on this machine: the answers are made up, and the run is in a folder of its
+    own, `runs-sandbox`.
     --engine (or LAYTON_BATCH_ENGINE) says what reads results, grades answers and counts votes: this process, processes
     of this machine, or a Dask cluster that sees the same folders. The tables are the same.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
-    from layton_batch.cli.before_calling import say_addresses, say_sources
     from layton_batch.cli.driving import driven_run
-    from layton_batch.cli.same_name_runs import load_where_it_goes_on
     from layton_batch.cli.starting import manifest_for
     from layton_batch.clock import SystemClock
     from layton_batch.loop import deadline
@@ -149,15 +161,38 @@ def run(
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     manifest = manifest_for(manifest, models or (), items, limit, max_usd)
     stop_at = deadline(until, clock)
-    say_sources(settings)
-    asked, runs = load_where_it_goes_on(manifest, runs, settings, is_named=not _by_default(context, "runs"))
-    asked = with_budget(asked, max_usd)
-    say_addresses(asked, settings)
-    with driven_run(
-        asked, runs, settings, clock, once=once, stop_at=stop_at, poll_seconds=poll_seconds, yes=yes, offline=offline,
-        quiet=as_json,
-    ) as (opened, status):  # fmt: skip
+    is_named = not _by_default(context, "runs")
+    with (
+        _asked(manifest, runs, settings, is_named=is_named, sandbox=sandbox) as (asked, runs, settings),
+        driven_run(
+            with_budget(asked, max_usd), runs, settings, clock, once=once, stop_at=stop_at, poll_seconds=poll_seconds,
+            yes=yes, offline=offline or sandbox, quiet=as_json,
+        ) as (opened, status),
+    ):  # fmt: skip
         _finish(opened, status, as_json=as_json)
+
+
+@contextmanager
+def _asked(
+    path: Path, runs: Path, settings: Settings, *, is_named: bool, sandbox: bool, offline: bool = False
+) -> Iterator[tuple[Manifest, Path, Settings]]:
+    """Yield the manifest at ``path``, the folder of its runs, and the settings to ask by.
+
+    ``is_named``: somebody named ``runs``. ``sandbox``: play the providers meanwhile. ``offline``: fetch no prompts.
+    """
+    from layton_batch.cli.before_calling import say_addresses, say_sources
+    from layton_batch.cli.own_sandbox import own_sandbox
+    from layton_batch.cli.same_name_runs import load_where_it_goes_on
+
+    if sandbox:
+        with own_sandbox(path, runs, settings) as asked:
+            yield asked
+        return
+    say_sources(settings)
+    manifest, place = load_where_it_goes_on(path, runs, settings, is_named=is_named, offline=offline)
+    if not offline:
+        say_addresses(manifest, settings)
+    yield manifest, place, settings
 
 
 def _by_default(context: typer.Context, option: str) -> bool:
@@ -198,7 +233,7 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
     from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import republish
-    from layton_batch.stages.rank import label_notes, write_board
+    from layton_batch.stages.rank import reader_notes, write_board
     from layton_batch.stages.score import score_again
 
     with open_folder(find_run(run_name, runs), Settings.from_process(), only_scores=True) as opened:
@@ -206,7 +241,7 @@ def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
         rows = write_board(opened)
         republish(opened)
         show_board(rows, "json" if as_json else "table")
-        for line in label_notes(opened):
+        for line in reader_notes(opened):
             say(line)
 
 

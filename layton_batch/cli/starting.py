@@ -1,10 +1,13 @@
-"""Beginning without a manifest: `run TASK --model …` writes the one that it runs, `init` one to start from."""
+"""Beginning without a manifest: `run FILE --model …` and `run TASK --model …` write the one that they run, `init` one
+to start from."""
 
 from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +17,8 @@ import typer
 from layton_batch.errors import ManifestError
 
 ITEMS_SHOWN = 3
+ITEM_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
+"""Of files of items."""
 _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
 
 
@@ -22,39 +27,86 @@ def register(app: typer.Typer) -> None:
     app.command("init")(init)
 
 
-# ---- run TASK --model PROVIDER:ID ----------------------------------------------------------------------------------
+# ---- run TASK --model PROVIDER:ID, run FILE --model PROVIDER:ID ----------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """What is asked where there is no manifest, and where the one that is written for it goes. ``given``: as the user
+    named it."""
+
+    given: str
+    path: Path
+    name: str
+    task: str
+    source: str
+    split: str
 
 
 def manifest_for(given: Path, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None) -> Path:
-    """The manifest to run: the file given, or one written for a task and models. Raises ManifestError where it is
-    neither, and where another manifest has the file's name."""
-    from layton_batch.files import atomic
+    """The manifest to run: the file given, or one written for a task or a file of items, and models.
 
+    Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
+    """
+    is_items = given.suffix.lower() in ITEM_ENDINGS
     if not models:
         if items is not None or limit is not None:
-            raise ManifestError("run: --items and --limit are for a task with --model; a manifest says them itself")
+            raise ManifestError(
+                "run: --items and --limit are for a file or a task with --model; a manifest says them itself"
+            )
+        if is_items:
+            raise ManifestError(_no_models(given))
         return given
-    if given.suffix == ".toml" or given.exists():
-        raise ManifestError(f"run: --model is for a task, such as `run TASK --model …`; {given} says its models")
-    text = "".join(f"{line}\n" for line in _manifest_lines(str(given), models, items, limit, max_usd))
-    path = Path(f"{_name(str(given), models)}.toml")
-    if path.exists() and path.read_text(encoding="utf-8") != text:
+    if given.suffix == ".toml" or (given.exists() and not is_items):
         raise ManifestError(
-            f"{path} is there and asks for something else: `layton-batch run {path}` goes on with it, or move it away"
+            f"run: --model is for a task or a file of items, such as `run quiz.csv --model …`; {given} says its models"
         )
-    atomic.write_text(path, text)
-    return path
+    if is_items and items is not None:
+        raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
+    beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
+    text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
+    return _written(beginning.path, text)
+
+
+def _no_models(given: Path) -> str:
+    manifest = given.with_suffix(".toml")
+    other = f"; or `layton-batch run {manifest}`, which goes on with its run" if manifest.exists() else ""
+    return f"run: {given} is a file of items: say whom to ask, with --model openai:gpt-5.2 and more such{other}"
+
+
+def _of_file(given: Path) -> _Beginning:
+    from layton_batch.files.run_folder import slug
+    from layton_batch.files.sources import read_rows
+    from layton_batch.manifest.item_check import guess_split, guess_task
+    from layton_batch.settings import Settings
+
+    settings = Settings.from_process()
+    rows = read_rows(str(given), settings.cwd, settings)
+    try:
+        task = guess_task(rows)
+    except ManifestError as error:
+        raise ManifestError(f"{given}: {str(error).partition('; --task')[0]}") from error
+    return _Beginning(
+        str(given), given.with_suffix(".toml"), slug(given.stem), task, given.name, guess_split(rows, task)
+    )
+
+
+def _of_task(task: str, models: Sequence[str], items: str | None) -> _Beginning:
+    from layton_batch.files.run_folder import slug
+
+    name = slug("-".join([task, *(_provider_and_model(model)[1] for model in models)]).replace("/", "-"))
+    return _Beginning(task, Path(f"{name}.toml"), name, task, items or "bundled", _split(task))
 
 
 def _manifest_lines(
-    task: str, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None
+    beginning: _Beginning, models: Sequence[str], limit: int | None, max_usd: str | None
 ) -> Iterator[str]:
-    yield f"# Written by `layton-batch run {task}`; `layton-batch run FILE` goes on with it."
-    yield f"name = {_quoted(_name(task, models))}"
-    yield f"task = {_quoted(task)}"
+    yield f"# Written by `layton-batch run {beginning.given}`; `layton-batch run {beginning.path}` goes on with it."
+    yield f"name = {_quoted(beginning.name)}"
+    yield f"task = {_quoted(beginning.task)}"
     yield "[items]"
-    yield f"source = {_quoted(items or 'bundled')}"
-    yield f"split = {_quoted(_split(task))}"
+    yield f"source = {_quoted(beginning.source)}"
+    yield f"split = {_quoted(beginning.split)}"
     if limit is not None:
         yield f"limit = {limit}"
     if max_usd is not None:
@@ -66,18 +118,46 @@ def _manifest_lines(
         yield f"model = {_quoted(model)}"
 
 
+def _written(path: Path, text: str) -> Path:
+    """Write the manifest, unless one is there that asks the same: that one may have other labels or another budget."""
+    from layton_batch.cli.terminal import say
+    from layton_batch.files import atomic
+    from layton_batch.manifest.checks import load_manifest
+
+    with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
+        draft = Path(folder) / path.name
+        draft.write_text(text, encoding="utf-8")
+        try:
+            identity = load_manifest(draft).identity()
+        except ManifestError as error:
+            raise ManifestError(str(error).replace(str(draft), "run")) from error
+    if path.exists():
+        if not _asks(path, identity):
+            raise ManifestError(
+                f"{path} is there and asks for something else: `layton-batch run {path}` goes on with it; edit it to "
+                "add a model, or move it away"
+            )
+        return path
+    atomic.write_text(path, text)
+    say(f"{path}: the manifest of this run; edit it at any time")
+    return path
+
+
+def _asks(path: Path, identity: str) -> bool:
+    """Return whether the manifest at ``path`` asks what this identity stands for."""
+    from layton_batch.manifest.checks import load_manifest
+
+    try:
+        return load_manifest(path).identity() == identity
+    except ManifestError:
+        return False
+
+
 def _provider_and_model(text: str) -> tuple[str, str]:
     matched = _MODEL.fullmatch(text)
     if matched is None:
         raise ManifestError(f"--model {text!r}: PROVIDER:ID, such as openai:gpt-5.2")
     return matched["provider"], matched["model"]
-
-
-def _name(task: str, models: Sequence[str]) -> str:
-    """Of the run and its file: the task and the models."""
-    from layton_batch.files.run_folder import slug
-
-    return slug("-".join([task, *(_provider_and_model(model)[1] for model in models)]).replace("/", "-"))
 
 
 def _split(task: str) -> str:
@@ -99,7 +179,9 @@ def _quoted(text: str) -> str:
 
 
 def init(
-    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="Which benchmark.")] = None,
+    task: Annotated[
+        str | None, typer.Argument(metavar="[TASK]", help="Which benchmark; default: questions of one's own.")
+    ] = None,
     folder: Annotated[Path, typer.Option("--dir", help="Where the files go.")] = Path(),
 ) -> None:
     """Write a manifest to start from, and a file of three items.
@@ -108,9 +190,9 @@ def init(
     """
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
-    from layton_batch.tasks import FIRST
+    from layton_batch.tasks import OWN
 
-    task = task or FIRST
+    task = task or OWN
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     contents = {items: "".join(_first_items(task)), manifest: _template(task, items.name)}
     for path in contents:
@@ -173,7 +255,7 @@ name = "{task}"                     # the run's name
 task = "{task}"
 
 [items]
-source = "{items}"                  # JSONL or Parquet: a path, an address, hf://datasets/OWNER/NAME/PATH, or "bundled"
+source = "{items}"                  # CSV, JSONL, Parquet: a path, address, hf://datasets/OWNER/NAME/PATH, or "bundled"
 split = "{split}"
 # limit = 20                        # the first so many
 

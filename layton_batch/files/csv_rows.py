@@ -1,8 +1,14 @@
-"""CSV files as rows: a header line with the columns' names, then a row a record."""
+"""CSV files as rows: a header line with the columns' names, then a row a record.
+
+Also those of spreadsheet programs, which separate by ``;`` where a comma is a decimal point, put ``sep=;`` before the
+header, begin with a byte-order mark, and call UTF-16 "Unicode text".
+"""
 
 from __future__ import annotations
 
 import csv
+import itertools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +17,14 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
 
-SEPARATORS = {".csv": ",", ".tsv": "\t"}
-"""By the ending of a file's name."""
+ENDINGS = (".csv", ".tsv")
+"""Of the names of these files."""
 LONGEST_CELL = 40_000_000
 """Characters: a picture in base64 fits in."""
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""The byte-order marks with which a file in UTF-16 begins."""
+_SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")
+_QUOTED = re.compile(r'"[^"]*"')
 
 
 def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
@@ -26,32 +36,53 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
     csv.field_size_limit(LONGEST_CELL)
     line = 1
     try:
-        with path.open(encoding="utf-8-sig", newline="") as handle:
-            reader = csv.reader(handle, delimiter=SEPARATORS[path.suffix.lower()], strict=True)
+        with path.open(encoding=_encoding(path), newline="") as handle:
+            first = handle.readline()
+            told = _SEPARATOR_LINE.match(first)
+            separator = told[1] if told else _separator(first, path)
+            lines = handle if told else itertools.chain([first], handle)
+            before = 1 if told else 0
+            reader = csv.reader(lines, delimiter=separator, strict=True)
             header = next(reader, [])
-            _check_header(header, name)
-            line = reader.line_num + 1
+            check_header(header, f"{name}, line {1 + before}")
+            line = reader.line_num + 1 + before
             for cells in reader:
                 if any(cells):
                     if len(cells) != len(header):
                         raise DataError(f"{name}, line {line}: {len(cells)} cells; the header has {len(header)}")
-                    yield line, {column: _value(cell) for column, cell in zip(header, cells, strict=True)}
-                line = reader.line_num + 1
-    except UnicodeDecodeError as error:
-        raise DataError(f"{name}, near line {line}: not UTF-8 (byte {error.object[error.start]:#04x})") from error
+                    yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
+                line = reader.line_num + 1 + before
+    except UnicodeError as error:
+        wrong = f" (byte {error.object[error.start]:#04x})" if isinstance(error, UnicodeDecodeError) else ""
+        raise DataError(f"{name}, near line {line}: not UTF-8{wrong}; save it as CSV in UTF-8") from error
     except csv.Error as error:
         raise DataError(f"{name}, line {line}: not CSV ({error})") from error
 
 
-def _check_header(header: list[str], name: str) -> None:
+def _encoding(path: Path) -> str:
+    with path.open("rb") as handle:
+        return "utf-16" if handle.read(2) in UTF_16_MARKS else "utf-8-sig"
+
+
+def _separator(header: str, path: Path) -> str:
+    """What stands between the names of columns."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    bare = _QUOTED.sub("", header)
+    return max((",", ";", "\t"), key=bare.count)  # the first of equals
+
+
+def check_header(header: list[str], place: str) -> None:
+    """Raise DataError where a column has no name, or another one's."""
     wrong = [column for column in header if not column.strip()]
     twice = sorted({column for column in header if header.count(column) > 1})
     if wrong or twice:
         reason = "has a column without a name" if wrong else f"names a column twice: {twice[0]!r}"
-        raise DataError(f"{name}, line 1: the header {reason}")
+        raise DataError(f"{place}: the header {reason}")
 
 
-def _value(cell: str) -> JsonValue:
+def typed_cell(cell: str) -> JsonValue:
+    """Read the text of a cell: null where it is blank, a JSON list or object where it is one, else the text."""
     if not cell.strip():
         return None
     if cell[0] in "[{":

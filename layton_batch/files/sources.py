@@ -1,10 +1,11 @@
-"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet or CSV.
+"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet, CSV or a workbook.
 
 Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content."""
 
 from __future__ import annotations
 
 import base64
+import codecs
 import glob
 import io
 import itertools
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import orjson
 
@@ -21,7 +22,8 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
-from layton_batch.files.csv_rows import SEPARATORS, csv_rows
+from layton_batch.files.csv_rows import ENDINGS, UTF_16_MARKS, csv_rows
+from layton_batch.files.workbooks import OTHER_SPREADSHEETS, WORKBOOK, refuse_spreadsheet, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
@@ -34,7 +36,7 @@ Row = Mapping[str, JsonValue]
 _PARQUET_MAGIC = b"PAR1"
 _AT_ONCE = 1 << 18  # bytes of lines, which stay at hand of a processor
 _FEW_AT_ONCE = 1 << 14  # where a line is of no use any more when the next one is taken
-_BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
+_UTF_8_MARK = b"\xef\xbb\xbf"
 
 
 class Place(NamedTuple):
@@ -72,7 +74,7 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     """All rows of ``hf://datasets/<owner>/<name>/<path>``, a URL, or a path or glob (relative to ``base``, then to the
     working folder). ``patient``: a download that fails is tried again.
 
-    Raises DataError with file, line and reason: not there, no access, not JSONL, Parquet or CSV, a line that is not an
+    Raises DataError with file, line and reason: not there, no access, not in a form that is read, a line that is not an
     object, no rows at all.
     """
     placed = list(placed_rows(source, base, settings, clock, patient=patient))
@@ -196,6 +198,12 @@ def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
 # ---- reading -------------------------------------------------------------------------------------------------------
 
 
+class _Bytes(Protocol):
+    """What bytes are read from."""
+
+    def read(self, size: int = ..., /) -> bytes | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Lines:
     """Whole lines of a JSONL file. Their rows are decoded as they are taken, and an error is raised where it is
@@ -211,6 +219,7 @@ class Lines:
                 continue
             place = Place(self.first.file, number)
             if number == 1:
+                line = line.removeprefix(_UTF_8_MARK)
                 _check_start(line, place)
             yield place, _decode(line, place)
 
@@ -219,19 +228,26 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place
     limits.check_is_file(path, name)
     try:
         with path.open("rb", buffering=0) as handle:
-            is_parquet = handle.read(4) == _PARQUET_MAGIC or path.suffix == ".parquet"
+            start, ending = handle.read(4), path.suffix.lower()
             handle.seek(0)
-            if path.suffix.lower() in SEPARATORS:
-                yield from ([(Place(name, line), row)] for line, row in csv_rows(path, name))
-            elif is_parquet:
+            if ending in OTHER_SPREADSHEETS:
+                raise refuse_spreadsheet(name)
+            if ending in ENDINGS or ending == WORKBOOK:
+                read = workbook_rows if ending == WORKBOOK else csv_rows
+                yield from ([(Place(name, line), row)] for line, row in read(path, name))
+            elif start == _PARQUET_MAGIC or ending == ".parquet":
                 yield from ([one] for one in _parquet(path, name))
+            elif start.startswith(UTF_16_MARKS):
+                yield from _lines(codecs.EncodedFile(handle, "utf-8", "utf-16"), name, at_once)
             else:
                 yield from _lines(handle, name, at_once)
+    except UnicodeError as error:
+        raise DataError(f"{name}: begins as UTF-16 and is none; save it as UTF-8") from error
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-def _lines(handle: io.RawIOBase, name: str, at_once: int) -> Iterator[Lines]:
+def _lines(handle: _Bytes, name: str, at_once: int) -> Iterator[Lines]:
     number = 1
     for content in _whole_lines(handle, at_once, name):
         lines = Lines(Place(name, number), content, len(io.BytesIO(content).readlines()))
@@ -239,7 +255,7 @@ def _lines(handle: io.RawIOBase, name: str, at_once: int) -> Iterator[Lines]:
         number += lines.count
 
 
-def _whole_lines(handle: io.RawIOBase, at_once: int, name: str) -> Iterator[bytes]:
+def _whole_lines(handle: _Bytes, at_once: int, name: str) -> Iterator[bytes]:
     """Yield whole lines, some at a time. Raises DataError for a line beyond the limit of a row."""
     begun: list[bytes] = []
     held, ended = 0, 0
@@ -257,8 +273,6 @@ def _whole_lines(handle: io.RawIOBase, at_once: int, name: str) -> Iterator[byte
 
 
 def _check_start(line: bytes, place: Place) -> None:
-    if line.startswith(_BYTE_ORDER_MARKS):
-        raise DataError(f"{place}: the file starts with a byte-order mark; save it as UTF-8 without one")
     if line.lstrip().startswith(b"["):
         raise DataError(f"{place}: this file is a JSON array; one object a line is expected")
 

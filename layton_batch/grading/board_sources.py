@@ -262,7 +262,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         item_scores,
         joined,
         judged,
-        label_notes,
+        reader_notes,
         sample_sheets,
         samples,
     )
@@ -270,7 +270,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
     with read_run(find_run(source, runs), settings) as run:
         known_name("metric", metric, tuple(run.task.metrics))
         found = Sources(replace(run.rules, metric=metric or run.rules.metric), is_run=True)
-        found.other_models = answered_by_others(run)
+        found.other_models, found.notes = answered_by_others(run), reader_notes(run)
         if not run.task.uses_jury:
             found.sheets = item_scores(run, found.rules.metric)
             found.sampled = sample_sheets(run, found.rules.metric)
@@ -279,7 +279,6 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         found.samples = dict(samples(run))
         rounds = max(found.samples.values(), default=1)
         found.later = [evidence(run, found.rules.metric, number) for number in range(2, 1 + rounds)]
-        found.notes = label_notes(run)
         found.jury = frozenset(judge.model.name for judge in run.manifest.panel())
         found.other_jury = has_labels_of_another_jury(run)
         if verdicts:

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from layton_batch.errors import DataError
-from layton_batch.files.csv_rows import SEPARATORS
+from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Place, Row, json_list, read_rows
 from layton_batch.records import JsonValue, ModelSpec, Response
 from layton_batch.reports.table import without_guard
@@ -123,7 +123,7 @@ def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
         yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
         return
     rows = read_rows(str(full), settings.cwd, settings)
-    is_csv = full.suffix.lower() in SEPARATORS
+    is_csv = full.suffix.lower() in ENDINGS
     for place, row in zip(rows.places, rows, strict=True):
         yield str(Place(str(path), place.line)), _texts(row) if is_csv else row
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import Place, Row, Rows
 from layton_batch.records import Image, Item
-from layton_batch.tasks import BUILT_IN, load_task
+from layton_batch.tasks import BUILT_IN, OWN, load_task
 from layton_batch.tasks.protocol import Task, TaskOptions
 
 SPLITS = ("llm", "vlm")
@@ -40,6 +40,14 @@ class Finding:
     line: int
     text: str
 
+    @property
+    def level(self) -> str:
+        """``error`` where a run would refuse or misread the row, else ``warning``."""
+        return "error" if self.kind in _ERRORS else "warning"
+
+
+_ERRORS = frozenset({"row", "same id", "picture"})
+
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -50,6 +58,11 @@ class Checked:
     fits: Mapping[str, int]
     nulls: Mapping[str, int]
     findings: tuple[Finding, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        """Return whether anything found is more than a warning."""
+        return any(finding.level == "error" for finding in self.findings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +75,24 @@ class _Known:
 
 
 def guess_task(rows: Rows) -> str:
-    """The built-in task that takes the most of the first rows."""
+    """The built-in task that takes the most of the first rows; the one for questions of one's own where no other takes
+    any. Raises ManifestError where that takes none either."""
     sample = Rows(rows.rows[:20], rows.places[:20])
-    fits = {name: len(_fitting(name, sample)[0]) for name in BUILT_IN}
+    fits = {name: len(_fitting(name, sample)[0]) for name in BUILT_IN if name != OWN}
     best = max(fits, key=lambda name: fits[name])
-    if not fits[best]:
-        raise ManifestError(f"no task takes these rows; --task names the one they are for ({', '.join(BUILT_IN)})")
-    return best
+    if fits[best]:
+        return best
+    fitting, refused = _fitting(OWN, sample)
+    if not fitting:
+        known = ", ".join(BUILT_IN)
+        raise ManifestError(f"no task takes these rows: {refused[0].text}; --task names the one they are for ({known})")
+    return OWN
+
+
+def guess_split(rows: Rows, name: str) -> str:
+    """The split of the task that takes the most rows."""
+    counts = Counter(split for splits in _fitting(name, rows)[0].values() for split in splits)
+    return max(counts, key=lambda split: counts[split], default=SPLITS[0])
 
 
 def check_items(rows: Rows, name: str) -> Checked:
@@ -87,7 +111,7 @@ def check_items(rows: Rows, name: str) -> Checked:
     nulls = _nulls(rows)
     findings = [
         *refused,
-        *_missing(ordered, nulls),
+        *_missing(ordered, nulls, needs_reference=any(task.uses_jury for task in tasks.values())),
         *_broken_pictures(ordered),
         *_duplicates(ordered),
         *_near_duplicates(ordered),
@@ -155,17 +179,25 @@ def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _missing(known: Sequence[_Known], nulls: Mapping[str, int]) -> Iterator[Finding]:
+def _missing(known: Sequence[_Known], nulls: Mapping[str, int], *, needs_reference: bool) -> Iterator[Finding]:
     has_category = any(one.item.category for one in known)
+    if needs_reference and known and all(map(_lacks_reference, known)):
+        told = "no item says what is right: the jury goes by what it knows itself"
+        yield Finding("no reference", "", known[0].line, told)
+        needs_reference = False
     for one in known:
         empty = [name for name in nulls if _is_empty(one.row.get(name))]
-        if one.item.answer is None and one.item.solution is None and not one.item.payload:
+        if needs_reference and _lacks_reference(one):
             yield Finding("no reference", one.item.id, one.line, "nothing says what is right: no answer, no solution")
         elif empty:
             told = f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} null; others have {_them(empty)}"
             yield Finding("missing", one.item.id, one.line, told)
         if has_category and not one.item.category:
             yield Finding("missing", one.item.id, one.line, "category is empty; others have one")
+
+
+def _lacks_reference(known: _Known) -> bool:
+    return known.item.answer is None and known.item.solution is None
 
 
 def _them(names: Sequence[str]) -> str:
@@ -204,7 +236,13 @@ def _asked(item: Item) -> list[str]:
     """The words of a question and of its options."""
     options = item.payload.get("options")
     listed = sorted(map(str, options)) if isinstance(options, list) else []
-    return _words(" ".join((item.question, *listed)))
+    return _words(" ".join((_question_alone(item), *listed)))
+
+
+def _question_alone(item: Item) -> str:
+    """The question without the text that it is about, which questions may share and answers may stand in."""
+    context = item.payload.get("context")
+    return item.question.removesuffix(context) if isinstance(context, str) else item.question
 
 
 def _pictures(item: Item) -> str:
@@ -254,7 +292,7 @@ def _leaks(known: Sequence[_Known]) -> Iterator[Finding]:
         answer = " ".join(_words(one.item.answer))
         if len(answer) < _LEAST_LEAK or answer.replace(" ", "").isdigit():
             continue
-        places = [("question", one.item.question)]
+        places = [("question", _question_alone(one.item))]
         places += [(f"hint {number}", hint) for number, hint in enumerate(one.item.hints, 1) if hint]
         found = [name for name, text in places if f" {answer} " in f" {' '.join(_words(text))} "]
         more = " (no harm where the question lists the choices)" if found == ["question"] else ""

@@ -13,14 +13,17 @@ LISTED = 200
 def print_items(found: Checked) -> None:
     """How many rows fit which split, then the findings, a line each."""
     fits = ", ".join(f"{split} {count}" for split, count in found.fits.items()) or "none"
-    say_line(f"{plural(found.rows, 'row')} for {found.task}; by split: {one_line(fits)}")
+    is_of_all = len(found.fits) > 1 and set(found.fits.values()) == {found.rows}
+    splits = "every split takes them" if is_of_all else f"by split: {one_line(fits)}"
+    say_line(f"{plural(found.rows, 'row')} for {found.task}; {splits}")
     for column, count in found.nulls.items():
         say_line(f"{column} is null in {count} of them")
     if not found.findings:
         say_line("nothing is wrong with them")
         return
     console().print()
-    rows = tuple((one.line, one.item, one.kind, one.text) for one in found.findings[:LISTED])
-    show(Table(columns("line", "item", "kind", "what", text=("item", "kind", "what")), rows))
+    rows = tuple((one.line, one.item, one.level, one.kind, one.text) for one in found.findings[:LISTED])
+    names = ("item", "level", "kind", "what")
+    show(Table(columns("line", *names, text=names), rows))
     if len(found.findings) > LISTED:
         say_line(f"… and {len(found.findings) - LISTED} more; --json has them all")

@@ -33,6 +33,11 @@ def account_digest(settings: Settings, provider: str, salt: str) -> str | None:
     return _digest("\0".join(parts), f"{provider} {salt}")
 
 
+def is_played(settings: Settings, provider: str) -> bool:
+    """Return whether a sandbox plays this provider: its key is one that only a sandbox gives out."""
+    return settings.has_key(provider) and settings.access(provider).api_key.startswith(SANDBOX_KEY)
+
+
 def organisation_digest(named: ReplyAccount, provider: str, salt: str) -> str | None:
     """Compute what stands for the organisation that the provider's replies name; None: none has named one yet."""
     return None if named.name is None else _digest(named.name, f"{provider} organisation {salt}")

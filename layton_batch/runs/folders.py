@@ -108,6 +108,20 @@ def on_this_machine(folder: RunFolder) -> frozenset[str]:
         return frozenset()
 
 
+def made_up(folder: RunFolder) -> frozenset[str]:
+    """Return the providers whose answers in the run a sandbox made up; none where its ``run.json`` cannot be read."""
+    try:
+        return frozenset(map(str, _told(folder).get("made_up", ())))
+    except ManifestError:
+        return frozenset()
+
+
+def made_up_note(folder: RunFolder) -> str | None:
+    """Return a sentence for the readers of a run that a sandbox answered; None for any other run."""
+    names = ", ".join(sorted(made_up(folder)))
+    return f"Made up: a sandbox played {names}. No model was asked, and nothing was paid." if names else None
+
+
 def find_runs(runs: Path) -> list[RunFolder]:
     """Every run under ``runs``, the one touched last at the end; copies, renamed folders and those of
     another version are left out."""

@@ -40,11 +40,11 @@ from layton_batch.providers.protocol import Access, Patience, Provider, ReplyAcc
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Account, Item
 from layton_batch.redaction import is_telling
-from layton_batch.runs.accounts import account_digest, organisation_digest
+from layton_batch.runs.accounts import account_digest, is_played, organisation_digest
 from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.engine import Engine
 from layton_batch.runs.event_log import EventLog
-from layton_batch.runs.folders import home_of, run_id_of, stored_manifest
+from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.revisions import item_changes, run_json
@@ -126,7 +126,9 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
             note_place(store, socket.gethostname()[:64], folder.root.absolute())
             atomic.write_text(
                 folder.manifest,
-                run_json(folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local()),
+                run_json(
+                    folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local(), inputs.played()
+                ),
             )
         run = inputs.run(store, executor, asked)
         try:
@@ -265,9 +267,11 @@ class _Inputs:
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
         Engine(self.settings.engine)
+        if not self.only_scores:
+            self._refuse_to_mix()
+            self._check_keys()
         asked = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
         for spec in () if self.only_scores else asked:
-            self.settings.access(spec.provider)
             self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)
             if found := problems(connect(spec.provider, None), spec):
@@ -313,8 +317,36 @@ class _Inputs:
 
     def local(self) -> frozenset[str]:
         """The providers whose addresses are on this machine."""
+        return frozenset(filter(self.settings.is_on_this_machine, self._providers()))
+
+    def played(self) -> frozenset[str]:
+        """The providers that a sandbox plays."""
+        return frozenset(provider for provider in self._providers() if is_played(self.settings, provider))
+
+    def _providers(self) -> frozenset[str]:
         specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
-        return frozenset(spec.provider for spec in specs if self.settings.is_on_this_machine(spec.provider))
+        return frozenset(spec.provider for spec in specs)
+
+    def _check_keys(self) -> None:
+        """Raise MissingKeyError with every provider that lacks a key, a line each."""
+        models = {spec.provider for spec in self.manifest.model_specs()}
+        lines = []
+        for provider in sorted(self._providers(), key=lambda name: (name not in models, name)):
+            try:
+                self.settings.access(provider)
+            except MissingKeyError as error:
+                lines.append(str(error) if provider in models else f"{error}; or name other judges under [jury]")
+        if lines:
+            raise MissingKeyError("\n".join(lines))
+
+    def _refuse_to_mix(self) -> None:
+        """Raise ManifestError where a run that a sandbox answered would now ask the providers themselves."""
+        if real := (made_up(self.folder) & self._providers()) - self.local():
+            names = ", ".join(sorted(real))
+            raise ManifestError(
+                f"the answers of run {self.manifest.name} are made up, for a sandbox played {names}: give the manifest "
+                "another name, or --runs another folder, to ask the models themselves; nothing was sent"
+            )
 
     def new_items(self) -> str | None:
         """What changed of the items, in words."""

@@ -26,10 +26,11 @@ def run_json(
     asked: str,
     new_items: Callable[[], str | None],
     local: Collection[str] = (),
+    played: Collection[str] = (),
 ) -> str:
     """What the folder's ``run.json`` is to hold. ``asked``: the digest of what the manifest and its items ask;
     ``new_items``: what changed of the items, where that is another than the last revision's; ``local``: the providers
-    whose addresses are on this machine."""
+    whose addresses are on this machine; ``played``: the ones that a sandbox plays."""
     known = _known(folder)
     revisions = list(known.get("revisions", ()))  # type: ignore[call-overload]
     frozen = manifest.frozen()
@@ -42,8 +43,11 @@ def run_json(
         said.append(of_items)
     if said:
         revisions.append({"number": len(revisions) + 1, "changes": said, **entry})
-    played = sorted({*map(str, known.get("on_this_machine", ())), *local})  # type: ignore[call-overload]
-    told = {**frozen, "run_id": run_id, "on_this_machine": played, "revisions": revisions}
+    kept = {
+        name: sorted({*map(str, known.get(name, ())), *more})  # type: ignore[call-overload]
+        for name, more in (("on_this_machine", local), ("made_up", played))
+    }
+    told = {**frozen, "run_id": run_id, **kept, "revisions": revisions}
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 

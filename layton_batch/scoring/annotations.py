@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from layton_batch.errors import DataError
-from layton_batch.files.csv_rows import SEPARATORS
+from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Place, Row, Rows, with_text_id
 from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
 from layton_batch.scoring.propensity import propensity_of
@@ -166,7 +166,7 @@ def _named(row: Row, names: Sequence[str]) -> str:
 def _truth(row: Row, names: Sequence[str], place: Place) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
-    if isinstance(value, str) and place.file.endswith(tuple(SEPARATORS)):
+    if isinstance(value, str) and place.file.endswith(ENDINGS):
         value = _SPREADSHEET.get(value.strip().lower(), value)
     if value is not None and not isinstance(value, bool):
         raise DataError(f"{place}: column {name!r} must be true, false or null, not {value!r:.60}")
@@ -191,7 +191,7 @@ def _optional_text(row: Row, names: Sequence[str], place: Place) -> str | None:
 def _hints(row: Row, place: Place) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
-    if isinstance(value, str) and place.file.endswith(tuple(SEPARATORS)) and value.isdecimal():
+    if isinstance(value, str) and place.file.endswith(ENDINGS) and value.isdecimal():
         value = int(value)
     if value is None:
         return None

@@ -12,6 +12,7 @@ from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
 from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
@@ -94,7 +95,7 @@ def _write_pages(
     course = show_progress(status)
     about: dict[str, object] = {
         "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
-        "board": board, "here": here,
+        "board": board, "here": here, "made_up": made_up_note(folder),
         "course": course, **given, "has_charts": any(row["score"] is not None for row in rows),
         "has_duels": has_duels(folder, len(rows)),
     }  # fmt: skip

@@ -14,6 +14,7 @@ from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
+from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
 from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
@@ -125,7 +126,13 @@ def joined(run: Run, ballots: Sequence[Ballot] | None = None, number: int = 1) -
     return join(annotations, ballots, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
 
 
-def label_notes(run: Run) -> list[str]:
+def reader_notes(run: Run) -> list[str]:
+    """What a reader of the run's board has to know: that its answers are made up, and of its labels."""
+    note = made_up_note(run.folder)
+    return [*([note] if note else []), *_label_notes(run)]
+
+
+def _label_notes(run: Run) -> list[str]:
     """What a reader of a board has to know of its labels: how they differ from those of the run's beginning, what could
     not be read, and which belong to no prediction."""
     if not run.task.uses_jury:

@@ -213,6 +213,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
         question=question if context is None else f"{question}\n\n{context}",
         images=pictures_named(columns.get("images"), f"{where}: column 'images'", folder),
         answer=text_of(columns, "answer", where, numbers=True),
+        payload={} if context is None else {"context": context},
     )
 
 

@@ -35,7 +35,7 @@ WHOLE = lines(ROWS)
 WRONG_ITEMS: dict[str, tuple[bytes, list[str]]] = {
     "truncated": (WHOLE[:-40], ["line 4", "cut off"]),
     "not UTF-8": (WHOLE.replace(b"id", b"\xff\xfe", 1), ["line 1", "not UTF-8"]),
-    "UTF-16": (WHOLE.decode().encode("utf-16"), ["line 1", "byte-order mark"]),
+    "truncated UTF-16": (WHOLE.decode().encode("utf-16")[:-41], ["line 4", "cut off"]),
     "a JSON array": (json.dumps(ROWS).encode(), ["line 1", "JSON array"]),
     "a JSON array over lines": (json.dumps(ROWS, indent=1).encode(), ["line 1", "JSON array"]),
     "a string where an object is due": (WHOLE + b'"a riddle"\n', ["line 5", "object"]),

@@ -51,7 +51,7 @@ def load_items(paths: Iterable[Path]) -> Items:
         for number, row in read_rows(path):
             if is_riddle(row):
                 riddles.append(riddle_from(row))
-            elif (read := next((read for is_one, read in _KINDS if is_one(row)), None)) is not None:
+            elif (read := next((read for is_kind, read in _KINDS if is_kind(row)), None)) is not None:
                 exercises.append(_exercise(read, row, f"{path}, line {number}"))
             elif is_question(row):
                 riddles.append(question_from(row))
@@ -72,8 +72,10 @@ def default_answerer(seed: int = 0) -> Answerer:
     return SimulateAnswerer((), seed)
 
 
-def answerer_from_files(replay: Sequence[Path] = (), items: Sequence[Path] = (), seed: int = 0) -> Answerer:
-    """A replay of the recordings if any are given, else simulated models that know the items.
+def answerer_from_files(
+    replay: Sequence[Path] = (), items: Sequence[Path] = (), seed: int = 0, riddles: Sequence[Riddle] = ()
+) -> Answerer:
+    """A replay of the recordings if any are given, else simulated models that know the items and the ``riddles``.
 
     With recordings nothing is ever made up: a question they do not answer raises NotRecorded. Raises UnreadableRows
     for a file that is not in a form either of them reads.
@@ -81,4 +83,4 @@ def answerer_from_files(replay: Sequence[Path] = (), items: Sequence[Path] = (),
     if replay:
         return ReplayAnswerer(replay)
     contents = load_items(items)
-    return SimulateAnswerer(contents.riddles, seed, exercises=contents.exercises)
+    return SimulateAnswerer((*riddles, *contents.riddles), seed, exercises=contents.exercises)

@@ -1,0 +1,89 @@
+"""``--sandbox``: a command whose providers are played on 127.0.0.1 for as long as it lasts. It knows no other key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from layton_batch.cli.demo import bundled_items
+from layton_batch.cli.terminal import say
+from layton_batch.errors import ManifestError, file_error
+from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.records import Item
+from layton_batch.runs.folders import copied_address
+from layton_batch.sandbox import Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from layton_batch.sandbox.answerers.riddle_lookup import Riddle, image_digest
+from layton_batch.sandbox.engine.faults import PROVIDERS
+from layton_batch.settings import Settings
+from layton_batch.text import plural
+
+BATCH_SECONDS = 0.5
+PACING = "0.01"
+"""Nobody has to wait for providers that are played."""
+STATE = ".sandbox"
+"""The sandbox's own side in its folder of runs: no run can have this name."""
+_KEPT = ("HF_TOKEN", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "LAYTON_BATCH_PACING")
+"""Settings that have nothing to do with a provider."""
+
+
+@contextmanager
+def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Manifest, Path, Settings]]:
+    """Play the providers of the manifest at ``path``. Yield the manifest, the folder of the sandbox's runs beside
+    ``runs``, and settings without any key but the sandbox's.
+
+    The made-up models know the manifest's items that have a reference. Raises ManifestError where the sandbox does not
+    play a provider, and where ``runs`` is at an address.
+    """
+    if copied_address(runs) is not None:
+        raise ManifestError("--sandbox keeps its runs on this machine: leave --runs out, or name a folder")
+    place = runs.with_name(f"{runs.name}-sandbox")
+    manifest = load_manifest(path, PromptFiles(settings, place))
+    _check_providers(manifest)
+    task = manifest_task(manifest)
+    items = load_items(manifest, task, settings)
+    known = [_riddle(item) for item in items if item.answer or item.solution]
+    config = SandboxConfig(
+        batch_seconds=BATCH_SECONDS,
+        answerer=answerer_from_files((), bundled_items(), 0, riddles=known),
+        state_dir=_made(place / STATE),
+    )
+    with Sandbox(config) as server:
+        say(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
+        if task.uses_jury and (unknown := len(items) - len(known)):
+            say(f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too")
+        kept = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
+        yield manifest, place, Settings(settings.cwd, {"LAYTON_BATCH_PACING": PACING, **kept, **server.environment()})
+
+
+def _check_providers(manifest: Manifest) -> None:
+    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    if others := sorted({spec.provider for spec in specs} - set(PROVIDERS)):
+        raise ManifestError(f"--sandbox does not play {', '.join(others)}; it plays {', '.join(PROVIDERS)}")
+
+
+def _riddle(item: Item) -> Riddle:
+    return Riddle(
+        id=item.id,
+        category=item.category,
+        picarats=item.picarats,
+        description=item.question,
+        hints=tuple(hint for hint in item.hints if hint),
+        answer=item.answer or "",
+        solution=item.solution or "",
+        justification=item.justification or "",
+        image=image_digest(item.images[0].base64) if item.images else "",
+    )
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        said = f"cannot make {folder}: {error.strerror or error}; --runs names another place"
+        raise file_error(said, error) from error
+    return folder

@@ -1,0 +1,82 @@
+"""The first sheet of an Excel workbook as rows: a header line with the columns' names, then a row a record."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+
+from layton_batch.errors import DataError
+from layton_batch.files import limits
+from layton_batch.files.csv_rows import check_header, typed_cell
+from layton_batch.records import JsonValue
+
+WORKBOOK = ".xlsx"
+OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
+"""Endings of the files of spreadsheet programs that are not read."""
+SAVE_AS_CSV = "save the sheet as CSV in UTF-8"
+
+
+def refuse_spreadsheet(name: str) -> DataError:
+    """Say what to do with a file of a spreadsheet program that is not read."""
+    return DataError(f"{name}: spreadsheets of this form are not read; {SAVE_AS_CSV}, or as {WORKBOOK}")
+
+
+def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
+    """Each row with its line. Cells are as those of a CSV file, but numbers stay numbers; formulas are their values.
+
+    Raises DataError with file, line and reason, and where the reader of workbooks is not installed.
+    """
+    try:
+        import openpyxl
+    except ImportError as error:
+        told = f"to read an Excel workbook, pip install 'layton-batch[excel]', or {SAVE_AS_CSV}"
+        raise DataError(f"{name}: {told}") from error
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+        limits.LIMITS.check("members", len(members), name, "the workbook has")
+        limits.check_unpacked(sum(member.file_size for member in members), path, name)
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # what the file says of its size may be wrong
+        yield from _rows(sheet.iter_rows(values_only=True), name)
+    except (DataError, OSError):
+        raise
+    except Exception as error:  # a third-party reader on a foreign file: whatever it trips over, the file is unreadable
+        raise DataError(f"{name}: not a readable workbook ({type(error).__name__}: {error}); {SAVE_AS_CSV}") from error
+
+
+def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
+    header: list[str] = []
+    for line, cells in enumerate(lines, 1):
+        if not any(cell is not None for cell in cells):
+            continue
+        if not header:
+            header = _without_end(["" if cell is None else str(cell) for cell in cells])
+            check_header(header, f"{name}, line {line}")
+            continue
+        if any(cell is not None for cell in cells[len(header) :]):
+            raise DataError(f"{name}, line {line}: a cell stands beyond the last column of the header")
+        filled = (*cells, *[None] * (len(header) - len(cells)))
+        yield line, {column: _value(cell) for column, cell in zip(header, filled, strict=False)}
+
+
+def _without_end(header: list[str]) -> list[str]:
+    while header and not header[-1].strip():
+        header.pop()
+    return header
+
+
+def _value(cell: object) -> JsonValue:
+    match cell:
+        case None | bool() | int():
+            return cell
+        case float():
+            return int(cell) if cell.is_integer() else cell
+        case datetime() | date() | time():
+            return cell.isoformat()
+        case timedelta():
+            return str(cell)
+    return typed_cell(str(cell))

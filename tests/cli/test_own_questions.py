@@ -1,0 +1,107 @@
+"""A file of one's own questions: run with nothing but models, rehearsed in a sandbox, and never mixed with the real."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from layton_batch.manifest.checks import load_manifest
+from tests.cli.cli_harness import call
+
+QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
+MODELS = ("--model", "openai:gpt-5.2", "--model", "anthropic:claude-opus-4-8")
+KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
+MADE_UP = "Made up: a sandbox played anthropic, gemini, mistral, openai. No model was asked, and nothing was paid."
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a quiz, and no key for anything."""
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.replace("API_KEY", "BASE_URL"), raising=False)
+    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quiz.csv").write_text(QUIZ, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_quiz_and_models_are_enough_for_a_board_and_a_page_that_say_they_are_made_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = call("run", "quiz.csv", *MODELS, "--sandbox", "--yes")
+    assert first.code == 0, first.err
+    assert "Leaderboard" in first.out
+    assert MADE_UP in first.err
+    assert MADE_UP in call("leaderboard", "runs-sandbox/quiz").err
+    assert MADE_UP in (folder / "runs-sandbox" / "quiz" / "site" / "index.html").read_text(encoding="utf-8")
+
+    manifest = load_manifest(folder / "quiz.toml")
+    assert (manifest.name, manifest.items.source) == ("quiz", "quiz.csv")
+    assert [model.model for model in manifest.models] == ["gpt-5.2", "claude-opus-4-8"]
+    edited = (folder / "quiz.toml").read_text(encoding="utf-8") + "[budget]\nmax_usd = 3\n"
+    (folder / "quiz.toml").write_text(edited, encoding="utf-8")
+    again = call("run", "quiz.csv", *MODELS, "--sandbox")
+    assert (again.code, "submitted" in again.err) == (0, False), again.err
+    assert (folder / "quiz.toml").read_text(encoding="utf-8") == edited
+
+    planned = call("plan", "quiz.toml", "--sandbox", "--json")
+    assert (planned.code, planned.table()["to_send"]) == (0, 0), planned.err
+    assert not (folder / "runs").exists()
+    for name in KEYS:
+        monkeypatch.setenv(name, "a-real-key")
+    mixed = call("run", "quiz.toml", "--runs", "runs-sandbox", "--offline")
+    assert (mixed.code, "are made up" in mixed.err, "nothing was sent" in mixed.err) == (2, True, True), mixed.err
+
+
+def test_without_the_sandbox_every_key_that_is_missing_is_named(folder: Path) -> None:
+    ended = call("run", "quiz.csv", *MODELS)
+    assert ended.code == 2
+    assert [line for line in ended.err.splitlines() if "needs an API key" in line and "or name other judges" in line]
+    assert all(name in ended.err for name in KEYS)
+
+
+def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.setenv(name, "a-key")
+    ended = call("run", "quiz.csv", *MODELS, "--offline")
+    assert ended.code == 3
+    assert re.search(r"16 requests, .* expected \$[0-9.]+, at most \$[0-9.]+", ended.err)
+    assert "give --max-usd or --yes; nothing was sent" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("quiz.csv",), "quiz.csv is a file of items: say whom to ask, with --model"),
+        (("other.csv", *MODELS), "other.csv: no such file"),
+        (("wrong.csv", *MODELS), "there is no column 'question'; the columns are: 'Frage', 'Antwort'"),
+        (("quiz.csv", *MODELS, "--items", "other.csv"), "--items is for a task"),
+        (("quiz.csv", "--model", "opnai:x"), "run: models[0].provider: unknown provider 'opnai'; did you mean"),
+        (("quiz.csv", "--model", "xai:grok-5", "--sandbox"), "--sandbox does not play xai"),
+    ],
+)
+def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, arguments: tuple[str, ...], told: str) -> None:
+    (folder / "wrong.csv").write_text("Frage;Antwort\nWas?;Das\n", encoding="utf-8")
+    ended = call("run", *arguments)
+    assert (ended.code, told in ended.err) == (2, True), ended.err
+    if "xai:grok-5" not in arguments:
+        assert not list(folder.glob("*.toml"))
+
+
+def test_a_manifest_beside_the_file_that_asks_something_else_stays(folder: Path) -> None:
+    assert call("run", "quiz.csv", *MODELS).code == 2  # no key, but the manifest is there
+    before = (folder / "quiz.toml").read_bytes()
+    ended = call("run", "quiz.csv", "--model", "openai:gpt-5.2")
+    assert (ended.code, (folder / "quiz.toml").read_bytes()) == (2, before)
+    assert "quiz.toml is there and asks for something else" in ended.err
+
+
+def test_a_file_with_the_columns_of_a_task_is_that_task_s(folder: Path) -> None:
+    row = 'question,options,answer\nWhich?,"[""a"", ""b""]",a\n'
+    (folder / "choices.csv").write_text(row, encoding="utf-8")
+    call("run", "choices.csv", "--model", "openai:gpt-5.2")
+    assert load_manifest(folder / "choices.toml").task == "mcq_idk"
