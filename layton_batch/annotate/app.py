@@ -140,6 +140,7 @@ class App:
             "readonly": self.readonly,
             "progress": self._numbers(),
             "trouble": self.desk.forecaster.trouble,
+            "is_justified": "justification_correct" in self.desk.run.task.metrics,
         }
         return HTMLResponse(pages.render(template, **common, **values))
 

@@ -82,7 +82,8 @@ def leaderboard(
     """Rank models from runs or files.
 
     Score, interval and rank range are for new items of this kind; with --this-set for exactly these items.
-    Files of recorded predictions, or the per-item scores of any evaluation program.
+    Files of recorded predictions, or the per-item scores of any evaluation program: a table (CSV, JSONL, Parquet) with
+    the columns model, item_id and score.
 
     Files of other programs: Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples; their
     models are ranked on the items that all have. NAME=FILE gives such a file's model another name.

@@ -23,8 +23,9 @@ _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
 
 
 def register(app: typer.Typer) -> None:
-    """Add this module's command."""
+    """Add this module's commands."""
     app.command("init")(init)
+    app.command("schema")(schema)
 
 
 # ---- run TASK --model PROVIDER:ID, run FILE --model PROVIDER:ID ----------------------------------------------------
@@ -186,26 +187,41 @@ def init(
 ) -> None:
     """Write a manifest to start from, and a file of three items.
 
-    Says what to do next. Files that are there are never replaced.
+    And the JSON Schema by which editors complete the manifest. Says what to do next. Files that are there are never
+    replaced.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
+    from layton_batch.manifest.json_schema import SCHEMA_FILE, schema_text
     from layton_batch.tasks import OWN
 
     task = task or OWN
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     contents = {items: "".join(_first_items(task)), manifest: _template(task, items.name)}
+    schema_file = folder / SCHEMA_FILE
     for path in contents:
         if path.exists():
             raise ManifestError(f"init: {path} is there already; --dir names another folder")
     for path, text in contents.items():
         atomic.write_text(path, text)
+    if not schema_file.exists():
+        atomic.write_text(schema_file, schema_text())
     from layton_batch.manifest.checks import load_manifest
 
     key = f"{load_manifest(manifest).models[0].provider.upper()}_API_KEY"
     say(f"{manifest}: the manifest; edit its models\n{items}: {ITEMS_SHOWN} items in the form of {task}")
     say(f"next:\n  export {key}=…\n  layton-batch plan {manifest}   # what it would cost; sends nothing")
     say(f"  layton-batch run {manifest}    # start, or go on")
+
+
+def schema() -> None:
+    """Print the JSON Schema of a manifest, by which editors complete and check its keys.
+
+    `init` writes it beside the manifest; `#:schema ./layton-batch.schema.json` in a manifest's first line names it.
+    """
+    from layton_batch.manifest.json_schema import schema_text
+
+    typer.echo(schema_text(), nl=False)
 
 
 def _first_items(task: str) -> Iterator[str]:
@@ -246,7 +262,8 @@ _JURY = """# Judges of other families than the model's own judge every answer. W
 # [gold]
 # annotations = "labels.jsonl"
 """
-_TEMPLATE = """# A run of {task}. Edit it at any time: what was answered is not asked again.
+_TEMPLATE = """#:schema ./layton-batch.schema.json
+# A run of {task}. Edit it at any time: what was answered is not asked again.
 #
 #   layton-batch plan {task}.toml     what it would send and cost at most; sends nothing
 #   layton-batch run {task}.toml      start, or go on where it stopped

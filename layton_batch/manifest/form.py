@@ -168,7 +168,9 @@ def _date(value: object) -> object:
 
 Printable = Annotated[str, AfterValidator(_printable)]
 Location = Annotated[str, AfterValidator(_location)]
-Usd = Annotated[Decimal, BeforeValidator(_decimal), Field(ge=0, allow_inf_nan=False)]
+Usd = Annotated[
+    Decimal, BeforeValidator(_decimal, json_schema_input_type=float | str), Field(ge=0, allow_inf_nan=False)
+]
 Count = Annotated[int, Field(ge=1, le=2**31)]
 Samples = Annotated[int | None, Field(ge=1, le=100), AfterValidator(lambda value: None if value == 1 else value)]
 """One sample is what a manifest without the key says: both are the same manifest."""
@@ -181,10 +183,13 @@ class Table(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
 
 
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
 class ReasoningTable(Table):
     """``reasoning = "high"`` or ``reasoning = { budget_tokens = 32000 }``."""
 
-    effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
+    effort: Effort | None = None
     budget_tokens: Count | None = None
 
     @model_validator(mode="after")
@@ -202,7 +207,9 @@ class ModelTable(Table):
     model: Printable
     family: Printable | None = None
     max_output_tokens: Count | None = None
-    reasoning: Annotated[ReasoningTable | None, BeforeValidator(_reasoning)] = None
+    reasoning: Annotated[
+        ReasoningTable | None, BeforeValidator(_reasoning, json_schema_input_type=Effort | ReasoningTable)
+    ] = None
     params: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
     window: Annotated[str | None, AfterValidator(lambda value: value if value is None else _window(value))] = None
     samples: Samples = None
@@ -368,7 +375,7 @@ class PriceTable(Table):
     batch_output: Usd | None = None
     batch_cached_input: Usd | None = None
     source: str = "manifest"
-    date: Annotated[str | None, BeforeValidator(_date)] = None
+    date: Annotated[str | None, BeforeValidator(_date, json_schema_input_type=str)] = None
 
 
 def _some_models(value: tuple[ModelTable, ...], about: ValidationInfo) -> tuple[ModelTable, ...]:

@@ -29,7 +29,7 @@ def _level(value: object) -> int:
     return value
 
 
-Hints = Annotated[int | tuple[int, ...], BeforeValidator(_levels)]
+Hints = Annotated[int | tuple[int, ...], BeforeValidator(_levels, json_schema_input_type=int | list[int])]
 
 
 def _wrong(reason: str) -> PydanticCustomError:

@@ -85,7 +85,8 @@ def said_of(
     verdicts: dict[Key, list[JudgeWord]] = defaultdict(list)
     for item_id, model, judge, provider, answer, reason, note, *asked in _rows(folder, "verdicts", _VERDICTS, ids):
         sits = provider is not None
-        word = JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, sits), short_line(note, 500))
+        is_unread = sits and note is not None  # a task without justifications has no word on them, and no note
+        word = JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, is_unread), short_line(note, 500))
         verdicts[item_id, model, asked[0], asked[1]].append(word)
     votes: dict[Key, tuple[object, object, object]] = {}
     marks: dict[Key, tuple[float, str]] = {}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from layton_batch.cli.demo import bundled_items
@@ -83,6 +85,9 @@ def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: 
     assert ended.code == 0, ended.err
     manifest = Path("mine") / f"{task}.toml"
     assert f"layton-batch plan {manifest}" in ended.err
+    assert manifest.read_text(encoding="utf-8").startswith("#:schema ./layton-batch.schema.json\n")
+    checker = jsonschema.Draft202012Validator(json.loads((Path("mine") / "layton-batch.schema.json").read_text()))
+    checker.validate(tomllib.loads(manifest.read_text(encoding="utf-8")))
     assert len([json.loads(line) for line in (Path("mine") / f"{task}-items.jsonl").read_text().splitlines()]) == 3
     planned = call("plan", manifest, "--offline", "--json")
     assert planned.code == 0, planned.err
@@ -90,6 +95,11 @@ def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: 
     done = call("run", manifest, "--poll-seconds", "0.05", "--max-usd", "50")
     assert done.code == 0, done.err
     assert json.loads(call("leaderboard", task, "--format", "json").out)[0]["n_items"] == 3
+
+
+def test_init_without_a_task_is_for_questions_of_one_s_own(tmp_path: Path) -> None:
+    assert call("init", "--dir", tmp_path).code == 0
+    assert load_manifest(tmp_path / "qa.toml").task == "qa"
 
 
 def test_init_replaces_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

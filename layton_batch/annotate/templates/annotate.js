@@ -5,13 +5,17 @@
   const note = form && form.querySelector("textarea");
   let sent = false;
 
-  const set = (name) => form && form.elements[name].value;
+  // A task without justifications has only the answer to judge.
+  const set = (name) => form && form.elements[name] && form.elements[name].value;
+  const full = () => set("answer") && (!form.elements.justification || set("justification"));
   const keep = () => { if (!sent) { sent = true; form.requestSubmit(form.querySelector("button.main")); } };
   const pick = (key) => {
     const box = form.querySelector(`input[data-key="${key}"]`);
-    box.checked = true;
-    box.focus({preventScroll: true});
-    if (set("answer") && set("justification")) keep();
+    if (box) {
+      box.checked = true;
+      box.focus({preventScroll: true});
+    }
+    if (full()) keep();
   };
   const press = (key) => {
     const node = find(`[data-press="${key}"]`);
@@ -25,7 +29,7 @@
     });
     form.addEventListener("click", (event) => {
       const isPick = event.target.matches("input[type=radio]") && event.detail > 0;
-      if (isPick && set("answer") && set("justification")) keep();
+      if (isPick && full()) keep();
     });
   }
   window.addEventListener("pageshow", () => { sent = false; });

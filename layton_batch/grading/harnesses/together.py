@@ -9,11 +9,14 @@ from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
-from layton_batch.grading.harnesses import every_eval_ever, inspect_logs, lm_eval
+from layton_batch.grading.harnesses import every_eval_ever, inspect_logs, lm_eval, score_table
 from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
 from layton_batch.tasks.offline import GradedModel, Outcome
 
-NAMES = "Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples"
+NAMES = (
+    "tables of model, item_id and score, Every Eval Ever lines, inspect_ai logs (.eval, .json), "
+    "lm-evaluation-harness samples"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class Marked:
 def read(path: Path) -> list[ScoreFile] | None:
     """A file in one of the forms; None for one in another. Raises DataError for what is broken in a known form."""
     limits.check_is_file(path, str(path))
+    if score_table.is_table(path):
+        return score_table.read(path)
     if path.suffix == ".eval" or zipfile.is_zipfile(path):
         return inspect_logs.read_zip(path)
     first = _first_line(path)
@@ -36,6 +41,8 @@ def read(path: Path) -> list[ScoreFile] | None:
         return every_eval_ever.read(path)
     if first is not None and lm_eval.is_line(first):
         return lm_eval.read(path)
+    if first is not None and score_table.is_row(first):
+        return score_table.read(path)
     document = _document(path)
     if document is not None and every_eval_ever.is_document(document):
         return every_eval_ever.read(every_eval_ever.samples_beside(path))
