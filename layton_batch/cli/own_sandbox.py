@@ -56,8 +56,12 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
         say(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
         if task.uses_jury and (unknown := len(items) - len(known)):
             say(f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too")
-        kept = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
-        yield manifest, place, Settings(settings.cwd, {"LAYTON_BATCH_PACING": PACING, **kept, **server.environment()})
+        other_settings = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
+        yield (
+            manifest,
+            place,
+            Settings(settings.cwd, {"LAYTON_BATCH_PACING": PACING, **other_settings, **server.environment()}),
+        )
 
 
 def _check_providers(manifest: Manifest) -> None:
@@ -84,6 +88,6 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        said = f"cannot make {folder}: {error.strerror or error}; --runs names another place"
-        raise file_error(said, error) from error
+        message = f"cannot make {folder}: {error.strerror or error}; --runs names another place"
+        raise file_error(message, error) from error
     return folder

@@ -38,10 +38,10 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
     try:
         with path.open(encoding=_encoding(path), newline="") as handle:
             first = handle.readline()
-            told = _SEPARATOR_LINE.match(first)
-            separator = told[1] if told else _separator(first, path)
-            lines = handle if told else itertools.chain([first], handle)
-            before = 1 if told else 0
+            separator_line = _SEPARATOR_LINE.match(first)
+            separator = separator_line[1] if separator_line else _separator(first, path)
+            lines = handle if separator_line else itertools.chain([first], handle)
+            before = 1 if separator_line else 0
             reader = csv.reader(lines, delimiter=separator, strict=True)
             header = next(reader, [])
             check_header(header, f"{name}, line {1 + before}")

@@ -31,8 +31,8 @@ def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonVa
     try:
         import openpyxl
     except ImportError as error:
-        told = f"to read an Excel workbook, pip install 'layton-batch[excel]', or {SAVE_AS_CSV}"
-        raise DataError(f"{name}: {told}") from error
+        advice = f"to read an Excel workbook, pip install 'layton-batch[excel]', or {SAVE_AS_CSV}"
+        raise DataError(f"{name}: {advice}") from error
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()

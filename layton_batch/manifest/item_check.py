@@ -182,8 +182,8 @@ def _is_empty(value: object) -> bool:
 def _missing(known: Sequence[_Known], nulls: Mapping[str, int], *, needs_reference: bool) -> Iterator[Finding]:
     has_category = any(one.item.category for one in known)
     if needs_reference and known and all(map(_lacks_reference, known)):
-        told = "no item says what is right: the jury goes by what it knows itself"
-        yield Finding("no reference", "", known[0].line, told)
+        reason = "no item says what is right: the jury goes by what it knows itself"
+        yield Finding("no reference", "", known[0].line, reason)
         needs_reference = False
     for one in known:
         empty = [name for name in nulls if _is_empty(one.row.get(name))]

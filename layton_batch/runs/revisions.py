@@ -43,11 +43,11 @@ def run_json(
         said.append(of_items)
     if said:
         revisions.append({"number": len(revisions) + 1, "changes": said, **entry})
-    kept = {
+    providers = {
         name: sorted({*map(str, known.get(name, ())), *more})  # type: ignore[call-overload]
         for name, more in (("on_this_machine", local), ("made_up", played))
     }
-    told = {**frozen, "run_id": run_id, **kept, "revisions": revisions}
+    told = {**frozen, "run_id": run_id, **providers, "revisions": revisions}
     return json.dumps(told, indent=2, ensure_ascii=False)
 
 

@@ -74,7 +74,7 @@ class JudgeRequests:
         if item.id not in self._growth:
             # A task that asks for no justification shows the answer alone.
             longer = (replace(short, justification="xx"), replace(short, answer="xx"))
-            prompts = (self._task.judge_prompt(Candidate(item, one)) for one in longer)
+            prompts = (self._task.judge_prompt(Candidate(item, prediction)) for prediction in longer)
             growths = (text_bytes(prompt) - sized.size.text_bytes for prompt in prompts)
             self._growth[item.id] = next(filter(None, growths), 0)
         return item.id, sized, self._growth[item.id]

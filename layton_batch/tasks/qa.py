@@ -111,8 +111,8 @@ class QaTask:
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows of this task's split as items; a row that names no split is of every one."""
         split, pictures = self._options.split, self._pictures
-        found = (_item(row, number, split, pictures or at) for number, (row, at) in enumerate(with_folders(rows), 1))
-        return item_list(item for item in found if item is not None)
+        items = (_item(row, number, split, pictures or at) for number, (row, at) in enumerate(with_folders(rows), 1))
+        return item_list(item for item in items if item is not None)
 
     def bundled(self, split: str) -> Path:
         if split != "llm":
@@ -139,13 +139,13 @@ class QaTask:
         return Prediction(item.id, model, kind, answer, justification, raw, note)
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
-        item, said = candidate.item, candidate.prediction
+        item, prediction = candidate.item, candidate.prediction
         system = self._templates.render("judge_system", **self._switches(item))
         name = "judge_submission"
         show = self._form_of(name)
         participants = without_surrogates if self._templates.is_as_written(name) else fence
-        answer = participants(said.answer or "")
-        justification = participants(said.justification or "") if self._is_justified else None
+        answer = participants(prediction.answer or "")
+        justification = participants(prediction.justification or "") if self._is_justified else None
         material = self._templates.render(
             name,
             **self._switches(item),

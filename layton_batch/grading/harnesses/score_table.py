@@ -44,8 +44,8 @@ def read(path: Path) -> list[ScoreFile]:
         model, provider = text_at(row, "model", place), _text(row.get("provider")) or ""
         hints, sample = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
         key = (model, provider, hints, sample)
-        one = files.setdefault(key, ScoreFile(str(path), model, path.stem, provider, hints, sample))
-        one.add(METRIC, _item(row, place), _outcome(row, place), place)
+        file = files.setdefault(key, ScoreFile(str(path), model, path.stem, provider, hints, sample))
+        file.add(METRIC, _item(row, place), _outcome(row, place), place)
     return list(files.values())
 
 
