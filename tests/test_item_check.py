@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+import zipfile
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.files.sources import read_rows
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, load_task
@@ -253,6 +255,17 @@ def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
     (tmp_path / "none.xlsx").write_bytes(b"PK and nothing else")
     with pytest.raises(DataError, match=r"none\.xlsx: not a readable workbook .*; save the sheet as CSV in UTF-8"):
         read_rows("none.xlsx", tmp_path, Settings(tmp_path))
+
+
+def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openpyxl")
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(3 << 20))
+    monkeypatch.setattr(limits.LIMITS, "unpacked_mib", 1)
+    with pytest.raises(DataError, match=r"bomb\.xlsx: unpacked, the file has more than 1 MiB"):
+        read_rows("bomb.xlsx", tmp_path, Settings(tmp_path))
 
 
 def test_without_the_reader_of_workbooks_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,10 +73,10 @@ class LaytonTask(QaTask):
         """Rows of this task's split as items; rows that say they belong to the other split are passed over."""
         split = self._options.split
         chosen = ((number, row) for number, row in enumerate(rows, 1) if row.get("split") in (split, None))
-        found = ((_item(row, number, split), row) for number, row in chosen)
+        items = ((_item(row, number, split), row) for number, row in chosen)
         if self.protocol == ORIGINAL:
-            return item_list(original.with_references(item, row) for item, row in found)
-        return item_list(item for item, _ in found)
+            return item_list(original.with_references(item, row) for item, row in items)
+        return item_list(item for item, _ in items)
 
     def bundled(self, split: str) -> Path:
         if split not in SPLITS:

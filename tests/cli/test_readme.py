@@ -124,7 +124,7 @@ def test_every_command_of_a_page_works_as_printed(
         text = path.read_text(encoding="utf-8")
         (folder / "manifests" / path.name).write_text(without_xai(text), encoding="utf-8")
     write_logs_of_other_programs(folder)
-    write(folder, "question,answer\nWhat is 12 times 12?,144\nWhich gas do plants take in?,Carbon dioxide\n", "quiz.csv")
+    write(folder, "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n", "quiz.csv")
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
     elsewhere = () if page == "README.md" else commands("README.md")
     with desk(folder, monkeypatch):
