@@ -181,10 +181,11 @@ def _asked(
     ``is_named``: somebody named ``runs``. ``sandbox``: play the providers meanwhile. ``offline``: fetch no prompts.
     """
     from layton_batch.cli.before_calling import say_addresses, say_sources
-    from layton_batch.cli.own_sandbox import own_sandbox
     from layton_batch.cli.same_name_runs import load_where_it_goes_on
 
     if sandbox:
+        from layton_batch.cli.own_sandbox import own_sandbox  # loads the server and SQLAlchemy
+
         with own_sandbox(path, runs, settings) as asked:
             yield asked
         return
