@@ -17,7 +17,7 @@ from layton_batch.records import Item
 from layton_batch.runs.folders import copied_address
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
-from layton_batch.sandbox.answerers.riddle_lookup import Riddle, image_digest
+from layton_batch.sandbox.answerers.riddle_lookup import QUESTIONS, Riddle, image_digest
 from layton_batch.sandbox.engine.faults import PROVIDERS
 from layton_batch.settings import Settings
 from layton_batch.text import plural
@@ -81,6 +81,7 @@ def _riddle(item: Item) -> Riddle:
         solution=item.solution or "",
         justification=item.justification or "",
         image=image_digest(item.images[0].base64) if item.images else "",
+        pool=QUESTIONS,
     )
 
 

@@ -25,6 +25,8 @@ _UNSEEN = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u200b-\u200f\u20
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 _SHORT_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+QUESTIONS = "questions"
+"""The pool of questions that are no riddles."""
 HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
 
 
@@ -131,6 +133,8 @@ class Riddle:
     solution: str
     justification: str
     image: str
+    pool: str = ""
+    """Wrong answers to a riddle are answers to others of its pool."""
 
     @property
     def right_answer(self) -> str:
@@ -166,6 +170,7 @@ def question_from(row: Row) -> Riddle:
         solution="",
         justification="",
         image="",
+        pool=QUESTIONS,
     )
 
 

@@ -50,14 +50,14 @@ class WrongAnswers:
     """Wrong answers drawn from the items given."""
 
     def __init__(self, riddles: Sequence[Riddle]) -> None:
-        self._by_category: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
-        self._by_shape: dict[str, dict[tuple[str, ...], str]] = {}
+        self._by_category: dict[tuple[str, str, str], dict[tuple[str, ...], str]] = {}
+        self._by_shape: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
         for riddle in riddles:
             answer = core(right_answer(riddle))
             if answer:
                 words, shape = plain_words(answer), _shape(answer)
-                self._by_category.setdefault((riddle.category, shape), {}).setdefault(words, answer)
-                self._by_shape.setdefault(shape, {}).setdefault(words, answer)
+                self._by_category.setdefault((riddle.pool, riddle.category, shape), {}).setdefault(words, answer)
+                self._by_shape.setdefault((riddle.pool, shape), {}).setdefault(words, answer)
 
     def draw(self, riddle: Riddle, *key: object) -> str:
         """Never the right answer, whatever its typography; the same for the same key."""
@@ -66,13 +66,17 @@ class WrongAnswers:
         slip = _slipped(core(right), *key)
         if slip and plain_words(slip) not in wrong and draw("slip", *key) < _SLIPS:
             return slip
-        return pick(self._others(riddle.category, core(right), wrong), "other", *key)
+        return pick(self._others(riddle, core(right), wrong), "other", *key)
 
-    def _others(self, category: str, right: str, wrong: set[tuple[str, ...]]) -> list[str]:
+    def _others(self, riddle: Riddle, right: str, wrong: set[tuple[str, ...]]) -> list[str]:
         """Other items' answers of the same shape, of the same category where there are any."""
         shape = _shape(right)
         last_resort = {plain_words(answer): answer for answer in _SURE_TO_BE_WRONG}
-        for answers in (self._by_category.get((category, shape), {}), self._by_shape.get(shape, {}), last_resort):
+        for answers in (
+            self._by_category.get((riddle.pool, riddle.category, shape), {}),
+            self._by_shape.get((riddle.pool, shape), {}),
+            last_resort,
+        ):
             wrong_answers = [answer for words, answer in answers.items() if words not in wrong]
             if wrong_answers:
                 return wrong_answers
