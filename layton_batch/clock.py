@@ -67,6 +67,18 @@ class Pacing:
         return Pacing(**scaled)
 
 
+@dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Seconds without an answer after which a call is given up. Calls to providers have deadlines of their own."""
+
+    state: float = 60.0
+    """Of each call to the database. A transaction waits for another one for half of it at most."""
+    storage: float = 120.0
+    """Of each call to object storage, and as long again for its repetition."""
+    engine: float = 900.0
+    """Of the tables of one job, since the job before it was done."""
+
+
 class Clock(Protocol):
     """Seconds since the epoch, and a way to wait."""
 

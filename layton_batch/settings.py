@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from layton_batch.clock import Pacing
+from layton_batch.clock import Deadlines, Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
@@ -27,6 +27,7 @@ _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 """Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
 _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
+_LONGEST_DEADLINE = 86_400
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
@@ -264,6 +265,18 @@ class Settings:
         if not 0 < factor <= 1:
             raise ManifestError(f"LAYTON_BATCH_PACING={text!r} is no factor: give a number above 0 and up to 1")
         return Pacing().scaled(factor)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Deadlines of calls to database, storage and engine. Raises ManifestError for what is no number of seconds."""
+        given: dict[str, float] = {}
+        for name in ("state", "storage", "engine"):
+            variable = f"LAYTON_BATCH_{name.upper()}_SECONDS"
+            if (text := self.get(variable)) is not None:
+                if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _LONGEST_DEADLINE):
+                    raise ManifestError(f"{variable}={text[:40]!r}: give whole seconds from 1 to {_LONGEST_DEADLINE:,}")
+                given[name] = float(text)
+        return replace(Deadlines(), **given)
 
     def lasting_key(self, provider: str) -> str | None:
         """Return the provider's key, by which its account is known; None where keys are tokens that soon end."""

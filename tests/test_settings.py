@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.clock import Pacing
+from layton_batch.clock import Deadlines, Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 from layton_batch.settings import HUB, Settings
 
@@ -134,6 +134,7 @@ def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:
         "LAYTON_BATCH_WEBHOOK=http://127.0.0.1:9",
         "LAYTON_BATCH_PACING=0.5",
         "LAYTON_BATCH_COPIES=/elsewhere",
+        "LAYTON_BATCH_STATE_SECONDS=1",
         "XDG_STATE_HOME=/elsewhere",
         "HOME=/elsewhere",
     ],
@@ -234,3 +235,12 @@ def test_pauses_are_shortened_by_a_factor_and_only_against_this_machine(tmp_path
     for wrong in ("0", "-1", "2", "nan", "inf", "fast"):
         with pytest.raises(ManifestError, match="is no factor"):
             _ = found(LAYTON_BATCH_PACING=wrong).pacing
+
+
+def test_deadlines_are_whole_seconds_from_the_environment(tmp_path: Path) -> None:
+    assert settings(tmp_path).deadlines == Deadlines()
+    given = settings(tmp_path, LAYTON_BATCH_STATE_SECONDS="5", LAYTON_BATCH_ENGINE_SECONDS="86400")
+    assert given.deadlines == Deadlines(state=5.0, engine=86_400.0)
+    for wrong in ("0", "-1", "1.5", "soon", "86401", "٥"):
+        with pytest.raises(ManifestError, match=r"LAYTON_BATCH_STORAGE_SECONDS=.*give whole seconds from 1 to 86,400"):
+            _ = settings(tmp_path, LAYTON_BATCH_STORAGE_SECONDS=wrong).deadlines

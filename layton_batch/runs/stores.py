@@ -34,7 +34,7 @@ def open_stores(settings: Settings) -> Iterator[Callable[[RunFolder], RunStore]]
             run_id = run_id_of(folder)
             url = _url_to_read(folder, settings)
             if url not in engines:
-                engines[url] = stack.enter_context(_engine(url))
+                engines[url] = stack.enter_context(_engine(url, settings))
             store = _store(engines[url], folder, settings, run_id)
             _require_run(store, folder)
             return store
@@ -62,7 +62,7 @@ def _require_run(store: RunStore, folder: RunFolder) -> None:
 @contextmanager
 def store_to_read(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
     """Open the store of this run to look at it, whether the run is in it or not."""
-    with _engine(_url_to_read(folder, settings)) as engine:
+    with _engine(_url_to_read(folder, settings), settings) as engine:
         yield _store(engine, folder, settings, run_id)
 
 
@@ -77,7 +77,7 @@ def store_at(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[Run
 
     if settings.state_url is None:
         refuse_new_database(folder.workspace)
-    with _engine(settings.state_url or sqlite_url(folder.workspace.database)) as engine:
+    with _engine(settings.state_url or sqlite_url(folder.workspace.database), settings) as engine:
         yield _store(engine, folder, settings, run_id)
 
 
@@ -88,10 +88,10 @@ def _url_to_read(folder: RunFolder, settings: Settings) -> str:
 
 
 @contextmanager
-def _engine(url: str) -> Iterator[Engine]:
+def _engine(url: str, settings: Settings) -> Iterator[Engine]:
     from layton_batch.store.engine import open_engine
 
-    engine = open_engine(url)
+    engine = open_engine(url, settings.deadlines.state)
     try:
         yield engine
     finally:

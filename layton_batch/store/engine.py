@@ -6,23 +6,32 @@ write-ahead log is synced at every commit. Nothing else in the program sets a pr
 PostgreSQL runs at read committed, which is enough: every change is one UPDATE that names what it found. Its commits
 wait for the disk as well. A host that vanishes within a transaction, or a process that is frozen there, holds its locks
 for some seconds; nobody waits for a lock, or for a server that vanished itself, longer than is said here.
+
+A server that is reached may say nothing all the same: its commits wait for a replica that was lost, or it is frozen.
+The client ends each such call at its deadline. What the server made of the call is then not known, as after a kill.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sqlite3
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
+from layton_batch.clock import Deadlines
 from layton_batch.errors import StorageError, StoreError
+
+if TYPE_CHECKING:
+    from psycopg import Connection as PostgreSQLConnection
 
 HEAD = "0001"
 """The schema revision that this program writes; a test holds it equal to Alembic's head."""
@@ -48,11 +57,14 @@ _CREATING = 0x6C6179746F6E
 """PostgreSQL's advisory lock while the schema is made."""
 
 
-def open_engine(url: str) -> Engine:
-    """An engine whose schema is this program's. Raises StoreError (unreachable, damaged, another schema)."""
+def open_engine(url: str, deadline: float = Deadlines().state) -> Engine:
+    """An engine whose schema is this program's. ``deadline``: seconds for which a PostgreSQL server may say nothing.
+
+    Raises StoreError (unreachable, damaged, another schema).
+    """
     address = _address(url)
     try:
-        options = _line(address)
+        options = _line(address, deadline)
         engine = create_engine(address, pool_pre_ping=not _is_sqlite(address), hide_parameters=True, **options)
     except (SQLAlchemyError, ImportError) as error:
         raise complaint(address, error, "opened") from error
@@ -61,6 +73,8 @@ def open_engine(url: str) -> Engine:
             event.listen(engine, "connect", _sqlite_pragmas)
             event.listen(engine, "begin", _sqlite_begin)
         elif _is_postgresql(address):
+            if engine.dialect.driver == "psycopg":
+                event.listen(engine, "do_connect", _connecting_within(deadline))
             event.listen(engine, "connect", _postgresql_session)
         with engine.connect().execution_options(**{READING: True}) as connection:
             _check(connection, address)
@@ -143,6 +157,10 @@ _ADVICE = (
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
     ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
     ("lock timeout", "; another process has been writing to it for half a minute: let it finish"),
+    (
+        "no answer in ",
+        ": it is frozen, or waits for a lost replica (synchronous_standby_names); nothing is lost: mend it, run again",
+    ),
     (_READ_ONLY, ": it is a standby, or was made read-only; run again when it, or the server that took over, writes"),
     (
         "readonly database",
@@ -175,11 +193,52 @@ def _is_postgresql(url: URL) -> bool:
     return url.get_backend_name() == "postgresql"
 
 
-def _line(url: URL) -> dict[str, dict[str, int]]:
+def _line(url: URL, deadline: float) -> dict[str, dict[str, int]]:
     """Options of ``create_engine`` for the connection itself."""
     if not _is_postgresql(url) or not url.get_driver_name().startswith("psycopg"):
         return {}
-    return {"connect_args": {name: value for name, value in _LINE.items() if name not in url.query}}
+    line = {**_LINE, "connect_timeout": min(_LINE["connect_timeout"], math.ceil(deadline))}
+    return {"connect_args": {name: value for name, value in line.items() if name not in url.query}}
+
+
+_Returned = TypeVar("_Returned")
+
+
+def _within(
+    steps: Generator[Any, Any, _Returned], deadline: float, connection: PostgreSQLConnection[Any]
+) -> Generator[Any, Any, _Returned]:
+    """Take the steps of a call of psycopg, unless the server says nothing for ``deadline`` seconds. The connection is
+    then closed. Raises psycopg's OperationalError."""
+    from psycopg import OperationalError
+
+    until = monotonic() + deadline
+    try:
+        wanted = next(steps)
+        while True:
+            ready = yield wanted  # nothing: psycopg looks up from its waiting a few times a second
+            if ready:
+                until = monotonic() + deadline
+            elif monotonic() >= until:
+                connection.pgconn.finish()
+                raise OperationalError(f"no answer in {deadline:g} seconds")
+            wanted = steps.send(ready)
+    except StopIteration as end:
+        returned: _Returned = end.value
+        return returned
+
+
+def _connecting_within(deadline: float) -> Callable[..., PostgreSQLConnection[Any]]:
+    """Return how SQLAlchemy is to connect, so that no call on the connection waits longer than the deadline."""
+    from psycopg import Connection as PostgreSQLConnection
+
+    class _Connection(PostgreSQLConnection[Any]):
+        def wait(self, gen: Generator[Any, Any, _Returned], *arguments: Any, **named: Any) -> _Returned:
+            return super().wait(_within(gen, deadline, self), *arguments, **named)
+
+    def connect(_dialect: object, _record: object, arguments: Sequence[Any], named: Any) -> PostgreSQLConnection[Any]:
+        return _Connection.connect(*arguments, **named)
+
+    return connect
 
 
 def _postgresql_session(connection: Any, _record: object) -> None:

@@ -70,9 +70,12 @@ def driving(engine: Any, at: float = NOW) -> RunStore:
 
 
 @contextmanager
-def opened(url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), **changes: Any) -> Iterator[RunStore]:
-    """A driven store with ``jobs``, of which the first is planned, with ``count`` batches."""
-    engine = open_engine(url)
+def opened(
+    url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), *, deadline: float = 60.0, **changes: Any
+) -> Iterator[RunStore]:
+    """A driven store with ``jobs``, of which the first is planned, with ``count`` batches. ``deadline``: seconds of
+    each call to the database."""
+    engine = open_engine(url, deadline)
     try:
         store = store_on(engine)
         store.enter("0123abcd" * 8, "{}", "0", NOW)
