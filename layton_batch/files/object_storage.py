@@ -16,6 +16,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -26,6 +27,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, InvalidPathError, PreconditionError
 from obstore.store import ObjectStore, from_url
 
+from layton_batch.clock import Deadlines
 from layton_batch.errors import StorageError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import ADDRESS_FILE, BATCHES, MANIFEST
@@ -55,28 +57,37 @@ _open: dict[str, Bucket] = {}
 _opening = Lock()
 
 
-def local_copy(address: str, copies: Path, environment: Mapping[str, str]) -> Path:
+def local_copy(
+    address: str, copies: Path, environment: Mapping[str, str], deadline: float = Deadlines().storage
+) -> Path:
     """The folder below ``copies`` of what is at the address, as it is there now; what is written below it goes there.
 
-    ``environment``: where access keys are. Raises StorageError where the storage cannot be read.
+    ``environment``: where access keys are. ``deadline``: seconds of one call to the storage; a call is repeated while
+    so many seconds have not passed since its begin. Raises StorageError where the storage cannot be read.
     """
     with _opening:
         if address in _open:
             _open[address].fetch()
         else:
             home = copies / sha256(address.encode()).hexdigest()[:12]
-            bucket = Bucket(address, home, _connected(address, environment))
+            bucket = Bucket(address, home, _connected(address, environment, deadline))
             bucket.begin()
             _open[address] = bucket
             atomic.keep_at(bucket)
         return _open[address].root
 
 
-def _connected(address: str, environment: Mapping[str, str]) -> ObjectStore:
+def _connected(address: str, environment: Mapping[str, str], deadline: float) -> ObjectStore:
     given = {name: environment[name] for name in _NAMES if name in environment} if address.startswith("s3:") else {}
     is_plain = given.get("AWS_ENDPOINT_URL", "").startswith("http:")
+    longest = timedelta(seconds=deadline)
     with _told(address, "opened"):
-        store: ObjectStore = from_url(address, config=given or None, client_options={"allow_http": is_plain})  # type: ignore[call-overload]
+        store: ObjectStore = from_url(  # type: ignore[call-overload]
+            address,
+            config=given or None,
+            client_options={"allow_http": is_plain, "timeout": longest},
+            retry_config={"retry_timeout": longest},
+        )
     return store
 
 

@@ -56,7 +56,7 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
 
     if settings.engine != THREADS:
         raise ManifestError(f"--runs {place}: with engine {settings.engine!r} all workers need one folder on a disk")
-    return local_copy(f"{scheme}://{rest}", settings.copies, settings.environment)
+    return local_copy(f"{scheme}://{rest}", settings.copies, settings.environment, settings.deadlines.storage)
 
 
 def named_runs(place: str | Path | None, settings: Settings) -> Path | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -155,6 +157,17 @@ def test_a_storage_that_cannot_be_reached_is_a_sentence_and_nothing_gets_its_nam
 def test_a_bucket_that_is_not_there_is_told_by_its_address(objects: ObjectServer, tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="s3://no-such-bucket-here/runs cannot be listed"):
         local_copy("s3://no-such-bucket-here/runs", tmp_path, objects.environment)
+
+
+def test_a_storage_that_accepts_and_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("layton_batch.files.object_storage._open", {})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environment = ObjectServer(f"http://127.0.0.1:{silent.getsockname()[1]}").environment
+        begun = time.monotonic()
+        with pytest.raises(StorageError, match=r"cannot be listed.*run the same command again") as told:
+            local_copy("s3://silent/runs", tmp_path, environment, deadline=0.3)
+    assert told.value.exit_code == 74
+    assert time.monotonic() - begun < 15  # 30 s for each of several tries is what the library has by itself
 
 
 @pytest.mark.parametrize(
