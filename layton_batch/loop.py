@@ -31,7 +31,8 @@ def drive(
     """Tick until the run is over, cannot go on, or time is up.
 
     ``once``: until nothing can be done without waiting. ``stop_at``: epoch seconds. ``progress`` gets the status after
-    every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running.
+    every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running. Raises EngineError and
+    ManifestError where the run's engine cannot be used; nothing was sent.
     """
     with terminating():
         return _ticks(run, progress or _ignore, once=once, stop_at=stop_at)
@@ -43,6 +44,8 @@ def _ignore(_status: Status) -> None:
 
 def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
     run.store.wake()  # who calls again may have mended what these wait for
+    if not is_finished(run):
+        run.engine.check_folder(run.folder.root)  # before anything is paid whose tables could not be written
     status: Status | None = None
     while True:
         late = _late(run.clock, stop_at)

@@ -44,7 +44,7 @@ Models = Annotated[
     list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated.")
 ]
 EngineName = Annotated[
-    str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
+    str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT | tls://…")
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
 UseSandbox = Annotated[

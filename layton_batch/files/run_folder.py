@@ -64,6 +64,10 @@ class RunFolder:
 
     root: Path
 
+    def absolute(self) -> RunFolder:
+        """Return the same folder by a path that means the same in processes with other working folders."""
+        return RunFolder(self.root.absolute())
+
     @property
     def manifest(self) -> Path:
         return self.root / MANIFEST

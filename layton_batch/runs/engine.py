@@ -2,42 +2,71 @@
 a Dask cluster.
 
 What is done there reads and writes files of the run's folder, and nothing else; the state store is the opener's alone.
+A scheduler or a worker that is frozen answers nothing, and nobody tells of it: whoever waits stops at a deadline.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ProcessPoolExecutor,
+    ThreadPoolExecutor,
+    wait,
+)
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import get_context
+from pathlib import Path
+from secrets import token_hex
 from threading import Lock
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from layton_batch.errors import EngineError, ManifestError
+from layton_batch.clock import Deadlines
+from layton_batch.errors import EngineError, ManifestError, file_error
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Asked = ParamSpec("Asked")
 Made = TypeVar("Made")
-THREADS, PROCESSES, DASK = "threads", "processes", "dask://"
+THREADS, PROCESSES, DASK, DASK_TLS = "threads", "processes", "dask://", "tls://"
+FORMS = f"{THREADS}, {PROCESSES}, {DASK}HOST:PORT or {DASK_TLS}HOST:PORT"
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 2.0
+CHECK_SECONDS = 60.0
+"""How long a cluster's workers may take to show that they see the run's folder."""
 MOST_ENDED = 2
 """Workers that may end in the middle of their work before this process does it."""
 
 
 @dataclass(slots=True)
 class Engine:
-    """Opened when first needed; provider threads and stages share it. Raises ManifestError for a name that is none."""
+    """Opened when first needed; provider threads and stages share it. ``deadline``: seconds of one wait for a result.
+
+    Raises ManifestError for a name that is none.
+    """
 
     name: str = THREADS
+    deadline: float = Deadlines().engine
     _open: Executor | None = None
     _ended: int = field(default=0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
 
     def __post_init__(self) -> None:
-        is_cluster = self.name.startswith(DASK) and self.name != DASK
-        if self.name not in (THREADS, PROCESSES) and not is_cluster:
-            raise ManifestError(f"engine {self.name!r}: write {THREADS}, {PROCESSES} or {DASK}HOST:PORT")
+        if self.name not in (THREADS, PROCESSES) and not self.is_cluster:
+            raise ManifestError(f"engine {self.name!r}: write {FORMS}")
+
+    @property
+    def is_cluster(self) -> bool:
+        """Return whether the name is the address of a Dask scheduler."""
+        return any(self.name.startswith(scheme) and self.name != scheme for scheme in (DASK, DASK_TLS))
 
     @property
     def is_here(self) -> bool:
@@ -49,27 +78,48 @@ class Engine:
         the engine cannot be reached."""
         if self.is_here:
             return _done(work, *args, **kwargs)
-        with self._lock:
-            if self._open is None:
-                self._open = _processes() if self.name == PROCESSES else _cluster(self.name.removeprefix(DASK))
-            workers = self._open
         try:
-            return workers.submit(work, *args, **kwargs)
+            return self._workers().submit(work, *args, **kwargs)
         except BrokenExecutor as error:
             broken = Future[Made]()
             broken.set_exception(error)
             return broken
 
+    def result(self, future: Future[Made]) -> Made:
+        """Return what the work came to. Raises what it raises, and BrokenExecutor where a worker was lost with it, or
+        says nothing until the deadline."""
+        wait((future,), self.deadline)
+        if not future.done():
+            raise BrokenExecutor(f"no result in {self.deadline:g} seconds")
+        try:
+            return future.result()
+        except CancelledError as error:
+            raise BrokenExecutor("its cluster was left, or lost it") from error
+
+    def check_folder(self, folder: Path) -> None:
+        """Have each worker of a cluster read and write in the folder of a run.
+
+        Raises ManifestError where one cannot, EngineError where the cluster does not answer or has no workers.
+        """
+        if self.is_cluster and not self.is_here and isinstance(workers := self._workers(), _Cluster):
+            workers.check_folder(folder.absolute(), min(CHECK_SECONDS, self.deadline))
+
     def renew(self) -> None:
-        """A worker ended in the middle of its work: the next work gets new ones, and later none."""
+        """A worker was lost in the middle of its work: the next work gets new ones, and later none."""
         self._ended += 1
         self.close()
 
     def close(self) -> None:
-        """Let go of the workers, once they are done."""
+        """Let go of the workers, also of those that are not done."""
         executor, self._open = self._open, None
         if executor is not None:
-            executor.shutdown()
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def _workers(self) -> Executor:
+        with self._lock:
+            if self._open is None:
+                self._open = _processes() if self.name == PROCESSES else _Cluster(self.name)
+            return self._open
 
 
 def _done(work: Callable[Asked, Made], *args: Asked.args, **kwargs: Asked.kwargs) -> Future[Made]:
@@ -91,27 +141,74 @@ def _alone() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _cluster(address: str) -> Executor:
-    try:
-        from distributed import Client
-    except ImportError as error:
-        install = "run pip install '.[dask]' in the checkout of layton-batch on every machine"
-        raise ManifestError(f"engine {DASK}{address}: {install}") from error
-    try:
-        return _Cluster(Client(address, timeout=CONNECT_SECONDS))  # type: ignore[no-untyped-call]
-    except OSError as error:
-        raise EngineError(f"engine {DASK}{address} cannot be reached ({error}): is its scheduler running?") from error
-
-
 class _Cluster(Executor):
-    """A client's executor that takes the client along when it is closed."""
+    """The executor of a client of a Dask scheduler, which is closed with it. ``name``: the engine's."""
 
-    def __init__(self, client: object) -> None:
-        self._client, self._executor = client, client.get_executor()  # type: ignore[attr-defined]
+    def __init__(self, name: str) -> None:
+        self._name = name
+        try:
+            from distributed import Client
+        except ImportError as error:
+            install = "run pip install '.[dask]' in the checkout of layton-batch on every machine"
+            raise ManifestError(f"engine {name}: {install}") from error
+        address = name.removeprefix(DASK)
+        try:
+            with ThreadPoolExecutor(1) as thread:  # a caller's thread may have an event loop of its own
+                thread.submit(asyncio.run, _reach(address)).result()
+            self._client: Client = Client(address, timeout=CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+        except (TypeError, ValueError) as error:  # certificates that are missing or wrong, an address that is none
+            raise ManifestError(f"engine {name}: {error}") from error
+        except OSError as error:
+            reason = str(error) or "no answer"
+            raise EngineError(f"engine {name} cannot be reached ({reason}): is its scheduler running?") from error
+        self._executor = self._client.get_executor(pure=False)  # type: ignore[no-untyped-call]
 
     def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
         return self._executor.submit(fn, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._executor.shutdown(wait=wait)
-        self._client.close()  # type: ignore[attr-defined]
+        with suppress(TimeoutError):
+            self._client.close(timeout=CLOSE_SECONDS)  # type: ignore[no-untyped-call]
+
+    def check_folder(self, folder: Path, seconds: float) -> None:
+        nonce, text = folder / f".seen-{token_hex(8)}", token_hex(16)
+        try:
+            nonce.write_text(text, encoding="ascii")
+            answers = self._client.run(copy_nonce, nonce, on_error="return", callback_timeout=seconds)
+        except TimeoutError as error:
+            raise EngineError(
+                f"engine {self._name}: its scheduler or a worker gives no answer in {seconds:g} seconds; nothing is "
+                "sent before: start it again"
+            ) from error
+        except OSError as error:
+            raise file_error(f"the run folder {folder} cannot be written: {error}", error) from error
+        finally:
+            nonce.unlink(missing_ok=True)
+        if not answers:
+            raise EngineError(
+                f"engine {self._name} has no workers; nothing is sent before there are some (docs/cluster.md)"
+            )
+        for worker, answer in sorted(answers.items()):
+            if answer != text:
+                raise ManifestError(
+                    f"engine {self._name}: its worker {worker} cannot work in {folder} ({answer}); nothing is sent: "
+                    "mount the folder of runs there under the same path, and install layton-batch there"
+                )
+
+
+async def _reach(address: str) -> None:
+    """Connect to a scheduler. Raises TimeoutError where it does not answer: Dask's client would wait for ever."""
+    from distributed.comm.core import connect
+    from distributed.security import Security
+
+    how = Security().get_connection_args("client")  # type: ignore[no-untyped-call]
+    connection = await asyncio.wait_for(connect(address, CONNECT_SECONDS, **how), CONNECT_SECONDS)  # type: ignore[no-untyped-call]
+    connection.abort()
+
+
+def copy_nonce(nonce: Path) -> str:
+    """Return what the file holds, and write beside it as tables are written. Raises OSError."""
+    text, copy = nonce.read_text(encoding="ascii"), nonce.with_name(f"{nonce.name}-{token_hex(4)}")
+    copy.write_text(text, encoding="ascii")
+    copy.unlink()
+    return text

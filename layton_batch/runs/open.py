@@ -396,7 +396,7 @@ class _Inputs:
             load_gold=self.gold,
             load_labels=self.read_labels,
             pacing=self.pacing,
-            engine=Engine(self.settings.engine),
+            engine=Engine(self.settings.engine, self.settings.deadlines.engine),
             stopping=stopping,
             asked=asked,
         )

@@ -78,14 +78,14 @@ def _judged(run: Run, job: Job) -> str:
 
 
 def _wait_for(run: Run, job: Job, work: Future[None]) -> bool:
-    """Whether the tables are written; a worker that ended in the middle leaves them to the next tick."""
+    """Whether the tables are written; a worker that was lost in the middle leaves them to the next tick."""
     try:
-        work.result()
+        run.engine.result(work)
     except BrokenExecutor as error:
         run.engine.renew()
         run.remaking = True
-        said = f"{job.id}: a worker ended while it wrote the tables ({error}); the next tick writes them"
-        run.store.add_event(run.clock.now(), None, "worker_ended", said)
+        said = f"{job.id}: a worker was lost while it wrote the tables ({error}); the next tick writes them"
+        run.store.add_event(run.clock.now(), None, "worker_lost", said)
         return False
     return True
 
@@ -101,7 +101,7 @@ def _grading(run: Run, job: Job, judged: str, located: LocatedResponses) -> Grad
         rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
         hints = rejudged.hints if rejudged else hints
     return Grading(
-        folder=run.folder,
+        folder=run.folder.absolute(),
         manifest=run.manifest,
         job=job,
         judged=judged,

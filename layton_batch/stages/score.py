@@ -33,12 +33,12 @@ def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
 
     def counted(job: Job) -> bool:
         try:
-            work.pop(job.id).result()
+            run.engine.result(work.pop(job.id))
         except BrokenExecutor as error:
             run.engine.renew()
             run.remaking = True
-            said = f"{job.id}: a worker ended while it counted votes ({error}); the next tick counts them"
-            run.store.add_event(run.clock.now(), None, "worker_ended", said)
+            said = f"{job.id}: a worker was lost while it counted votes ({error}); the next tick counts them"
+            run.store.add_event(run.clock.now(), None, "worker_lost", said)
         return True
 
     moved = [run.apart(job.id, partial(counted, job)) for job in stale]
@@ -48,7 +48,7 @@ def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
 def _counting(run: Run, job: Job, jobs: Sequence[Job]) -> Counting:
     judges = tuple(other.id for other in jobs if other.depends_on == job.id) if run.task.uses_jury else ()
     hints = run.manifest.hints_of(job.spec)
-    return Counting(run.folder, job, judges, tuple(run.task.metrics), hints, _origin(run, job, jobs))
+    return Counting(run.folder.absolute(), job, judges, tuple(run.task.metrics), hints, _origin(run, job, jobs))
 
 
 def _part(run: Run, job: Job) -> Path:
