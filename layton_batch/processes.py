@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,6 +79,43 @@ def one_thread_a_product() -> None:
     """Have one thread multiply matrices, unless the environment says how many: where there are more, each waits for the
     next product at full speed, on every processor there is. To be called before numpy is there."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # noqa: TID251  what OpenBLAS reads
+
+
+STOPS = (signal.SIGINT, signal.SIGTERM)
+LAST_SECONDS = 2.0
+"""How long a process has to end by itself after the second stop."""
+
+
+@cache
+def end_at_second_stop(code: int) -> None:
+    """Have this process end with the code soon after its second Ctrl-C or SIGTERM, whatever it waits for.
+
+    Python's own handlers run in the main thread alone, between two steps of it: a main thread that waits in a library
+    hears nothing. What C's handler writes to this pipe is read by a thread. Nothing is cleaned up, as at a kill.
+    """
+    if threading.current_thread() is threading.main_thread():
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+        threading.Thread(target=_end_after_stops, args=(reading, code), name="layton-batch-stops", daemon=True).start()
+
+
+def _end_after_stops(pipe: int, code: int) -> None:
+    stops = 0
+    while stops < 2:
+        stops += sum(number in STOPS for number in os.read(pipe, 64))
+    threading.Event().wait(LAST_SECONDS)
+    if (multiprocessing := sys.modules.get("multiprocessing")) is not None:
+        for child in multiprocessing.active_children():
+            child.kill()
+    os._exit(code)
+
+
+def count_stops_only() -> None:
+    """Have further stops do nothing but count for :func:`end_at_second_stop`: this process is about to end."""
+    if threading.current_thread() is threading.main_thread():
+        for number in STOPS:
+            signal.signal(number, lambda _number, _frame: None)
 
 
 @contextmanager

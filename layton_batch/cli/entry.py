@@ -11,7 +11,13 @@ from layton_batch import log
 from layton_batch.cli.terminal import forgiving_streams, lost_output
 from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
 from layton_batch.files import limits
-from layton_batch.processes import bypass_proxy, one_thread_a_product, terminating
+from layton_batch.processes import (
+    bypass_proxy,
+    count_stops_only,
+    end_at_second_stop,
+    one_thread_a_product,
+    terminating,
+)
 from layton_batch.settings import Settings
 from layton_batch.text import plain
 
@@ -32,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with terminating():
             code = _printed(asked, _invoke([*asked]))
     except KeyboardInterrupt:
+        count_stops_only()
         code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
     except Exception as error:
         code = complain_of(error)
@@ -41,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def prepare_process() -> None:
     """Set up streams, network and log of a process that is one command. Raises ManifestError for bad settings."""
     atexit.register(gc.freeze)  # at the end nothing is looked for in what goes with the process
+    end_at_second_stop(INTERRUPTED)
     forgiving_streams()
     bypass_proxy()
     one_thread_a_product()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ import pytest
 
 from layton_batch.cli import main
 from layton_batch.clock import SystemClock
+from layton_batch.processes import STOPS
 from layton_batch.sandbox import Fault
 from tests.pipeline.lab import Lab, lab
 
@@ -48,8 +50,13 @@ class Ending:
 def call(*arguments: str | Path) -> Ending:
     """A command in this process."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
-        main([str(one) for one in arguments])
+    before = {number: signal.getsignal(number) for number in STOPS}
+    try:
+        with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as end:
+            main([str(one) for one in arguments])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert isinstance(end.value.code, int)
     return Ending(end.value.code, out.getvalue(), err.getvalue())
 
