@@ -28,20 +28,22 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
     with open_stores(settings) as store_of:
         for folder in folders:
             try:
-                one = read_status(store_of(folder))
+                store = store_of(folder)
+                one = read_status(store)
+                gone = [batch for batch in store.answered_batches() if not folder.batch(batch).raw_results]
             except LaytonBatchError as error:
                 if run_name:
                     raise
                 say(f"left out: {error}")
                 code = error.exit_code
             else:
-                found.append((one, failure_words(folder, one)))
+                found.append((one, failure_words(folder, one), gone))
     if as_json:
-        documents = [status_json(*one) for one in found]
+        documents = [status_json(one, words, gone) for one, words, gone in found]
         print_json(documents[0] if run_name else documents)
         return code
-    for one, words in found:
-        print_status(one, now, words)
+    for one, words, gone in found:
+        print_status(one, now, words, gone)
         for step in next_steps(one):
             say_line(step)
     if not found:

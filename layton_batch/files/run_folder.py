@@ -53,6 +53,11 @@ class BatchFolder:
         return self.root / "request.jsonl"
 
     @property
+    def raw_results(self) -> list[Path]:
+        """The files of results as they came."""
+        return sorted(self.root.glob("*.jsonl.zst"))
+
+    @property
     def answers(self) -> Path:
         """The folder of the responses, a part file for each portion of them."""
         return self.root / "answers"

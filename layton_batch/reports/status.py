@@ -24,8 +24,13 @@ Words = Mapping[str, Sequence[tuple[str, int]]]
 """By job: what its provider said of requests that failed, and of how many."""
 
 
-def status_json(status: Status, words: Words = MappingProxyType({})) -> dict[str, object]:
-    """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC."""
+def status_json(
+    status: Status, words: Words = MappingProxyType({}), without_results: Sequence[str] = ()
+) -> dict[str, object]:
+    """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC.
+
+    ``without_results``: batches whose answers came, and whose raw results are gone.
+    """
     return {
         "run": status.run,
         "state": str(status.state),
@@ -37,6 +42,7 @@ def status_json(status: Status, words: Words = MappingProxyType({})) -> dict[str
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),
         "next_steps": next_steps(status),
         "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
+        "batches_without_raw_results": list(without_results),
         "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
     }
 
@@ -77,8 +83,11 @@ def _moment(seconds: float | None) -> str | None:
     return None if seconds is None else iso(seconds)
 
 
-def print_status(status: Status, now: float, words: Words = MappingProxyType({})) -> None:
-    """The run's jobs, and the batches that are open or failed. ``now``: epoch seconds."""
+def print_status(
+    status: Status, now: float, words: Words = MappingProxyType({}), without_results: Sequence[str] = ()
+) -> None:
+    """The run's jobs, and the batches that are open or failed. ``now``: epoch seconds; ``without_results``: batches
+    whose answers came, and whose raw results are gone."""
     from rich.text import Text
 
     state = (str(status.state).replace("_", " "), _STYLES.get(status.state, "yellow"))
@@ -93,6 +102,13 @@ def print_status(status: Status, now: float, words: Words = MappingProxyType({})
             say_line(f"{plural(more, 'more open batch', 'more open batches')}: `layton-batch status RUN --json`", "dim")
     for line in (*_unanswered(status.jobs, words), *_words(status.batches)):
         say_line(line, "yellow")
+    if without_results:
+        batches = plural(len(without_results), "batch", "batches")
+        say_line(
+            f"The raw results of {batches} are gone, such as {without_results[0]}: tables that are damaged cannot be "
+            "made again from them. Put *.jsonl.zst back into the batch's folder from a copy.",
+            "yellow",
+        )
     if expected := expectation(status, now):
         say_line(expected)
 

@@ -22,6 +22,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     case,
+    exists,
     func,
     literal_column,
     or_,
@@ -682,6 +683,16 @@ def batches_of_unknown_cost(connection: Connection, run_id: str) -> frozenset[st
     unknown = select(attempts.c.batch).where(attempts.c.unknown_cost.is_not(None))
     query = select(batches.c.batch_id).where(batches.c.run_id == run_id, batches.c.key.in_(unknown))
     return frozenset(connection.execute(query).scalars())
+
+
+def answered_batches(connection: Connection, run_id: str) -> list[str]:
+    """Return the batches of a run that brought answers from a provider, in the order in which they were planned."""
+    attempts, batches = schema.attempts, schema.batches
+    answered = and_(attempts.c.batch == batches.c.key, attempts.c.outcome == str(RequestOutcome.SUCCEEDED))
+    query = select(batches.c.batch_id).where(
+        batches.c.run_id == run_id, batches.c.provider_id.is_not(None), exists().where(answered)
+    )
+    return list(connection.execute(query.order_by(batches.c.key)).scalars())
 
 
 def retired_among(connection: Connection, run_id: str, job_id: str, key: int) -> int:

@@ -520,6 +520,11 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.batches_of_unknown_cost(connection, self.run_id)
 
+    def answered_batches(self) -> list[str]:
+        """Return the batches that brought answers from a provider."""
+        with self.reading() as connection:
+            return request_rows.answered_batches(connection, self.run_id)
+
     def ends_of(self, batch_id: str) -> dict[str, End]:
         """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
         with self.reading() as connection:

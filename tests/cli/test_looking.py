@@ -170,6 +170,17 @@ def test_json_on_stdout_is_one_document_and_nothing_else() -> None:
         assert end.err == ""
 
 
+def test_raw_results_that_are_gone_after_the_end_are_named(here: Path) -> None:
+    assert call("status", "other", "--json").table()["batches_without_raw_results"] == []
+    assert "raw results" not in call("status", "other").out
+    for path in (here / "runs" / "batches" / "other").glob("predict-*/*.jsonl.zst"):
+        path.unlink()
+    (gone,) = cast("list[str]", call("status", "other", "--json").table()["batches_without_raw_results"])
+    assert (here / "runs" / "batches" / "other" / gone / "answers").is_dir()
+    words = " ".join(call("status", "other").out.split())
+    assert f"The raw results of 1 batch are gone, such as {gone}" in words.replace("- ", "-")
+
+
 @pytest.mark.usefixtures("here")
 def test_commands_that_say_what_they_did_say_it_as_json_too() -> None:
     board = cast("list[Document]", call("score", "lab", "--json").json)
