@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from layton_batch.annotate.answers import Answers, Key
+from layton_batch.annotate.claims import Claims
 from layton_batch.annotate.forecast import Forecast, Forecaster
 from layton_batch.clock import iso
 from layton_batch.errors import DataError
@@ -60,6 +61,7 @@ class Desk:
     answers: Answers = field(init=False)
     forecaster: Forecaster = field(init=False)
     _log: LogReader = field(init=False)
+    _claims: Claims = field(init=False)
     _shown: dict[str, Key] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -71,6 +73,7 @@ class Desk:
             raise DataError(f"{self.run.id}: no model is done yet, so there is nothing to label; `run` goes on with it")
         self.forecaster = Forecaster(self.run, self.answers, DESIGNS[self.design], self.executor)
         self._log = LogReader(self.run.folder)
+        self._claims = Claims(self.run.folder.labels)
 
     # ---- what is seen ------------------------------------------------------------------------------------------------
 
@@ -93,8 +96,16 @@ class Desk:
                 shown = self._next(annotator)
                 self._shown.pop(annotator, None)
                 if shown is not None:
-                    self._shown[annotator] = shown
+                    self._show(annotator, shown)
             return shown
+
+    def _show(self, annotator: str, key: Key) -> None:
+        self._shown[annotator] = key
+        self._claims.claim(self._shown.values())
+
+    def close(self) -> None:
+        """Leave the answers that are shown here to other apps."""
+        self._claims.close()
 
     def given(self, annotator: str, key: Key) -> Deed | None:
         """The last thing that this person did with an answer and did not take back."""
@@ -142,7 +153,7 @@ class Desk:
             last = standing[-1]
             self._do(Deed(UNDO, annotator, self._time(), last.answer, adjudicated=last.adjudicated))
             if not last.adjudicated:
-                self._shown[annotator] = last.answer
+                self._show(annotator, last.answer)
             return last
 
     def flag(self, annotator: str, key: Key, note: str = "") -> None:
@@ -173,10 +184,10 @@ class Desk:
         deeds, latest = self.deeds(), self.forecast
         standing = deeds.standing(annotator)
         mine = {deed.answer for deed in standing if not deed.adjudicated}
-        others = {key for name, key in self._shown.items() if name != annotator}
+        others = {key for name, key in self._shown.items() if name != annotator} | self._claims.of_others()
         labelled = self._labelled(deeds, latest)
         fresh = (key for key in latest.queue if key not in mine | others and not labelled.get(key))
-        twice = self._to_label_twice(labelled, mine, annotator)
+        twice = self._to_label_twice(labelled, mine | others, annotator)
         ways: tuple[Iterator[Key], ...] = (twice, fresh) if len(standing) % 2 else (fresh, twice)
         tied = (key for key in latest.queue if key not in mine and len(labelled.get(key, ())) > 1)
         skipped = (deed.answer for deed in standing if deed.kind == SKIP and _is_last(deed, standing))

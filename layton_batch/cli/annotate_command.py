@@ -36,7 +36,7 @@ def annotate(
     import secrets
     import sys
     from concurrent.futures import ThreadPoolExecutor
-    from contextlib import suppress
+    from contextlib import closing, suppress
 
     from layton_batch.annotate.app import LONGEST_NAME, App
     from layton_batch.annotate.desk import DESIGNS, Desk
@@ -59,7 +59,7 @@ def annotate(
         at = listening(port)
         entry = Pass(at.getsockname()[1])
         # Ctrl-C and SIGTERM are the way to end here, and no failure
-        with suppress(KeyboardInterrupt), serving(App(desk, entry, name, readonly).asgi(), at):
+        with suppress(KeyboardInterrupt), closing(desk), serving(App(desk, entry, name, readonly).asgi(), at):
             say(f"{run.id}: {entry.address}")
             say("Ctrl-C stops; what was labelled is kept.")
             if not no_browser and sys.stderr.isatty():

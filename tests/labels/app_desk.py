@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
@@ -87,5 +87,6 @@ def opened(
         desk = Desk(run, b"secret", executor or own, design, overlap)
         found = Opened(desk, TestClient(App(desk, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN))
         found.enter()
-        yield found
+        with closing(desk):
+            yield found
         desk.forecaster.settle()

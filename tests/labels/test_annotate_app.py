@@ -92,6 +92,20 @@ def test_the_same_answer_stays_until_something_is_done_with_it_and_undo_brings_i
         assert app.shown() == first
 
 
+def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_holds_none(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as here:
+        first = here.shown()
+        with opened(root) as there:
+            assert there.shown() != first
+            labelled = {app.label() for app in (there, here, here, there)}
+            assert len(labelled) == 4
+            left = there.shown()
+            assert here.shown() != left
+        here.label()
+        assert here.shown() == left
+
+
 class _Later(ThreadPoolExecutor):
     """Begins nothing before it is told to."""
 
