@@ -56,6 +56,7 @@ class KnownModel:
     refuses: Stated[tuple[str, ...]] | None
     max_output_tokens: Stated[int] | None
     context_tokens: Stated[int] | None
+    least_cached_tokens: Stated[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class _ModelRow(_Row):
     refuses: Annotated[tuple[str, ...], Strict(False)] | None = None
     max_output_tokens: int | None = None
     context_tokens: int | None = None
+    least_cached_tokens: int | None = None
 
     def names(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.models)
@@ -135,6 +137,7 @@ class ModelTable:
             refuses=_first([(row, row.refuses) for row in rows]),
             max_output_tokens=_first([(row, row.max_output_tokens) for row in rows]),
             context_tokens=_first([(row, row.context_tokens) for row in rows]),
+            least_cached_tokens=_first([(row, row.least_cached_tokens) for row in rows]),
         )
 
     def wire_refusals(self, provider: str) -> Sequence[Stated[WireRefusal]]:

@@ -13,6 +13,8 @@ from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 DEFAULT_MAX_TOKENS = 16_000
 TOKENS_BEYOND_THINKING = 8_000
 LEAST_BUDGET = 1_024
+BYTES_PER_TOKEN = 4
+"""Of instructions in English: how long a text is in tokens, roughly."""
 EFFORTS = ("none", "low", "medium", "high", "xhigh", "max")
 
 _STOPS = {
@@ -60,7 +62,7 @@ def _params(request: Request) -> JsonObject:
     spec, prompt = request.model, request.prompt
     params: dict[str, JsonValue] = {"model": spec.model, "max_tokens": _max_tokens(spec)}
     if prompt.system:
-        params["system"] = prompt.system
+        params["system"] = _system(prompt.system, spec.model)
     params["messages"] = [{"role": "user", "content": [_block(part) for part in prompt.parts if part]}]
     output: dict[str, JsonValue] = {}
     if spec.reasoning.budget_tokens is not None:
@@ -76,6 +78,17 @@ def _params(request: Request) -> JsonObject:
     if output:
         params["output_config"] = output
     return merged(params, spec.params)
+
+
+def _system(system: str, model: str) -> JsonValue:
+    """The system text. It is the same in all requests of a job, so a batch reads it from the cache where it is long
+    enough for the model's: by documents 30 to 98 % of the rows of a batch do, and reading costs a tenth of input,
+    keeping a quarter more than input. A shorter text is sent as it is, for the mark would do nothing."""
+    known = model_table.load().model("anthropic", model)
+    least = known.least_cached_tokens if known is not None else None
+    if least is None or len(system.encode("utf-8", "surrogatepass")) < least.fact * BYTES_PER_TOKEN:
+        return system
+    return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]
 
 
 def _thinks_adaptively(model: str) -> bool:

@@ -48,6 +48,17 @@ def params(asked: Request) -> dict[str, Any]:
 # ---- lines
 
 
+@pytest.mark.parametrize(
+    ("model", "least"), [("claude-opus-5", 512), ("claude-opus-4-8", 1024), ("claude-opus-4-5-20251101", 4096)]
+)
+def test_a_system_text_that_the_models_cache_keeps_is_marked_for_it(model: str, least: int) -> None:
+    text = "four" * least
+    marked = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+    assert params(request(system=text, model=model))["system"] == marked
+    assert params(request(system=text[1:], model=model))["system"] == text[1:]
+    assert params(request(system=text, model="unknown-1"))["system"] == text
+
+
 def test_a_line_is_what_the_documents_show() -> None:
     asked = request(
         "What is shown?",

@@ -14,6 +14,16 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
+class CachedPrefix:
+    """The begin of a row that its provider keeps for the rows after it: long enough, and marked where the provider
+    wants that. Reads are billed in whole ``step`` tokens; ``bills_writes``: keeping it costs more than reading it."""
+
+    text: str
+    step: int = 1
+    bills_writes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """One row: `text` is every text part of the user's messages joined with newlines; `images` are decoded bytes, in
     order.
@@ -32,13 +42,15 @@ class Question:
     reasoning: str | int | None
     max_output_tokens: int | None
     custom_id: str
+    prefix: CachedPrefix | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
     """Reply of a model. `finish` is "stop", "length" or "refusal".
 
-    `input_tokens` is the whole prompt including `cached_input_tokens`; `output_tokens` includes `reasoning_tokens`.
+    `input_tokens` is the whole prompt including `cached_input_tokens` and `cache_write_tokens`; `output_tokens` includes
+    `reasoning_tokens`.
     The dialects subtract where their provider's wire form excludes one from the other.
     """
 
@@ -48,6 +60,7 @@ class Reply:
     cached_input_tokens: int = 0
     output_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 class Answerer(Protocol):

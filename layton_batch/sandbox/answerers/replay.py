@@ -247,7 +247,7 @@ class ReplayAnswerer:
             raise NotRecorded(f"riddle {riddle.id}: {judge} judged the same answer of {whose} differently")
         on_answer, on_justification = verdicts.pop()
         values = {kinds.ANSWER_VERDICT: on_answer, kinds.JUSTIFICATION_VERDICT: on_justification}
-        return counted(question, kinds.as_json(question, values), of_judge=True)
+        return counted(question, kinds.as_json(question, values))
 
     def _judge(self, question: Question) -> str:
         judges = list(self._judges)

@@ -274,7 +274,7 @@ class SimulateAnswerer:
         on_answer, on_justification = self.verdict(question.model, item, mark, text)
         if question.schema is None and kinds.JUDGEMENT in question.text:
             words = f"{_IN_WORDS[on_answer]}\n\n{kinds.JUDGEMENT}{int(on_answer)}"
-            return counted(question, words, of_judge=True)
+            return counted(question, words)
         values: dict[str, object] = {
             kinds.ANSWER_VERDICT: on_answer,
             kinds.JUSTIFICATION_VERDICT: on_justification,
@@ -305,4 +305,4 @@ def _reply(question: Question, form: Form, values: Mapping[str, object], *key: o
     """The values in the order and with the names of the question's schema, within the output limit."""
     named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
     utterance = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))
-    return counted(question, utterance.text, utterance.finish, of_judge=kind_of(question) is Kind.JUDGE)
+    return counted(question, utterance.text, utterance.finish)

@@ -13,7 +13,8 @@ from typing import BinaryIO
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
+from layton_batch.sandbox.answerers.questions import Answerer, CachedPrefix, Question, Reply
+from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.dialect import Dialect, Rejection, Row
 from layton_batch.sandbox.engine.faults import Fault, FaultBook
 from layton_batch.sandbox.engine.ledger import PriceBook
@@ -97,8 +98,10 @@ class Executor:
         billed: list[Billed] = []
         try:
             with source.open("rb") as rows:
+                kept = _kept_prefix(dialect, batch, _read(rows, offsets[order[0]])) if order else None
                 for number in order[batch.executed : upto]:
-                    billed += self._row(dialect, batch, _read(rows, offsets[number]), step)
+                    raw = _read(rows, offsets[number])
+                    billed += self._row(dialect, batch, raw, step, None if number == order[0] else kept)
                 unrun = order[max(upto, batch.executed) :] if end and batch.outcome != "completed" else []
                 for number in unrun:
                     self._unrun(dialect, batch, _read(rows, offsets[number]), step)
@@ -107,7 +110,9 @@ class Executor:
             step.error.close()
         return _advanced(batch, step, max(upto, batch.executed), len(unrun)), billed
 
-    def _row(self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step) -> list[Billed]:
+    def _row(
+        self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step, kept: CachedPrefix | None
+    ) -> list[Billed]:
         row: Row = orjson.loads(raw)
         key = dialect.key(row)
         try:
@@ -115,7 +120,7 @@ class Executor:
             fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
             if fault is not None and fault.action == "missing":
                 return []
-            reply = self._reply(question, fault)
+            reply = _with_cache(question, self._reply(question, fault), kept)
         except Rejection as rejection:
             line = _dump(dialect.failure(key, rejection))
             (step.error if dialect.error_file else step.output).write(line)
@@ -168,7 +173,32 @@ def _read(rows: BinaryIO, offset: int) -> bytes:
 
 
 def _usage(reply: Reply) -> Usage:
-    return Usage(reply.input_tokens, reply.cached_input_tokens, reply.output_tokens, reply.reasoning_tokens)
+    return Usage(
+        reply.input_tokens,
+        reply.cached_input_tokens,
+        reply.output_tokens,
+        reply.reasoning_tokens,
+        reply.cache_write_tokens,
+    )
+
+
+def _kept_prefix(dialect: Dialect, batch: Batch, raw: bytes) -> CachedPrefix | None:
+    """The prefix that the row which a batch runs first leaves in the cache for the others."""
+    try:
+        return dialect.question(orjson.loads(raw), batch).prefix
+    except Rejection:
+        return None
+
+
+def _with_cache(question: Question, reply: Reply, kept: CachedPrefix | None) -> Reply:
+    """The reply with what was read from the cache, or written to it."""
+    prefix = question.prefix
+    if prefix is None:
+        return reply
+    tokens = text_tokens(prefix.text) // prefix.step * prefix.step
+    if prefix == kept:
+        return replace(reply, cached_input_tokens=tokens)
+    return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
 
 
 def _bent(reply: Reply, fault: Fault | None) -> Reply:

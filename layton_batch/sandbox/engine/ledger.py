@@ -14,6 +14,8 @@ from typing import cast
 from layton_batch.sandbox.engine.store import Billed, Usage
 
 _MILLION = Decimal(1_000_000)
+_WRITE = Decimal("1.25")
+"""Price of a token that is written to a cache for five minutes, over the price of input. Anthropic alone bills it."""
 _SNAPSHOT = re.compile(r"[-@](\d{4}-\d{2}-\d{2}|\d{6,8}|latest)")
 
 
@@ -26,8 +28,10 @@ class Rate:
     cached: Decimal
 
     def cost(self, usage: Usage) -> Decimal:
-        fresh = max(usage.input_tokens - usage.cached_input_tokens, 0)
-        parts = fresh * self.input + usage.cached_input_tokens * self.cached + usage.output_tokens * self.output
+        cached, written = usage.cached_input_tokens, usage.cache_write_tokens
+        fresh = max(usage.input_tokens - cached - written, 0)
+        read = fresh * self.input + cached * self.cached + written * _WRITE * self.input
+        parts = read + usage.output_tokens * self.output
         return parts / _MILLION
 
 

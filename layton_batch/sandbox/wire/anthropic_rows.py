@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import CachedPrefix, Question, Reply
+from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
 from layton_batch.sandbox.wire.checks import (
@@ -52,6 +53,13 @@ _WITHOUT_SAMPLING = "2026-10-21"
 _NO_BUDGETS = re.compile(r"claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-5)")
 _ALWAYS_THINK = re.compile(r"claude-(?:(?:opus|sonnet)-5-5|(?:fable|mythos)-5)")
 """Models that refuse ``enabled`` with a budget, and ``disabled``."""
+_LEAST_CACHED = (
+    (re.compile(r"claude-(?:opus-5(?:-20|$)|(?:fable|mythos)-5)"), 512),
+    (re.compile(r"claude-(?:opus-4-7|sonnet-4-6)"), 2048),
+    (re.compile(r"claude-(?:opus-4-[56]|haiku-4-5)"), 4096),
+    (re.compile(""), 1024),
+)
+"""Fewest tokens of a prefix that a model's cache keeps; a shorter one is read anew each time, without an error."""
 _STOPS = {"stop": "end_turn", "length": "max_tokens", "refusal": "refusal"}
 _ERRORS = {
     400: "invalid_request_error",
@@ -96,6 +104,7 @@ class AnthropicRows:
             reasoning=_reasoning(params, limit, model),
             max_output_tokens=limit,
             custom_id=self.key(row),
+            prefix=_marked(params.get("system"), model),
         )
 
     def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
@@ -161,6 +170,18 @@ def _system(value: object) -> str:
         return value or ""
     blocks = [as_object(block, "system") for block in as_list(value, "system")]
     return "\n".join(as_text(block.get("text"), "system.text") for block in blocks)
+
+
+def _marked(value: object, model: str) -> CachedPrefix | None:
+    """The system text up to its last block with ``cache_control``, where it is long enough for the model's cache."""
+    blocks = [as_object(block, "system") for block in as_list(value, "system")] if isinstance(value, list) else []
+    marked = [number for number, block in enumerate(blocks, 1) if block.get("cache_control")]
+    for number in marked:
+        control = as_object(blocks[number - 1]["cache_control"], "system.cache_control")
+        one_of(control.get("type"), "system.cache_control.type", ("ephemeral",))
+    text = "\n".join(as_text(block.get("text"), "system.text") for block in blocks[: max(marked, default=0)])
+    least = next(tokens for names, tokens in _LEAST_CACHED if names.match(model))
+    return CachedPrefix(text, bills_writes=True) if marked and text_tokens(text) >= least else None
 
 
 def _messages(value: object) -> tuple[str, tuple[bytes, ...]]:
@@ -235,10 +256,10 @@ def _reasoning(params: Mapping[str, object], limit: int, model: str) -> str | in
 
 def _usage(reply: Reply) -> dict[str, object]:
     return {
-        "input_tokens": reply.input_tokens - reply.cached_input_tokens,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": reply.input_tokens - reply.cached_input_tokens - reply.cache_write_tokens,
+        "cache_creation_input_tokens": reply.cache_write_tokens,
         "cache_read_input_tokens": reply.cached_input_tokens,
-        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+        "cache_creation": {"ephemeral_5m_input_tokens": reply.cache_write_tokens, "ephemeral_1h_input_tokens": 0},
         "output_tokens": reply.output_tokens,
         "output_tokens_details": {"thinking_tokens": reply.reasoning_tokens},
         "service_tier": "batch",

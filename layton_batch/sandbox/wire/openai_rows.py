@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import CachedPrefix, Question, Reply
+from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.configuration import Limits
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
@@ -133,6 +134,11 @@ DOUBLEWORD = Flavour(
 )
 
 
+_LEAST_CACHED, _CACHE_STEP = 1024, 128
+"""Tokens from which OpenAI keeps a prompt's begin for the next one without being asked, and in which steps it bills
+what was read again. Nobody else of this form states a cached price for batches."""
+
+
 class _Refused(Exception):
     def __init__(self, code: str, message: str, param: str | None = None) -> None:
         super().__init__(message)
@@ -222,8 +228,12 @@ class OpenAIRows:
     def question(self, row: Row, batch: Batch) -> Question:
         body = as_object(row["body"], "body")
         if batch.endpoint == "/v1/responses":
-            return responses_question(body, self.provider, self.flavour.chat.efforts, self.key(row))
-        return chat_question(body, self.flavour.chat, self.key(row))
+            question = responses_question(body, self.provider, self.flavour.chat.efforts, self.key(row))
+        else:
+            question = chat_question(body, self.flavour.chat, self.key(row))
+        if self.provider != "openai" or text_tokens(question.system) < _LEAST_CACHED:
+            return question
+        return replace(question, prefix=CachedPrefix(question.system, _CACHE_STEP))
 
     def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
         if row["url"] == "/v1/responses":
