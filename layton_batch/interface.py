@@ -142,7 +142,7 @@ def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
         requests=sum(job.requests for job in found.jobs),
         expected_usd=found.expected_usd,
         max_usd=found.max_usd,
-        caveats=found.caveats,
+        caveats=found.every_caveat,
         refused=found.refused,
         jobs=pl.DataFrame(jobs, infer_schema_length=None),
     )

@@ -146,6 +146,11 @@ class ModelTable:
         return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
 
 
+STATED_LIMITS: Mapping[str, tuple[int, int]] = {"anthropic": (16_000, 8_000)}
+"""Output tokens that requests state where the manifest does not, to providers that refuse a request without a limit:
+without a reasoning budget, and on top of one."""
+
+
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$")
 
 

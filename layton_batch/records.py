@@ -223,7 +223,7 @@ class Batch:
     path: str  # of the batch file, relative to the folder of runs; empty: there is none
     sha256: str
     size_bytes: int
-    max_cost: Decimal | None = None  # upper bound in USD; None = the model has no known price
+    max_cost: Decimal | None = None  # USD set aside for it, by default its upper bound; None = no known price
     outcome: BatchOutcome | None = None
     error_class: ErrorClass = ErrorClass.NONE  # of a batch that failed as a whole
     input_ref: str | None = None  # the uploaded file's id

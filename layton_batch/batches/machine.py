@@ -36,6 +36,7 @@ from layton_batch.records import Account, Batch, BatchEvent, Charge, Collect, En
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 from layton_batch.store.standing import HOUR, ProviderLoad
+from layton_batch.text import money
 
 HELD = "held back: "
 """Beginning of the reason of a planned batch that a limit or the budget holds back. For people only."""
@@ -128,8 +129,9 @@ def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | Non
     if committed + batch.max_cost <= budget:
         return None
     return (
-        f"batch {batch.id} could cost up to ${batch.max_cost:.2f}; ${committed:.2f} of the budget of "
-        f"${budget} is spent or set aside: raise max_usd to go on"
+        f"batch {batch.id} needs {money(batch.max_cost)} set aside; {money(committed)} of the budget of "
+        f"${budget} is spent or set aside: raise max_usd, lower max_output_tokens of {batch.model}, or set "
+        'bound = "expected" in [budget]'
     )
 
 

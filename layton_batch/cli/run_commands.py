@@ -77,6 +77,7 @@ def plan(
     runs: Runs = RUNS,
     offline: Offline = False,
     sandbox: UseSandbox = False,
+    notes: Annotated[bool, typer.Option("--notes", help="Show the notes on providers in full.")] = False,
 ) -> None:
     """Check a manifest and say what it would cost; pays nothing.
 
@@ -106,7 +107,7 @@ def plan(
     if as_json:
         print_json(plan_json(result))
     else:
-        print_plan(result)
+        print_plan(result, notes=notes)
     if result.refused:
         raise ManifestError("\n".join(("`run` refuses this manifest:", *result.refused)))
     if result.unpriced:

@@ -37,8 +37,9 @@ OUTPUT_BY_EFFORT: Mapping[str | None, int] = {
     "high": 131_072,
     None: 65_536,
 }
-"""Output tokens assumed where a model has no limit of its own, reasoning included. 131,072 is above the largest output
-of the models in use; the lower ones are allowances, so such a request's bound holds only up to them."""
+"""Output tokens assumed where a manifest gives a model no limit, reasoning included; fewer where the model is known to
+write fewer. 131,072 is above the largest output of the models in use; the lower ones are allowances, so such a
+request's bound holds only up to them."""
 VISIBLE_OUTPUT = 16_384
 """Output tokens assumed beside a reasoning budget where a model has no limit of its own."""
 
@@ -167,11 +168,24 @@ def output_bound(spec: ModelSpec) -> int:
         limit = max(limits)
         # A limit that leaves no room beside the budget is sent as the sum by APIs whose limit counts reasoning too.
         most = limit + budget if budget >= limit else limit
-    elif budget:
-        most = budget + VISIBLE_OUTPUT
     else:
-        most = OUTPUT_BY_EFFORT.get(spec.reasoning.effort, OUTPUT_BY_EFFORT["high"])
+        most = _assumed_output(spec, budget)
     return most * max([1, *_integers(spec.params, _CHOICES_KEYS)])
+
+
+def _assumed_output(spec: ModelSpec, budget: int) -> int:
+    """Most output tokens where the manifest states no limit: the one that the request states all the same, else an
+    allowance, but not more than the model is known to write."""
+    from layton_batch import model_table  # loads pydantic, which reports of costs need not
+
+    if (stated := model_table.STATED_LIMITS.get(spec.provider)) is not None:
+        alone, beside_a_budget = stated
+        return budget + beside_a_budget if budget else alone
+    allowance = OUTPUT_BY_EFFORT.get(spec.reasoning.effort, OUTPUT_BY_EFFORT["high"])
+    known = model_table.load().model(spec.provider, spec.model)
+    real = known.max_output_tokens if known is not None else None
+    most = budget + VISIBLE_OUTPUT if budget else allowance
+    return most if real is None else min(most, real.fact)
 
 
 def _integers(params: Mapping[str, JsonValue], keys: tuple[str, ...]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layton_batch.costs.report import CostLine, CostReport
-from layton_batch.text import money, plural
+from layton_batch.text import money, plural, tokens_text
 
 
 def reused_note(report: CostReport) -> str | None:
@@ -12,6 +12,14 @@ def reused_note(report: CostReport) -> str | None:
         return None
     answers = plural(report.reused.requests, "answer was", "answers were")
     return f"reused: {answers} paid for by another job or run, {report.reused.paid.text} there and nothing here"
+
+
+def cached_note(total: CostLine) -> str | None:
+    """How much of the input providers read from their caches."""
+    if not total.cached_input_tokens:
+        return None
+    cached, read = tokens_text(total.cached_input_tokens), tokens_text(total.input_tokens)
+    return f"cached: {cached} of {read} input tokens were read from providers' caches, at their lower rate"
 
 
 def unknown_cost_note(total: CostLine) -> str | None:

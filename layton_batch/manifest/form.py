@@ -333,9 +333,15 @@ class ScoringTable(Table):
 
 
 class BudgetTable(Table):
-    """``[budget]``: US dollars over everything the run does; None = no limit of our own."""
+    """``[budget]``: US dollars over everything the run does; None = no limit of our own.
+
+    ``bound``: what is set aside for a batch before it is sent: the most that it can cost, or, where it says
+    ``expected``, ``safety`` times the expected cost, but not more than the first.
+    """
 
     max_usd: Usd | None = None
+    bound: Literal["expected"] | None = None
+    safety: Annotated[Decimal, BeforeValidator(_decimal), Field(ge=1, le=1000, allow_inf_nan=False)] = Decimal(3)
 
 
 class PolicyTable(Table):

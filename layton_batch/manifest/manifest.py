@@ -153,9 +153,12 @@ class Manifest(Form):
 
 
 def frozen_prices(text: str) -> object:
-    """The [[prices]] of a frozen manifest, to be compared with another's; None where the text is no such manifest."""
+    """What a frozen manifest says that planned batches are bounded by, to be compared with another's: [[prices]], and
+    how [budget] bounds. None where the text is no such manifest."""
     try:
-        return json.loads(text)["manifest"].get("prices") or []
+        manifest = json.loads(text)["manifest"]
+        budget = manifest.get("budget") or {}
+        return [manifest.get("prices") or [], budget.get("bound"), budget.get("bound") and budget.get("safety")]
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
@@ -185,7 +188,7 @@ def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
     if max_usd is None:
         return manifest
     try:
-        budget = BudgetTable(max_usd=max_usd)  # type: ignore[arg-type]
+        amount = BudgetTable(max_usd=max_usd).max_usd  # type: ignore[arg-type]
     except ValueError as error:
         raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars, 0 or more") from error
-    return manifest.model_copy(update={"budget": budget})
+    return manifest.model_copy(update={"budget": manifest.budget.model_copy(update={"max_usd": amount})})

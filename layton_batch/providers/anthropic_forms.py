@@ -10,8 +10,7 @@ from layton_batch.providers.wire_json import JsonObject, at, count, merged, obje
 from layton_batch.records import Image, JsonValue, ModelSpec, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
 
-DEFAULT_MAX_TOKENS = 16_000
-TOKENS_BEYOND_THINKING = 8_000
+DEFAULT_MAX_TOKENS, TOKENS_BEYOND_THINKING = model_table.STATED_LIMITS["anthropic"]
 LEAST_BUDGET = 1_024
 BYTES_PER_TOKEN = 4
 """Of instructions in English: how long a text is in tokens, roughly."""

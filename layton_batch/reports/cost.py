@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from layton_batch.costs.notes import differing_note, reused_note, unknown_cost_note
+from layton_batch.costs.notes import cached_note, differing_note, reused_note, unknown_cost_note
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
 from layton_batch.costs.stated import statement_json
 from layton_batch.records import JsonValue
@@ -90,8 +90,9 @@ def print_costs(report: CostReport) -> None:
     names = ("requests", "in", "out", "batched", "unbatched", "saved")
     heads = (Column("model", is_text=True), Column("stage", is_text=True), *columns(*names, text=0))
     show(Table(heads, tuple(rows), "Cost · batched against the same tokens unbatched", sums=frozenset(sums)))
-    if note := reused_note(report):
-        say_line(note)
+    for note in (cached_note(report.total), reused_note(report)):
+        if note:
+            say_line(note)
     if note := unknown_cost_note(report.total):
         say_line(note, "yellow")
     if note := differing_note(report):

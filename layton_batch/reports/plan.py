@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from layton_batch.costs.expected import bundled_priors
-from layton_batch.reports.table import say_line, show
+from layton_batch.reports.table import console, say_line, show
 from layton_batch.stages.preview import EARLIER, PlannedJob, Preview
+from layton_batch.states import Role
 from layton_batch.text import Column, Table, columns, decimal_text, money, plural
 
 
@@ -21,10 +22,12 @@ def plan_json(preview: Preview) -> dict[str, object]:
         "to_send": preview.to_send,
         "expected_usd": decimal_text(preview.expected_usd),
         "max_usd": decimal_text(preview.max_usd),
-        "budget_usd": decimal_text(preview.budget),
+        "set_aside_usd": decimal_text(preview.set_aside_usd),
+        "budget_usd": decimal_text(preview.budget.max_usd),
         "providers": {name: decimal_text(usd) for name, usd in preview.by_provider().items()},
         "jobs": [_job(job) for job in preview.jobs],
-        "caveats": list(preview.caveats),
+        "keys": [{"variables": list(key.variables), "is_set": key.is_set} for key in preview.keys],
+        "caveats": list(preview.every_caveat),
         "refused": list(preview.refused),
     }
 
@@ -48,28 +51,75 @@ def _job(planned: PlannedJob) -> dict[str, object]:
     }
 
 
-def print_plan(preview: Preview) -> None:
-    """Stages and providers on one screen; the amounts are over every first attempt, judges included."""
-    items, jobs = plural(preview.items, "item"), plural(len(preview.jobs), "job")
+def print_plan(preview: Preview, *, notes: bool = False) -> None:
+    """The answer first, then stages and providers, then notes; ``notes``: those on providers in full, not a line each.
+
+    Amounts are over every first attempt, judges included.
+    """
+    say_line(f"{preview.run_id}  {_asked(preview)}; nothing was sent", "bold")
+    show(Table((Column("", is_text=True), Column("", is_text=True)), tuple(_answer(preview))), gap=1)
+    console().print()
     groups = dict.fromkeys((str(one.job.role), one.job.spec.provider) for one in preview.jobs)
     rows = [(*group, *_figures([one for one in preview.jobs if _group(one) == group])) for group in groups]
     rows.append(("total", "", *_figures(preview.jobs)))
-    title = f"{preview.run_id}  {items}, {jobs}; nothing was sent"
     heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
-    show(Table(heads, tuple(rows), title, sums=frozenset({len(rows) - 1})))
-    say_line(in_short(preview))
-    if preview.budget is not None:
-        say_line(f"budget: {money(preview.budget)}")
-    notes = tuple(("note", caveat) for caveat in (_sources(preview), *preview.caveats))
-    show(Table((Column("", style="yellow"), Column("", is_text=True)), notes), gap=1)
+    show(Table(heads, tuple(rows), sums=frozenset({len(rows) - 1})))
+    told = [("note", note) for note in (_sources(preview), *preview.caveats)]
+    told += [("note", f"{name}: {note}") for name, note in preview.provider_notes] if notes else _folded_notes(preview)
+    console().print()
+    show(Table((Column("", style="yellow"), Column("", is_text=True)), tuple(told)), gap=1)
+
+
+def _asked(preview: Preview) -> str:
+    """``11 models × 42 items × 2 rounds, 3 judges``."""
+    participants = [one.job.spec for one in preview.jobs if one.job.role is Role.PREDICT]
+    models = len({spec.name for spec in participants})
+    rounds = f" × {len(participants) // models} rounds" if len(participants) > models > 0 else ""
+    judges = len({one.job.spec.name for one in preview.jobs if one.job.role is not Role.PREDICT})
+    panel = f", {plural(judges, 'judge')}" if judges else ""
+    return f"{plural(models, 'model')} × {plural(preview.items, 'item')}{rounds}{panel}"
+
+
+def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
+    """What a person asks of a plan: how much is sent, what it costs, what `run` refuses, which keys it needs."""
+    yield (
+        "to send",
+        f"{preview.to_send:,} of {plural(preview.requests, 'request')}; {preview.answered:,} answered already",
+    )
+    expected, at_most = _amount(preview.expected_usd), _amount(preview.max_usd)
+    budget = preview.budget
+    limit = "no [budget]" if budget.max_usd is None else f"budget {money(budget.max_usd)}"
+    if budget.max_usd is not None and budget.bound is not None:
+        limit += f", of which {_amount(preview.set_aside_usd)} is set aside"
+    yield "cost", f"expected {expected}, at most {at_most}; {limit}"
+    refused = [*preview.refused, *(f"{name}: no known price, and there is a budget" for name in preview.unpriced)]
+    yield from (("refused", line) for line in refused or ["nothing"])
+    yield "keys", ", ".join(map(str, preview.keys))
+    if missing := [str(key) for key in preview.keys if not key.is_set]:
+        yield "missing", "all of these keys" if len(missing) == len(preview.keys) else ", ".join(missing)
+
+
+def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
+    """A provider's notes on one line of the terminal, cut where they are longer, and how to see them whole."""
+    if not preview.provider_notes:
+        return []
+    room = console().width - len("note ")
+    lines = []
+    for provider in dict.fromkeys(name for name, _ in preview.provider_notes):
+        text = f"{provider}: {'; '.join(note for name, note in preview.provider_notes if name == provider)}"
+        lines.append(("note", text if len(text) <= room else f"{text[: room - 1].rstrip()}…"))
+    return [*lines, ("note", "`plan --notes` shows the notes on providers in full")]
 
 
 def in_short(preview: Preview) -> str:
     """How much there is to ask and to pay, in one line."""
     count = f"{plural(preview.requests, 'request')}, of which {preview.answered:,} answered already, "
-    at_most = "unknown" if preview.max_usd is None else money(preview.max_usd)
-    expected = "unknown" if preview.expected_usd is None else money(preview.expected_usd)
-    return f"{count}{preview.to_send:,} to send: expected {expected}, at most {at_most}"
+    amounts = f"expected {_amount(preview.expected_usd)}, at most {_amount(preview.max_usd)}"
+    return f"{count}{preview.to_send:,} to send: {amounts}"
+
+
+def _amount(usd: Decimal | None) -> str:
+    return "unknown" if usd is None else money(usd)
 
 
 def _sources(preview: Preview) -> str:

@@ -263,7 +263,8 @@ def next_steps(status: Status) -> list[str]:
             steps.append(f"{NO_PRICE} {', '.join(unpriced)}: {ADD_PRICES}; then run the same command again.")
         case RunState.OVER_BUDGET:
             steps.append(
-                "The budget stopped it. Raise [budget] max_usd (or --max-usd), then run the same command again."
+                "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the model, "
+                'or set bound = "expected" in [budget]; then run the same command again.'
             )
         case RunState.CANCELLED:
             steps.append("The run is cancelled. Every answer that was received is kept.")

@@ -32,6 +32,7 @@ from layton_batch.tasks.protocol import Task
 if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels
     from layton_batch.runs.paid_answers import PaidAnswers
+    from layton_batch.runs.past_usage import PastUsage
     from layton_batch.runs.rejudging import Rejudged
     from layton_batch.scoring.gold import Gold
     from layton_batch.scoring.rules import Rules
@@ -146,6 +147,13 @@ class Run:
         from layton_batch.runs.paid_answers import PaidAnswers
 
         return PaidAnswers(self.manifest, self.folder, self.store, on_this_machine(self.folder))
+
+    @cached_property
+    def past_usage(self) -> PastUsage:
+        """Tokens of earlier answers in this workspace, those of this run's earlier processes among them."""
+        from layton_batch.runs.past_usage import PastUsage
+
+        return PastUsage(self.manifest, self.folder.root.parent)
 
     def heed_stop(self) -> None:
         """To be called during long work. Raises StoppedError where the program was told to stop."""

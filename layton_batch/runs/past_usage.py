@@ -16,18 +16,19 @@ from layton_batch.records import ModelSpec
 from layton_batch.runs.folders import find_runs, stored_manifest
 from layton_batch.states import Role
 
-_COLUMNS = ("role", "provider", "model", "input_tokens", "output_tokens")
+_COLUMNS = ("role", "provider", "model", "input_tokens", "output_tokens", "reasoning_tokens")
 _Key = tuple[Role, str, str, str | None, int | None]
 """Role, provider, its name of the model, effort, budget: what decides how much a model writes."""
 
 
 @dataclass(slots=True)
 class Tokens:
-    """Added up over ``requests`` answers."""
+    """Added up over ``requests`` answers. ``longest``: the most that one reply wrote beside its reasoning."""
 
     requests: int = 0
     input: int = 0
     output: int = 0
+    longest: int = 0
 
 
 class PastUsage:
@@ -46,7 +47,7 @@ class PastUsage:
         sums = self._found.get(_key(role, spec))
         if sums is None:
             return None
-        return Tokens(1, -(-sums.input // sums.requests), -(-sums.output // sums.requests))
+        return Tokens(1, -(-sums.input // sums.requests), -(-sums.output // sums.requests), sums.longest)
 
     def _add(self, folder: RunFolder, asked: Manifest) -> None:
         had = stored_manifest(folder)
@@ -54,14 +55,21 @@ class PastUsage:
             return
         keys = {(role, spec.provider, spec.name): _key(role, spec) for role, spec in _specs(had)}
         known = tables.read(folder.tables, "usage", _COLUMNS).drop_nulls()
-        for role, provider, model, count, read, written in (
+        visible = pl.col("output_tokens") - pl.col("reasoning_tokens")
+        for role, provider, model, count, read, written, longest in (
             known.group_by(_COLUMNS[:3])
-            .agg(pl.len(), pl.col("input_tokens").sum(), pl.col("output_tokens").sum().alias("output"))
+            .agg(
+                pl.len(),
+                pl.col("input_tokens").sum(),
+                pl.col("output_tokens").sum().alias("output"),
+                visible.max().alias("longest"),
+            )
             .iter_rows()
         ):
             if (key := keys.get((Role(role), provider, model))) is not None:
                 sums = self._found.setdefault(key, Tokens())
                 sums.requests, sums.input, sums.output = sums.requests + count, sums.input + read, sums.output + written
+                sums.longest = max(sums.longest, longest)
 
 
 def _specs(manifest: Manifest) -> Iterator[tuple[Role, ModelSpec]]:

@@ -19,18 +19,42 @@ LINE_BYTES_PER_BYTE = 2
 """A fenced text holds no control character and no line break: JSON escapes only its quotes and backslashes."""
 UNFENCED_LINE_BYTES_PER_BYTE = 6
 """Of a text that is not fenced: JSON writes a control character as six."""
+BYTES_PER_TOKEN = 4
+"""Of what a participant writes."""
+LEAST_ALLOWANCE = 16_000
+"""Bytes that an answer about the shortest item may have: the longest of 1,674 published ones (rvienne/layton-eval-ppi)
+has 12,827."""
+LEAST_ALLOWANCE_KNOWN = 2_000
+"""The same where earlier answers of the model are known."""
+ITEM_LENGTHS, EARLIER_LENGTHS = 4, 2
+"""An answer may be so many times as long as its item and reference; as the longest earlier answer of the model."""
+
+
+def allowance(item_bytes: int, limit: int, longest: int | None) -> int:
+    """How long an answer may be, in bytes, where a plan bounds what its judges will read. A run bounds it by the answer
+    itself.
+
+    ``item_bytes``: of the item and its reference; ``limit``: of the participant's output in tokens; ``longest``: tokens
+    of its longest earlier answer, None: there is none.
+    """
+    if longest is None:
+        allowed = max(LEAST_ALLOWANCE, ITEM_LENGTHS * item_bytes)
+    else:
+        allowed = max(LEAST_ALLOWANCE_KNOWN, EARLIER_LENGTHS * longest * BYTES_PER_TOKEN)
+    return min(allowed, limit * BYTES_PER_TOKEN)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeRequest:
     """A judge's request about a justification of one byte; each byte more lengthens the prompt by ``growth`` bytes.
-
-    Where no justification is asked for, the answer stands in its place."""
+    Where no justification is asked for, the answer stands in its place. ``item_bytes``: of all that it shows of the
+    item."""
 
     size: int
     bound: TokenBound
     expected_input: int
     growth: int
+    item_bytes: int
     line_bytes: int = LINE_BYTES_PER_BYTE
 
     def longest_line(self, written: int) -> int:
@@ -61,6 +85,7 @@ class JudgeRequests:
                     bound=TokenBound(sized.size.tokens(judge), output_bound(judge)),
                     expected_input=expected_input(sized.size, judge),
                     growth=growth,
+                    item_bytes=text_bytes(replace(sized.prompt, system="")),
                     line_bytes=self._line_bytes,
                 )
                 for item_id, sized, growth in map(self._prompt_and_growth, self._items)

@@ -18,6 +18,7 @@ from layton_batch.costs.expected import bundled_priors, expected_cost, expected_
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
+from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
@@ -31,7 +32,8 @@ from layton_batch.runs.request_planner import PlannedRequest, RequestKind
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
 from layton_batch.stages.asked_already import AskedAlready, asked_already
-from layton_batch.stages.judge_lengths import JudgeRequests
+from layton_batch.stages.judge_lengths import JudgeRequests, allowance
+from layton_batch.stages.set_aside import stage_of, total, with_safety
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from layton_batch.runs.rejudging import Rejudged
     from layton_batch.scoring.gold import Gold
 
-BYTES_PER_TOKEN = 4
-"""Of what a participant may write, when bounding what its judges will have to read."""
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
 
@@ -66,6 +66,17 @@ class PlannedJob:
 
 
 @dataclass(frozen=True, slots=True)
+class NeededKey:
+    """A key that `run` needs, by the variables that may hold it; ``is_set``: one of them does."""
+
+    variables: tuple[str, ...]
+    is_set: bool
+
+    def __str__(self) -> str:
+        return " or ".join(self.variables)
+
+
+@dataclass(frozen=True, slots=True)
 class Preview:
     """A plan: jobs, what to know before starting, and the most the run can cost by provider and in all."""
 
@@ -73,14 +84,24 @@ class Preview:
     items: int
     jobs: tuple[PlannedJob, ...]
     caveats: tuple[str, ...]
-    budget: Decimal | None
+    budget: BudgetTable
     refused: tuple[str, ...] = ()
     """Why `run` refuses to begin: models that are gone, settings that they do not take."""
+    keys: tuple[NeededKey, ...] = ()
+    provider_notes: tuple[tuple[str, str], ...] = ()
+    """Provider and what is to be known of its batches."""
 
     def told(self, found: ModelFindings) -> Preview:
         """With what else was found of the models."""
         new = tuple(line for line in found.warnings if line not in self.caveats)
         return replace(self, caveats=(*new, *self.caveats), refused=(*self.refused, *found.refused))
+
+    @property
+    def every_caveat(self) -> tuple[str, ...]:
+        """The caveats with the missing keys and the notes on providers, a line each."""
+        missing = [str(key) for key in self.keys if not key.is_set]
+        keys = (f"`run` needs {', '.join(missing)} in the environment or in .env",) if missing else ()
+        return (*keys, *self.caveats, *(f"{name}: {note}" for name, note in self.provider_notes))
 
     def by_provider(self) -> dict[str, Decimal | None]:
         """Upper bounds in USD; None where a model of the provider has no known price."""
@@ -107,19 +128,24 @@ class Preview:
     @property
     def max_usd(self) -> Decimal | None:
         """The most the first attempts can cost together."""
-        return _sum(self.by_provider().values())
+        return total(self.by_provider().values())
+
+    @property
+    def set_aside_usd(self) -> Decimal | None:
+        """What the budget sets aside for the first attempts together: the most they can cost, unless it says less."""
+        return total(with_safety(self.budget, job.max_usd, job.expected_usd) for job in self.jobs)
 
     @property
     def unpriced(self) -> tuple[str, ...]:
         """The models, as ``provider model``, to which nothing is sent: there is a budget, and no price is known."""
         jobs = [planned for planned in self.jobs if planned.max_usd is None and planned.requests > planned.answered]
         names = dict.fromkeys(f"{planned.job.spec.provider} {planned.job.spec.model}" for planned in jobs)
-        return () if self.budget is None else tuple(names)
+        return () if self.budget.max_usd is None else tuple(names)
 
     @property
     def expected_usd(self) -> Decimal | None:
         """What the first attempts will probably cost together."""
-        return _sum(one.expected_usd for one in self.jobs)
+        return total(one.expected_usd for one in self.jobs)
 
 
 def preview(
@@ -151,7 +177,8 @@ def preview(
         planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
-    caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
+    names = tuple(dict.fromkeys(job.spec.provider for job in jobs))
+    caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, jobs, prices))
     caveats = (asked.trouble, *caveats) if asked.trouble else caveats
     caveats = (*asked.out_of_reach(), *caveats)
     result = Preview(
@@ -159,10 +186,16 @@ def preview(
         items=len(items),
         jobs=tuple(planned),
         caveats=(*cautions(task), *caveats),
-        budget=manifest.budget.max_usd,
+        budget=manifest.budget,
         refused=models.refused,
+        keys=_needed_keys(settings, names),
+        provider_notes=tuple((name, note) for name in names for note in connect(name, None).capabilities.caveats),
     )
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
+
+
+def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKey, ...]:
+    return tuple(NeededKey(tuple(settings.key_names(name)), settings.has_key(name)) for name in providers)
 
 
 def _rejudging(manifest: Manifest, gold: Gold | None, items: Sequence[Item]) -> Sequence[Rejudged]:
@@ -298,7 +331,7 @@ class _Planner:
         Its batch files are kept under ``write``."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         planner, unsent = self._asked.planner(job, provider, to_ask), self._asked.unsent(job)
-        counts = _RequestCounts(provider.limits, CostBounds(self._prices), _stage(job), unsent.requests.keys())
+        counts = _RequestCounts(provider.limits, CostBounds(self._prices), stage_of(job), unsent.requests.keys())
         lines = counts.lines(planner.plan(wanted))
         if write is not None:
             pack(lines, provider.limits, write, write / "requests" / job.id)
@@ -312,14 +345,14 @@ class _Planner:
             requests=number,
             shards=files_needed(counts.sizes, provider.limits) + unsent.files,
             size_bytes=sum(counts.sizes) + len(counts.sizes) + unsent.size_bytes,
-            max_usd=_sum(counts.max_costs),
+            max_usd=total(counts.max_costs),
             too_large=to_send - len(counts.sizes),
             answered=number - to_send - counts.still_unsent,
             retired=len(planner.retired()),
         )
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
-        """A judge's job, its requests as long as the participant's longest submission makes them."""
+        """A judge's job, its requests as long as an answer of the participant may be (``allowance``)."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
@@ -328,16 +361,21 @@ class _Planner:
         judged_items -= self._new_items.get(str(job.depends_on), frozenset())
         new = [request for item, request in zip(self._items, measured, strict=True) if item.id not in judged_items]
         sent = [request for request in new if request.size <= most]
-        written = output_bound(judged) * BYTES_PER_TOKEN
-        sizes = [min(request.longest_line(written), most) for request in sent]
+        earlier = self._earlier.mean(Role.PREDICT, judged)
+        limit, longest = output_bound(judged), None if earlier is None else earlier.longest
+        written = [allowance(request.item_bytes, limit, longest) for request in sent]
+        sizes = [min(request.longest_line(length), most) for request, length in zip(sent, written, strict=True)]
         price = self._prices.price(job.spec.provider, job.spec.model)
-        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, _stage(job))
+        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, stage_of(job))
         return replace(
             self._planned(job, [(request.expected_input + read * request.growth, answer) for request in sent]),
             requests=len(measured),
             shards=files_needed(sizes, provider.limits),
             size_bytes=sum(sizes) + len(sizes),
-            max_usd=_sum(bound_cost(request.most_tokens(written), price) if price else None for request in sent),
+            max_usd=total(
+                bound_cost(request.most_tokens(length), price) if price else None
+                for request, length in zip(sent, written, strict=True)
+            ),
             too_large=len(new) - len(sent),
             answered=len(measured) - len(new),
         )
@@ -349,7 +387,7 @@ class _Planner:
     def _planned(self, job: Job, guesses: Sequence[tuple[int, int]]) -> PlannedJob:
         """The job with what its requests will probably cost; ``guesses``: tokens read and written, by the priors."""
         price = self._prices.price(job.spec.provider, job.spec.model)
-        tokens = self._earlier.mean(_stage(job), job.spec)
+        tokens = self._earlier.mean(stage_of(job), job.spec)
         if tokens is not None:
             guesses = [(tokens.input, tokens.output)] * len(guesses)
         return PlannedJob(
@@ -359,24 +397,9 @@ class _Planner:
             size_bytes=0,
             max_usd=None,
             price_note=f"{price.source}, {price.as_of}" if price else "unknown",
-            expected_usd=_sum(expected_cost(read, written, price) for read, written in guesses) if price else None,
+            expected_usd=total(expected_cost(read, written, price) for read, written in guesses) if price else None,
             expected_from=PRIORS if tokens is None else EARLIER,
         )
-
-
-def _stage(job: Job) -> Role:
-    """What tells the tokens of its replies: a verdict on a labelled answer is as long as any verdict."""
-    return Role.JUDGE if job.role is Role.REJUDGE else job.role
-
-
-def _sum(amounts: Iterable[Decimal | None]) -> Decimal | None:
-    """None where one is not known."""
-    total = Decimal(0)
-    for usd in amounts:
-        if usd is None:
-            return None
-        total += usd
-    return total
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:
@@ -385,8 +408,18 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
         if one.too_large:
             what = plural(one.too_large, "request is", "requests are")
             yield f"{one.job.id}: {what} larger than {one.job.spec.provider} takes, and will not be sent"
-    if planned.budget is not None and planned.max_usd is not None and planned.max_usd > planned.budget:
-        yield "the upper bound is above the budget: `run` stops before a batch that could exceed the budget"
+    budget, aside = planned.budget, planned.set_aside_usd
+    if budget.max_usd is None or aside is None or aside <= budget.max_usd:
+        return
+    if budget.bound is not None:
+        yield f"{budget.safety:f} times the expected cost is above the budget: `run` stops before a batch exceeds it"
+        return
+    dearest = max(planned.jobs, key=lambda job: job.max_usd or Decimal(0)).job.spec
+    yield (
+        "the upper bound is above the budget: `run` stops before a batch that could exceed it. Lower "
+        f"max_output_tokens, first of {dearest.name} (now {output_bound(dearest):,} a reply), or raise max_usd, or "
+        'set bound = "expected" in [budget]'
+    )
 
 
 def _of_labels(manifest: Manifest, gold: Gold) -> Iterator[str]:
@@ -402,15 +435,9 @@ def _of_labels(manifest: Manifest, gold: Gold) -> Iterator[str]:
         yield f"the labels are trusted though they are those of another jury ({found[0]}); the board says so"
 
 
-def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
+def _caveats(manifest: Manifest, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
     """What a person should know before paying."""
     specs = dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs)
-    names = list(dict.fromkeys(provider for provider, _ in specs))
-    if keys := [" or ".join(settings.key_names(name)) for name in names if not settings.has_key(name)]:
-        yield f"`run` needs {', '.join(keys)} in the environment or in .env"
-    for name in names:
-        for caveat in connect(name, None).capabilities.caveats:
-            yield f"{name}: {caveat}"
     for provider, model in specs:
         why = prices.why_unknown(provider, model)
         if why:

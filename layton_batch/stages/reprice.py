@@ -8,7 +8,7 @@ manifest, or by none, are charged again; what a published price of its day says 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
@@ -20,6 +20,7 @@ from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
+from layton_batch.stages.set_aside import set_aside, total
 from layton_batch.states import Lifecycle
 
 Bounds = Mapping[str, Sequence[Decimal | None]]
@@ -46,11 +47,18 @@ def reprice(run: Run) -> bool:
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]
-    new_bounds = {batch.id: _total(run.store.asked_of(batch.id).values()) for batch in planned}
+    new_bounds = {batch.id: _set_aside(run, batch) for batch in planned}
     is_complete = not run.remaking  # else a table was set aside a moment ago: once it is made again, all is done anew
     run.repriced |= new and is_complete
     for_all = is_complete and not any(batch.job_id in run.trouble for batch in batches)
     return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
+
+
+def _set_aside(run: Run, batch: Batch) -> Decimal | None:
+    """Return what is set aside for a planned batch by the bounds of its requests."""
+    most = total(run.store.asked_of(batch.id).values())
+    job = next(job for job in run.store.all_jobs() if job.id == batch.job_id)
+    return set_aside(run, job, batch.requests, batch.size_bytes, most)
 
 
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
@@ -118,13 +126,3 @@ def _bounds(run: Run, job: Job, deepest: int) -> Bounds:
         names[item_id]: [costs.most(spec_of(run, job, item_id, rounds), sized.size) for rounds in range(deepest + 1)]
         for item_id, sized in prompts_of(run, job, names)
     }
-
-
-def _total(costs: Iterable[Decimal | None]) -> Decimal | None:
-    """The sum of the amounts; None where one is unknown."""
-    total = Decimal(0)
-    for cost in costs:
-        if cost is None:
-            return None
-        total += cost
-    return total

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -41,8 +42,26 @@ def test_plan_prints_the_jobs_and_their_bound_and_leaves_nothing(offline: Path) 
     jobs = cast("list[Document]", document["jobs"])
     assert [job["role"] for job in jobs] == ["predict", "predict", "judge", "judge"]
     assert Decimal(str(document["max_usd"])) == sum(Decimal(str(job["max_usd"])) for job in jobs)
-    assert "budget: $0.01" in told.out
+    lines = told.out.splitlines()
+    assert lines[0] == "lab  2 models × 4 items, 1 judge; nothing was sent"
+    assert lines[1].rstrip() == "to send 16 of 16 requests; 0 answered already"
+    assert re.fullmatch(r"cost    expected \$[\d.]+, at most \$[\d.]+; budget \$0\.0100 *", lines[2])
+    assert lines[3].rstrip() == "refused nothing"
+    assert lines[4].startswith("keys    OPENAI_API_KEY, MISTRAL_API_KEY, GEMINI_API_KEY or GOOGLE_API_KEY")
     assert "the upper bound is above the budget" in " ".join(told.out.split())
+
+
+def test_a_plans_notes_on_providers_are_a_line_each_unless_they_are_asked_for(offline: Path) -> None:
+    path = write(offline, manifest_text(("openai", "mistral")))
+    notes = [line for line in call("plan", path).out.splitlines() if line.startswith("note")]
+    for name in ("openai", "mistral", "gemini"):
+        assert len([line for line in notes if line.startswith(f"note {name}: ")]) == 1
+    assert "`plan --notes` shows the notes on providers in full" in notes[-1]
+    whole = " ".join(call("plan", path, "--notes").out.split())
+    caveats = cast("list[str]", call("plan", path, "--json").table()["caveats"])
+    assert all(caveat in whole for caveat in caveats if caveat.startswith("mistral: "))
+    assert len([caveat for caveat in caveats if caveat.startswith("mistral: ")]) > 1
+    assert "plan --notes" not in whole
 
 
 def test_plan_writes_batch_files_where_it_is_told_the_same_every_time(offline: Path) -> None:
@@ -65,8 +84,14 @@ def test_plan_says_when_it_cannot_write(offline: Path) -> None:
 
 def test_plan_without_keys_says_what_run_will_miss(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
-    caveats = cast("list[str]", call("plan", write(offline, manifest_text()), "--json").table()["caveats"])
+    path = write(offline, manifest_text())
+    document = call("plan", path, "--json").table()
+    caveats = cast("list[str]", document["caveats"])
     assert any("OPENAI_API_KEY" in caveat for caveat in caveats)
+    keys = cast("list[Document]", document["keys"])
+    assert [key["is_set"] for key in keys] == [False, True]
+    assert keys[1]["variables"] == ["GEMINI_API_KEY", "GOOGLE_API_KEY"]
+    assert "missing OPENAI_API_KEY" in [line.rstrip() for line in call("plan", path).out.splitlines()]
 
 
 def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,9 @@ class OfAThousand:
 def usages(provider: str, tmp_path: Any, system: dict[str, object], **extra: object) -> list[dict[str, int]]:
     """Fresh, read and written tokens of three rows with one system text, those that read most last."""
     with bench(answerer=OfAThousand()) as b, driver(provider, b.sandbox, tmp_path) as sdk:
-        batch = sdk.submit([row(provider, f"r{number}", f"question {number}", **system, **extra) for number in range(3)])
+        batch = sdk.submit(
+            [row(provider, f"r{number}", f"question {number}", **system, **extra) for number in range(3)]
+        )
         b.end()
         sdk.status(batch)
         output, error = sdk.results(batch)

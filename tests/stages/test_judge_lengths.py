@@ -15,7 +15,7 @@ from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
-from layton_batch.stages.judge_lengths import JudgeRequests
+from layton_batch.stages.judge_lengths import JudgeRequests, allowance
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
@@ -34,6 +34,23 @@ HOSTILE = st.text(
     min_size=1,
     max_size=200,
 )
+
+
+@pytest.mark.parametrize(
+    ("item_bytes", "limit", "longest", "bytes_allowed"),
+    [
+        (500, 32_000, None, 16_000),
+        (9_000, 32_000, None, 36_000),
+        (9_000, 2_000, None, 8_000),  # no answer is longer than its limit
+        (9_000, 32_000, 600, 4_800),
+        (9_000, 32_000, 0, 2_000),
+        (500, 32_000, 30_000, 128_000),
+    ],
+)
+def test_an_answer_may_be_as_long_as_earlier_ones_and_its_item_let_expect(
+    item_bytes: int, limit: int, longest: int | None, bytes_allowed: int
+) -> None:
+    assert allowance(item_bytes, limit, longest) == bytes_allowed
 
 
 def judge(provider: str) -> ModelSpec:

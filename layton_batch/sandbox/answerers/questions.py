@@ -49,9 +49,8 @@ class Question:
 class Reply:
     """Reply of a model. `finish` is "stop", "length" or "refusal".
 
-    `input_tokens` is the whole prompt including `cached_input_tokens` and `cache_write_tokens`; `output_tokens` includes
-    `reasoning_tokens`.
-    The dialects subtract where their provider's wire form excludes one from the other.
+    `input_tokens` is the whole prompt including `cached_input_tokens` and `cache_write_tokens`; `output_tokens`
+    includes `reasoning_tokens`. The dialects subtract where their provider's wire form excludes one from the other.
     """
 
     text: str

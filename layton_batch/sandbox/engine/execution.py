@@ -110,9 +110,7 @@ class Executor:
             step.error.close()
         return _advanced(batch, step, max(upto, batch.executed), len(unrun)), billed
 
-    def _row(
-        self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step, kept: CachedPrefix | None
-    ) -> list[Billed]:
+    def _row(self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step, kept: CachedPrefix | None) -> list[Billed]:
         row: Row = orjson.loads(raw)
         key = dialect.key(row)
         try:
