@@ -10,8 +10,11 @@ from layton_batch.batches import machine
 from layton_batch.batches.decisions import at
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
+from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store.standing import ProviderLoad
 
+_MAY_RELEASE = OPEN - {Lifecycle.PLANNED, Lifecycle.LOST}
+"""States of a batch whose reserve is released in time, by itself."""
 _CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -45,8 +48,9 @@ def _with_files(run: Run, planned: Sequence[Batch]) -> list[Batch]:
 def _affordable(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: Sequence[Batch]) -> list[Batch]:
     """Return the due batches that cannot break the budget even if every request costs its upper bound.
 
-    The run is stopped by its budget where nothing planned, due or not, fits beside what is spent and reserved already.
-    A batch that only has to wait for others is held back, which stops nothing.
+    The run is stopped by its budget where nothing planned, due or not, fits beside what is spent and reserved already,
+    and no batch is at a provider, whose reserve may be released. A batch that has to wait for others is held back,
+    which stops nothing.
     """
     budget, now = run.manifest.budget.max_usd, run.clock.now()
     if budget is None:
@@ -54,7 +58,7 @@ def _affordable(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sendin
         return list(due)
     committed = run.store.money().committed + sum((batch.max_cost or Decimal(0) for batch in sending), Decimal(0))
     reasons = [machine.unaffordable(batch, committed, budget) for batch in planned]
-    stops = bool(reasons) and all(reasons) and not sending
+    stops = bool(reasons) and all(reasons) and not sending and not run.store.batches(_MAY_RELEASE)
     run.store.set_stopped(reasons[0] if stops else None, now)
     allowed = []
     for batch in due:

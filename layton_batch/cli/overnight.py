@@ -24,7 +24,7 @@ from layton_batch.cli.same_name_runs import load_where_it_goes_on
 from layton_batch.cli.terminal import say
 from layton_batch.cli.webhook import post
 from layton_batch.clock import Clock, SystemClock, iso
-from layton_batch.errors import LaytonBatchError
+from layton_batch.errors import FileError, LaytonBatchError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import deadline
@@ -32,11 +32,12 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.processes import terminating
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
 from layton_batch.runs.folders import DEFAULT_RUNS, home_of, named_runs
-from layton_batch.runs.status import Status
+from layton_batch.runs.status import RunState, Status, missing_budget
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from
+from layton_batch.site.front import write_front
 from layton_batch.states import Lifecycle
 from layton_batch.text import Table, columns, decimal_text, money
 
@@ -53,14 +54,16 @@ _TELLS = {3: "budget", 4: "lost"}
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What the night made of one manifest. ``spent_usd``: in this night; ``page``: where its board was published;
-    ``changes``: sentences on its board against the one before."""
+    """What the night made of one manifest. ``spent_usd``: in this night; ``missing_usd``: what the budget that stopped
+    the run lacks for all planned batches; ``page``: where its board was published; ``changes``: sentences on its board
+    against the one before."""
 
     manifest: str
     run: str = ""
     code: int = CALL_AGAIN
     state: str = ""
     spent_usd: str = "0"
+    missing_usd: str = ""
     unanswered: int = 0
     lost: tuple[str, ...] = ()
     page: str = ""
@@ -78,6 +81,7 @@ class _Work:
     spent: Decimal = Decimal(0)
     folder: RunFolder | None = None
     status: Status | None = None
+    budget: Decimal | None = None
     code: int = CALL_AGAIN
 
 
@@ -101,6 +105,7 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
         except KeyboardInterrupt:
             say("stopped: batches go on at the providers; the next night continues")
         night = [_published(work, _refreshed(work), asked.site) for work in works]
+        _publish_front(works, asked.site)
         _write_summary(night, begun, clock.now(), asked.site)
     except LaytonBatchError as error:
         say(str(error))
@@ -158,7 +163,7 @@ def _tick(work: _Work, clock: Clock) -> None:
             say_addresses(manifest, settings)
             _look_before(work, manifest, work.runs, settings)
         with driven_run(manifest, work.runs, settings, clock, once=True, quiet=True) as (run, status):
-            work.folder, work.status = run.folder, status
+            work.folder, work.status, work.budget = run.folder, status, manifest.budget.max_usd
             work.code = say_trouble(run) or exit_code(status)
     except Exception as error:
         work.code = complain_of(error)
@@ -188,10 +193,18 @@ def _refreshed(work: _Work) -> Refreshed:
         refreshed,
         run=work.status.run,
         spent_usd=decimal_text(work.status.spent_usd - work.spent),
+        missing_usd=_missing(work.status, work.budget),
         unanswered=work.status.unanswered,
         lost=tuple(batch.id for batch in work.status.batches if batch.state is Lifecycle.LOST),
         changes=tuple(told),
     )
+
+
+def _missing(status: Status, budget: Decimal | None) -> str:
+    if status.state is not RunState.OVER_BUDGET or budget is None:
+        return ""
+    missing = missing_budget(status, budget)
+    return "" if missing is None else decimal_text(missing)
 
 
 def publish(folder: RunFolder, out: Path) -> bool:
@@ -217,6 +230,16 @@ def _published(work: _Work, one: Refreshed, site: Path) -> Refreshed:
     return replace(one, page=str(out / "index.html"))
 
 
+def _publish_front(works: Sequence[_Work], site: Path) -> None:
+    """Write the page that leads to every published board. An ``index.html`` of somebody else is left alone."""
+    folders = [work.folder for work in works if work.folder is not None]
+    published = [folder for folder in folders if made_from(site / folder.root.name) is not None]
+    try:
+        write_front(site, published)
+    except FileError as error:
+        say(f"no front page was written: {error}")
+
+
 def _write_summary(night: Sequence[Refreshed], begun: float, ended: float, site: Path) -> None:
     """``summary.md`` and ``summary.json`` beside the pages; the Markdown on stdout as well."""
     document = {"begun": iso(begun), "ended": iso(ended), "runs": [asdict(one) for one in night]}
@@ -236,6 +259,8 @@ def summary_markdown(night: Sequence[Refreshed], begun: float, ended: float) -> 
     lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(table)]
     for one in night:
         told = [*(f"Lost: {name}." for name in one.lost), *one.changes]
+        if one.missing_usd:
+            told.insert(0, f"The budget lacks {money(Decimal(one.missing_usd))} for all planned batches.")
         if told:
             lines += [f"## {markdown_text(one.run)}", "", *(f"- {markdown_text(text)}" for text in told), ""]
     return "\n".join(lines).rstrip() + "\n"

@@ -172,7 +172,9 @@ def jobs_table(jobs: Sequence[JobStatus]) -> Table:
         groups.setdefault((job.role, job.provider), []).append(job)
     rows = tuple((*group, str(len(mine)), *map(_figure, _sums(mine))) for group, mine in groups.items())
     unplanned = sum(not job.planned for job in jobs)
-    notes = (f"{plural(unplanned, 'job')} not planned yet: answers come first",) if unplanned else ()
+    awaited = sum(job.waiting for job in jobs if job.planned)
+    why = f"{plural(awaited, 'answer')} still to come" if awaited else "the next step plans what is judged"
+    notes = (f"{plural(unplanned, 'job')} not planned yet: {why}",) if unplanned else ()
     names = ("stage", "provider", "jobs", "requests", "planned", "uploaded", "at\nprovider", "answered", "no\nanswer")
     return Table(columns(*names, text=2), rows, notes=notes)
 

@@ -133,6 +133,17 @@ def set_aside(batch: Batch) -> Decimal:
     return Decimal(0) if batch.state not in OPEN - {Lifecycle.PLANNED} else batch.max_cost or Decimal(0)
 
 
+def missing_budget(status: Status, max_usd: Decimal) -> Decimal | None:
+    """Return how many USD a budget lacks for all batches that are planned by now; None: a price is not known."""
+    missing = status.spent_usd + status.reserved_usd + status.unknown_cost_usd - max_usd
+    for batch in status.batches:
+        if batch.state is Lifecycle.PLANNED:
+            if batch.max_cost is None:
+                return None
+            missing += batch.max_cost
+    return max(missing, Decimal(0))
+
+
 def _expected_ends(batches: Sequence[Batch]) -> dict[str, float]:
     """From batches of the same provider and model that have ended, else from all of the provider."""
     took: dict[tuple[str, str | None], list[float]] = defaultdict(list)

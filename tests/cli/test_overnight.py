@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from layton_batch.cli.overnight import main
 from layton_batch.cli.webhook import TRIES, post
 from layton_batch.sandbox import Fault
 from layton_batch.scoring.history import Line, Snapshot, changes, keep, snapshots
+from layton_batch.text import money
 from tests.cli.cli_harness import Desk, desk
 from tests.manual_clock import ManualClock
 from tests.pipeline.lab import manifest_text
@@ -80,6 +82,8 @@ def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
         assert all(page.is_file() for page in pages)
         assert "# Refreshed" in said
         assert "The first board of this run" in said
+        front = Path("public/index.html").read_text(encoding="utf-8")
+        assert all(f'href="{page.parent.name}/index.html"' in front for page in pages)
         before = [page.stat().st_mtime_ns for page in pages]
         code, summary, _ = night(bench, one, two)  # nothing new: nothing is sent, and nothing is published
         assert code == 0
@@ -88,6 +92,24 @@ def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
         )
         assert [page.stat().st_mtime_ns for page in pages] == before
         assert [run["changes"] for run in summary["runs"]] == [[], []]
+
+
+def test_a_night_says_how_much_budget_is_missing_and_leaves_a_page_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        Path("public").mkdir()
+        Path("public/index.html").write_text("mine", encoding="utf-8")
+        path = bench.write(manifest_text(limit=2, top="[budget]\nmax_usd = 0.001\n"))
+        code, summary, said = night(bench, path)
+        missing = Decimal(str(summary["runs"][0]["missing_usd"]))
+        assert (code, summary["runs"][0]["state"]) == (3, "stopped by its budget")
+        assert f"The budget lacks {money(missing)} for all planned batches" in said.replace("\\", "")
+        assert Path("public/index.html").read_text(encoding="utf-8") == "mine"
+        assert "no front page was written" in capsys.readouterr().err
+        bench.write(manifest_text(limit=2, top=f'[budget]\nmax_usd = "{missing + Decimal("0.001")}"\n'))
+        night(bench, path)
+        assert bench.server_total() > 0  # what was missing is enough for what was planned
 
 
 def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues(

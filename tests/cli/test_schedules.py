@@ -16,13 +16,24 @@ from typing import Any
 import pytest
 import yaml
 
+from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from layton_batch.settings import Settings
 from tests.cli.cli_harness import ROOT
 from tests.pipeline.lab import BUNDLED, manifest_text
 
 SCHEDULES = ROOT / "jobs" / "schedules"
 MANIFEST = "manifests/layton-today.toml"
+
+
+def test_the_workflow_has_a_key_for_every_provider_of_its_manifest() -> None:
+    manifest = load_manifest(ROOT / MANIFEST)
+    given = (SCHEDULES / "github-actions.yml").read_text(encoding="utf-8")
+    settings = Settings.from_environment({}, ROOT / "jobs")
+    for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
+        (variable, *_) = settings.key_names(spec.provider)
+        assert f"{variable}: ${{{{ secrets.{variable} }}}}" in given
 
 
 @dataclass(frozen=True)

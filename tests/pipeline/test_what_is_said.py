@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from layton_batch.pipeline import advance
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.cli.cli_harness import Desk, call, desk
-from tests.pipeline.lab import manifest_text
+from tests.pipeline.lab import lab, manifest_text
 
 LOST = "predict-larch-2-mini.s0001.a1"
 NOT_LISTED = (
@@ -105,3 +107,14 @@ def test_an_edited_manifest_goes_on_with_the_run_of_its_name_and_says_what_is_le
         assert len(list(bench.lab.runs.glob("*/run.json"))) == 1
         assert set(bench.lab.billed().values()) == {1}
         assert len(bench.lab.billed()) == 6
+
+
+def test_a_budget_that_lets_one_batch_go_at_a_time_stops_the_run_once(tmp_path: Path) -> None:
+    text = manifest_text(limit=5, top='[budget]\nmax_usd = "0.0075"\n[limits.openai]\nmax_requests = 1\n')
+    with lab(tmp_path) as bench:
+        status = bench.finish(text)
+        with bench.open(text) as run:
+            kinds = Counter(event.kind for event in run.store.events())
+    assert status.state is RunState.OVER_BUDGET  # the verdicts do not fit
+    assert status.jobs[0].succeeded == 5
+    assert (kinds["run_stopped"], kinds["run_goes_on"]) == (1, 0)

@@ -53,6 +53,19 @@ def test_the_table_has_planned_uploaded_running_answered_and_failed_requests_apa
     assert table.rows == (("predict", "openai", "2", "24", "3", "4", "5", "6", "6"),)
 
 
+@pytest.mark.parametrize(
+    ("first", "note"),
+    [
+        (JOB, "2 jobs not planned yet: 6 answers still to come"),
+        (replace(JOB, succeeded=9, waiting=0, where={}), "2 jobs not planned yet: the next step plans what is judged"),
+    ],
+)
+def test_a_note_on_unplanned_jobs_says_what_they_wait_for(first: JobStatus, note: str) -> None:
+    judging = replace(JOB, role="judge", requests=0, succeeded=0, errored=0, missing=0, waiting=0, planned=False)
+    assert jobs_table([first, judging, judging]).notes == (note,)
+    assert jobs_table([first]).notes == ()
+
+
 def test_json_tells_of_each_open_batch_when_it_was_read_is_asked_next_and_what_is_set_aside() -> None:
     one = flying(submitted_at=NOW, read_at=NOW + 60, due_at=NOW + 90, deadline_at=NOW + 3600)
     document = status_json(replace(status([one, ended()]), expected_ends={one.id: NOW + 600}))
