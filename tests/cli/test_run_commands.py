@@ -94,6 +94,22 @@ def test_plan_without_keys_says_what_run_will_miss(offline: Path, monkeypatch: p
     assert "missing OPENAI_API_KEY" in [line.rstrip() for line in call("plan", path).out.splitlines()]
 
 
+def test_a_tick_that_collects_answers_sends_what_is_judged_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(manifest_text())
+        call("run", path, "--once")
+        bench.lab.clock.sleep(90)
+        end = call("run", path, "--once", "--json")
+        batches = listed(end, "batches")
+    assert end.code == 75
+    assert [(str(batch["job"]).split("-")[0], batch["state"]) for batch in batches] == [
+        ("predict", "collected"),
+        ("judge", "in_flight"),
+    ]
+
+
 def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(manifest_text())
