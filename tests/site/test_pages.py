@@ -60,6 +60,15 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
     assert "Abstained, unreadable and missing answers count as wrong." in shown
 
 
+def test_every_page_with_scores_names_their_interval(tmp_path: Path) -> None:
+    site = built(fabricated(tmp_path))
+    model = next(site.glob("models/*.html"))
+    for page in (site / "index.html", site / "charts.html", site / "compare.html", model):
+        assert "95 % CI" in words(read_page(page)), page
+    for page in ("charts.html", "compare.html"):
+        assert "Intervals are the board’s 95 % CI." in words(read_page(site / page))
+
+
 def test_the_board_keeps_the_tables_order_and_says_when_it_was_written(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     os.utime(run.folder.part("leaderboard", "leaderboard"), (1_800_000_000, 1_800_000_000))
