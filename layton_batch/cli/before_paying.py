@@ -11,15 +11,19 @@ from layton_batch.cli.terminal import say
 from layton_batch.errors import LaytonBatchError, NotAgreedError
 from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
+from layton_batch.states import AT_PROVIDER, AnswerState
+from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.stages.preview import Preview
 
 
-def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
-    """Say how much is to be sent and paid, once a revision. Where there is no budget, a person has to agree.
+def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool, is_gone: bool = False) -> None:
+    """Say how much is to be sent and paid, once a revision. A person has to agree where there is no budget, and where
+    what was paid for is paid for again.
 
-    Nobody is asked where every provider's address is on this machine, for that costs nothing. Raises NotAgreedError.
+    ``is_gone``: this user began the run here before, and its folder is not there any more. Nobody is asked where every
+    provider's address is on this machine, for that costs nothing. Raises NotAgreedError.
     """
     row = opened.store.row()
     if row is None or row.applied == opened.asked:
@@ -30,9 +34,20 @@ def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
     if planned is not None and not quiet:
         say(in_short(planned))
     nothing = planned is not None and not planned.to_send
-    if yes or nothing or opened.manifest.budget.max_usd is not None or _is_here(opened, settings):
+    if yes or nothing or _is_here(opened, settings):
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    is_seen = sys.stdin.isatty() and sys.stderr.isatty()
+    if again := _paid_again(opened, planned, is_gone=is_gone):
+        if not is_seen:
+            raise NotAgreedError(
+                f"{again} Nobody is here to say yes, and nothing was sent: give --yes, or another name to the manifest"
+            )
+        if not typer.confirm(f"{again} Send them?", err=True):
+            raise NotAgreedError("nothing was sent")
+        return
+    if opened.manifest.budget.max_usd is not None:
+        return
+    if not is_seen:
         amount = planned.max_usd if planned is not None else None
         enough = "AMOUNT" if amount is None else f"{amount:.2f}"
         raise NotAgreedError(
@@ -41,6 +56,24 @@ def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool) -> None:
         )
     if not typer.confirm("There is no [budget]. Send them?", err=True):
         raise NotAgreedError("nothing was sent")
+
+
+def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str | None:
+    """Say in a sentence what is paid for again, and why; None: nothing is, as far as this machine knows."""
+    amount = "" if planned is None else f" {plural(planned.to_send, 'request')}"
+    if is_gone:
+        return f"{opened.id} was begun here before and its folder was removed: all of it is paid for again,{amount}."
+    counts = opened.store.count_requests()
+    asked = sum(count.number for count in counts if count.state in _PAID or count.batch in AT_PROVIDER)
+    if planned is None or planned.answered or not asked:
+        return None
+    return (
+        f"{opened.id} paid for {plural(asked, 'request')} before, and this manifest uses none of the answers: another "
+        f"benchmark under its name retires them and pays for{amount}."
+    )
+
+
+_PAID = frozenset({AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 
 
 def _planned(opened: Run, settings: Settings) -> Preview | None:

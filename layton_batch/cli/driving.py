@@ -8,7 +8,7 @@ from pathlib import Path
 
 from layton_batch.cli.before_paying import agree
 from layton_batch.cli.progress import drive_and_report
-from layton_batch.cli.same_name_runs import remember
+from layton_batch.cli.same_name_runs import remember, was_begun
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock
 from layton_batch.errors import FileError
@@ -39,10 +39,12 @@ def driven_run(
 ) -> Iterator[tuple[Run, Status]]:
     """Open the manifest's run, drive it, and yield it with its last status while it is still open.
 
-    ``once``: only what needs no waiting. ``stop_at``: epoch seconds. ``yes``: send without a question where there is no
-    budget. ``offline``: do not ask providers about their models. ``quiet``: print nothing. Raises LaytonBatchError.
+    ``once``: only what needs no waiting. ``stop_at``: epoch seconds. ``yes``: send without a question. ``offline``: do
+    not ask providers about their models. ``quiet``: print nothing. Raises LaytonBatchError.
     """
-    begins, warnings = not home_of(manifest, runs).manifest.exists(), list[str]()
+    folder, warnings = home_of(manifest, runs), list[str]()
+    begins = not folder.manifest.exists()
+    is_gone = begins and was_begun(folder, settings)
 
     def ask_providers() -> None:
         if not offline:
@@ -54,7 +56,7 @@ def driven_run(
         remember(run.folder, manifest, settings)
         if begins and not quiet:
             _say_beginning(run, (*check_models(manifest, settings, clock).warnings, *warnings))
-        agree(run, settings, yes=yes, quiet=quiet)
+        agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone)
         yield run, drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
 
 

@@ -130,7 +130,7 @@ def run(
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
     max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
     poll_seconds: Poll = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Send without a question where there is no budget.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Send without a question.")] = False,
     offline: Offline = False,
     sandbox: UseSandbox = False,
     engine: EngineName = None,
@@ -141,7 +141,8 @@ def run(
     Submits what an edited manifest adds, polls, collects, judges, scores and publishes as data allows. It may be
     stopped at any moment and called again: nothing is paid twice. Where another process drives the run, this one says
     which, and ends with 75. Before a run begins, the providers are asked whether
-    its models are on sale. Where there is no budget it asks before it sends, but for providers on this machine.
+    its models are on sale. Where there is no budget, or something is paid for again (the run's folder is gone, another
+    benchmark has its name), it asks before it sends, but for providers on this machine.
     A file of questions, or a task, with --model needs no manifest: the one that it runs is written beside the file, or
     into the working folder.
     With --sandbox the providers are played on this machine: the answers are made up, and the run is in a folder of its

@@ -113,6 +113,11 @@ def remember(folder: RunFolder, manifest: Manifest, settings: Settings) -> None:
         append_json_line(path, entry)
 
 
+def was_begun(folder: RunFolder, settings: Settings) -> bool:
+    """Return whether this user began a run in the folder."""
+    return any(run.root == folder.root.absolute() for run in begun_runs(settings))
+
+
 def begun_runs(settings: Settings) -> list[Begun]:
     """Return the runs that this user began, in order. A line of the list that cannot be read is left out."""
     if settings.user_state is None:

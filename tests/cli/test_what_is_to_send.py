@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from layton_batch.cli import before_paying
 from layton_batch.cli.before_paying import agree
+from layton_batch.cli.same_name_runs import remember, was_begun
 from layton_batch.errors import NotAgreedError
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
 from layton_batch.settings import Settings
 from tests.cli.cli_harness import call
@@ -91,6 +94,38 @@ def test_a_person_who_is_there_is_asked_once_a_revision(tmp_path: Path, monkeypa
             advance(run)
         asks(bench, text)
         assert len(questions) == 2
+
+
+BUDGETED = manifest_text(("openai",), limit=2, top="[budget]\nmax_usd = 1\n")
+
+
+def test_another_benchmark_under_the_name_of_a_run_says_what_it_pays_for_again(tmp_path: Path) -> None:
+    other = manifest_text(("mistral",), limit=2, top="[budget]\nmax_usd = 1\n")
+    with lab(tmp_path) as bench:
+        bench.finish(BUDGETED)
+        asks(bench, BUDGETED.replace("limit = 2", "limit = 3"))  # the answers of before are used
+        with pytest.raises(NotAgreedError, match=r"lab paid for 4 requests before, and .* pays for 4 requests") as end:
+            asks(bench, other)
+        assert end.value.exit_code == 3
+        assert "--yes" in str(end.value)
+        asks(bench, other, yes=True)
+        asks(bench, other.replace('name = "lab"', 'name = "another"', 1))
+
+
+def test_a_run_whose_folder_is_gone_says_that_all_of_it_is_paid_for_again(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        settings = Settings.from_environment({"XDG_STATE_HOME": str(tmp_path / "user")}, bench.folder)
+        with bench.open(BUDGETED) as run:
+            remember(run.folder, run.manifest, settings)
+        assert was_begun(run.folder, settings)
+        assert not was_begun(RunFolder(bench.runs / "another"), settings)
+        shutil.rmtree(bench.runs)
+        with bench.open(BUDGETED) as run:
+            elsewhere = Settings.from_environment({}, bench.folder)
+            with pytest.raises(NotAgreedError, match=r"folder was removed: all of it is paid for again, 4 requests"):
+                agree(run, elsewhere, yes=False, quiet=True, is_gone=True)
+            agree(run, elsewhere, yes=True, quiet=True, is_gone=True)
+            agree(run, elsewhere, yes=False, quiet=True)
 
 
 def test_nobody_is_asked_about_providers_on_this_machine(tmp_path: Path) -> None:
