@@ -197,7 +197,8 @@ def init(
 
     task = task or OWN
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
-    contents = {items: "".join(_first_items(task)), manifest: _template(task, items.name)}
+    name = _run_name(folder, task)
+    contents = {items: "".join(_first_items(task)), manifest: _template(name, task, items.name)}
     schema_file = folder / SCHEMA_FILE
     for path in contents:
         if path.exists():
@@ -211,7 +212,17 @@ def init(
     key = f"{load_manifest(manifest).models[0].provider.upper()}_API_KEY"
     say(f"{manifest}: the manifest; edit its models\n{items}: {ITEMS_SHOWN} items in the form of {task}")
     say(f"next:\n  export {key}=…\n  layton-batch plan {manifest}   # what it would cost; sends nothing")
-    say(f"  layton-batch run {manifest}    # start, or go on")
+    say(f"  layton-batch run {manifest}    # start, or go on; the run is called {name}")
+
+
+def _run_name(folder: Path, task: str) -> str:
+    """Return what the run is called: as its folder, so that two projects are two runs, with the task behind it where
+    the folder has another manifest; as its task where that is no name of a run."""
+    from layton_batch.files.run_folder import BATCHES
+    from layton_batch.manifest.form import RUN_NAME
+
+    name = folder.resolve().name + (f"-{task}" if any(folder.glob("*.toml")) else "")
+    return name if RUN_NAME.match(name) and name != BATCHES else task
 
 
 def schema() -> None:
@@ -234,7 +245,7 @@ def _first_items(task: str) -> Iterator[str]:
         yield from islice(lines, ITEMS_SHOWN)
 
 
-def _template(task: str, items: str) -> str:
+def _template(name: str, task: str, items: str) -> str:
     from layton_batch.manifest.checks import load_manifest, shipped
     from layton_batch.tasks import load_task
     from layton_batch.tasks.protocol import TaskOptions
@@ -242,6 +253,7 @@ def _template(task: str, items: str) -> str:
     model = load_manifest(shipped("layton-today.toml")).models[0]
     found = load_task(task, TaskOptions(_split(task)))
     return _TEMPLATE.format(
+        name=name,
         task=task,
         items=items,
         split=_split(task),
@@ -268,7 +280,7 @@ _TEMPLATE = """#:schema ./layton-batch.schema.json
 #   layton-batch plan {task}.toml     what it would send and cost at most; sends nothing
 #   layton-batch run {task}.toml      start, or go on where it stopped
 
-name = "{task}"                     # the run's name
+name = "{name}"                     # the run's name, by which other commands know it
 task = "{task}"
 
 [items]
@@ -288,7 +300,7 @@ provider = "{provider}"             # openai anthropic gemini mistral together g
 model = "{model}"                   # as the provider is told
 # family = "{provider}"             # who made it: no judge of the same family sits
 # reasoning = "high"                # none minimal low medium high xhigh max, or {{ budget_tokens = 16000 }}
-# max_output_tokens = 32000
+max_output_tokens = 16000           # thoughts included; the budget sets aside as much for each answer
 # params = {{ temperature = 0 }}
 
 {jury}"""

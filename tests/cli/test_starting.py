@@ -94,7 +94,19 @@ def test_init_writes_a_manifest_and_three_items_that_run_as_they_are(sandboxed: 
     assert planned.table()["items"] == 3
     done = call("run", manifest, "--poll-seconds", "0.05", "--max-usd", "50")
     assert done.code == 0, done.err
-    assert json.loads(call("leaderboard", task, "--format", "json").out)[0]["n_items"] == 3
+    assert json.loads(call("leaderboard", "mine", "--format", "json").out)[0]["n_items"] == 3
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("geography-2", "geography-2"), ("two words", "rome"), ("batches", "rome")]
+)
+def test_init_names_a_run_after_its_folder_where_that_is_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = call("init", "rome", "--dir", folder)
+    assert f"the run is called {name}" in ended.err
+    assert load_manifest(tmp_path / folder / "rome.toml").name == name
 
 
 def test_init_without_a_task_is_for_questions_of_one_s_own(tmp_path: Path) -> None:
