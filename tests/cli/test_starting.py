@@ -107,6 +107,8 @@ def test_init_names_a_run_after_its_folder_where_that_is_a_name(
     ended = call("init", "rome", "--dir", folder)
     assert f"the run is called {name}" in ended.err
     assert load_manifest(tmp_path / folder / "rome.toml").name == name
+    if name == folder:
+        assert f"the run is called {name}-zebralogic" in call("init", "zebralogic", "--dir", folder).err
 
 
 def test_init_without_a_task_is_for_questions_of_one_s_own(tmp_path: Path) -> None:
