@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 
 from layton_batch.clock import Clock, utc
 from layton_batch.costs.prices import PriceBook, discount
 from layton_batch.costs.rates import Price, Rates, manifest_price
 from layton_batch.manifest.form import PriceTable
 from layton_batch.manifest.manifest import Manifest
+
+CACHE_WRITE = {"anthropic": Decimal("1.25")}
+"""Price of input that is written to a provider's prompt cache, over the price of input, where it is dearer: requests to
+Anthropic mark long instructions for its cache."""
 
 
 def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
@@ -19,12 +24,14 @@ def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
 
 def _own_price(entry: PriceTable, today: date) -> Price:
     """Return the price of an entry. Batch rates that it leaves out follow from the provider's documented discount."""
-    standard = Rates(entry.input, entry.output, entry.cached_input)
+    dearer = CACHE_WRITE.get(entry.provider)
+    standard = Rates(entry.input, entry.output, entry.cached_input, dearer and dearer * entry.input)
     rule = discount(entry.provider, entry.model)
     reduced = standard if rule is None else rule.apply(standard)
     fresh, cached = reduced.input if entry.batch_input is None else entry.batch_input, entry.batch_cached_input
     if cached is None and reduced.cached_input is not None:
         cached = min(reduced.cached_input, fresh)
-    batch = Rates(fresh, reduced.output if entry.batch_output is None else entry.batch_output, cached)
+    output = reduced.output if entry.batch_output is None else entry.batch_output
+    batch = Rates(fresh, output, cached, dearer and dearer * fresh)
     as_of = date.fromisoformat(entry.date) if entry.date else today
     return manifest_price(entry.provider, entry.model, batch, as_of, standard, entry.source)

@@ -32,7 +32,11 @@ def batch_rates(folder: Path, provider: str, more: str = "") -> Rates:
     [
         ("openai", 'cached_input = "0.5"', HALF),  # its discount does not stack with caching
         ("gemini", 'cached_input = "0.5"', HALF),
-        ("anthropic", 'cached_input = "0.5"', Rates(D("1.0"), D("4.0"), D("0.25"))),
+        (
+            "anthropic",
+            'cached_input = "0.5"',
+            Rates(D("1.0"), D("4.0"), D("0.25"), D("1.25")),
+        ),  # a write to its cache is dearer
         ("openai", 'cached_input = "1.5"', Rates(D("1.0"), D("4.0"), D("1.0"))),  # cached is never dearer than fresh
         ("together", 'cached_input = "0.5"', WHOLE),  # not on its list of discounted models
         ("openai", 'batch_input = "1.5"', Rates(D("1.5"), D("4.0"))),

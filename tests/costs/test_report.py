@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from layton_batch.costs.report import NOTHING, Amount, UnknownCost, UsageRow, build_report, line_json
 from layton_batch.records import Usage
-from layton_batch.reports.cost import report_csv, report_json, report_markdown
+from layton_batch.reports.cost import print_costs, report_csv, report_json, report_markdown
 from layton_batch.states import Role
 from layton_batch.text import money
 
@@ -44,6 +45,14 @@ def test_rows_are_added_up_by_provider_model_and_stage() -> None:
     ]
     assert [(line.stage, line.batched.usd) for line in report.by_stage] == [("judge", D("0.5")), ("predict", D("1.5"))]
     assert (report.total.requests, report.total.batched.usd, report.total.saved.usd) == (8, D("2.0"), D("2.0"))
+
+
+def test_the_printed_bill_says_how_much_input_came_from_caches(capsys: pytest.CaptureFixture[str]) -> None:
+    print_costs(build_report([row(), row()]))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "cached: 200 of 2,000 input tokens were read from providers' caches" in printed
+    print_costs(build_report([replace(row(), usage=Usage(1_000, 0, 2_000))]))
+    assert "cached" not in capsys.readouterr().out
 
 
 def test_unknown_is_never_zero_in_any_form() -> None:

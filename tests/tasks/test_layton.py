@@ -196,6 +196,24 @@ def test_schemas_are_strict_and_ask_for_the_justification_first() -> None:
     assert fields == [["justification", "answer"], ["is_answer_correct", "is_justification_correct"]]
 
 
+@pytest.mark.parametrize("changes", [{}, {"img": JPEG}], ids=["text", "picture"])
+def test_a_judges_prompts_about_an_item_differ_from_the_submission_on(changes: dict[str, str]) -> None:
+    """Providers cache what prompts begin with: instructions, item and reference, whoever is judged."""
+    shown = item(**changes)
+    first, second = (
+        task(shown.split).judge_prompt(
+            Candidate(shown, Prediction(shown.id, "m", PredictionKind.ANSWERED, answer, "w"))
+        )
+        for answer in ("first words", "other words")
+    )
+    assert (first.system, first.parts[:-1]) == (second.system, second.parts[:-1])
+    common, words, _ = str(first.parts[-1]).partition("first words")
+    assert words
+    assert str(second.parts[-1]).startswith(f"{common}other words")
+    for reference in ("It is seven.", "Count them.", "H-special"):
+        assert reference in common
+
+
 def test_a_judge_sees_everything_whatever_the_participant_saw() -> None:
     said = Prediction("001", "m", PredictionKind.ANSWERED, "about 7", "I counted")
     prompt = task("vlm", hints=0).judge_prompt(Candidate(item(img=JPEG), said))
