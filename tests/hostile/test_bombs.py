@@ -22,6 +22,7 @@ from tests.hostile.raw_server import Play, raw_server
 from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import manifest_text
 from tests.simulation.world import SEVEN
+from tests.tiers import FAMILIES, tiered
 
 MOST_MEMORY = 4 * Patience().reply_bytes
 """The limit of a reply, and what an HTTP library takes to inflate one piece from the network, 64 KiB, at once."""
@@ -59,7 +60,7 @@ def _downloaded(provider: Provider) -> int:
     return sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks)
 
 
-@pytest.mark.parametrize("name", SEVEN)
+@pytest.mark.parametrize("name", tiered(SEVEN, ci=FAMILIES))
 def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(name: str, submission: Submission) -> None:
     assert len(BOMB) < 2_500_000
     with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
@@ -80,7 +81,10 @@ def test_a_bomb_is_given_up_over_plain_http_as_well(submission: Submission) -> N
                 call()
 
 
-@pytest.mark.parametrize("name", [name for name in SEVEN if name != "anthropic"])  # its file is named by another reply
+# The file of Anthropic is named by another reply.
+@pytest.mark.parametrize(
+    "name", tiered((name for name in SEVEN if name != "anthropic"), ci=("groq", "gemini", "mistral"))
+)
 def test_a_result_file_has_an_end(name: str) -> None:
     with raw_server(_sending(b"x" * 3 * 2**20, "identity")) as url:
         access = Access("key", url, Patience(file_bytes=2 * 2**20))
@@ -88,8 +92,14 @@ def test_a_result_file_has_an_end(name: str) -> None:
             _downloaded(provider)
 
 
-@pytest.mark.parametrize("provider", SEVEN)
-@pytest.mark.parametrize("kind", ["poll", "create", "list"])
+@pytest.mark.parametrize(
+    ("provider", "kind"),
+    tiered(
+        SEVEN,
+        ("poll", "create", "list"),
+        ci=[("openai", "create"), ("anthropic", "list"), ("gemini", "poll"), ("mistral", "create")],
+    ),
+)
 def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str, kind: str) -> None:
     text = manifest_text((provider,), limit=2)
     thrown: list[str] = []
@@ -107,7 +117,7 @@ def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str,
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.parametrize("provider", SEVEN)
+@pytest.mark.parametrize("provider", tiered(SEVEN, ci=("together", "anthropic", "gemini", "mistral")))
 def test_honestly_compressed_replies_are_read(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=2)
 

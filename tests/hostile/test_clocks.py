@@ -14,11 +14,12 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.tiers import FAMILIES, tiered
 
 HOUR = 3600.0
 DAY = 24 * HOUR
 
-everywhere = pytest.mark.parametrize("provider", MODELS)
+everywhere = pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 
 
 def asked(provider: str) -> str:
@@ -74,15 +75,22 @@ def test_a_lost_create_is_found_though_our_clock_was_forty_days_ahead_of_the_pro
         assert paid_once(bench)
 
 
-@everywhere
+BACK, BACK_FOR_LONG, FORWARD = (0.0, -30.0), (31 * HOUR, -30.0), (0.0, 30.0)
+"""Seconds that pass before the run goes on, and hours by which the clock is set."""
+
+
 @pytest.mark.parametrize(
-    ("away", "hours"),
-    [(0.0, -30.0), (31 * HOUR, -30.0), (0.0, 30.0)],
-    ids=["back", "back, and looked for 31 hours later", "forward"],
+    ("provider", "move"),
+    tiered(
+        MODELS,
+        (BACK, BACK_FOR_LONG, FORWARD),
+        ci=[("openai", BACK), ("anthropic", BACK_FOR_LONG), ("gemini", FORWARD), ("mistral", BACK_FOR_LONG)],
+    ),
 )
 def test_a_create_in_doubt_is_not_paid_again_where_the_clock_was_set_by_more_than_a_day(
-    tmp_path: Path, provider: str, away: float, hours: float
+    tmp_path: Path, provider: str, move: tuple[float, float]
 ) -> None:
+    away, hours = move
     with lab(tmp_path, Fault(on="create", action="drop_after", provider=provider, times=1)) as bench:
         with bench.open(asked(provider)) as run:
             ticks(run, bench, in_state(Lifecycle.SUBMITTING))
@@ -119,7 +127,9 @@ def test_a_batch_past_its_deadline_is_stopped_once(tmp_path: Path, provider: str
         assert calls(bench, provider, "cancel") == 1
 
 
-@pytest.mark.parametrize("provider", sorted(set(MODELS) - {"anthropic"}))
+@pytest.mark.parametrize(
+    "provider", tiered(sorted(set(MODELS) - {"anthropic"}), ci=("doubleword", "gemini", "mistral"))
+)
 def test_results_that_are_refused_while_our_clock_is_two_months_ahead_are_not_given_up(
     tmp_path: Path, provider: str
 ) -> None:

@@ -16,6 +16,7 @@ from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.tiers import FAMILIES, tiered
 
 BUDGET = "[budget]\nmax_usd = 5.0"
 ROWS = {"gemini": "operations", "mistral": "data", "together": ""}
@@ -53,7 +54,7 @@ def bound(status: Status) -> Decimal:
     return next(batch.max_cost for batch in status.batches if batch.max_cost is not None)
 
 
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 def test_a_create_that_is_carried_out_denied_and_never_listed_is_billed_twice_at_most_and_both_count(
     tmp_path: Path, provider: str
 ) -> None:
@@ -113,8 +114,14 @@ def test_a_batch_that_is_adopted_after_two_creates_in_doubt_costs_what_it_cost(t
         assert billed < status.spent_usd + status.unknown_cost_usd
 
 
-@pytest.mark.parametrize("odd", [None, "", 7])
-@pytest.mark.parametrize("provider", sorted(set(MODELS) - {"anthropic"}))
+@pytest.mark.parametrize(
+    ("provider", "odd"),
+    tiered(
+        sorted(set(MODELS) - {"anthropic"}),
+        (None, "", 7),
+        ci=[("together", None), ("gemini", ""), ("mistral", 7)],
+    ),
+)
 def test_a_row_with_our_marks_and_no_id_is_ours_and_never_sent_again(
     tmp_path: Path, provider: str, odd: object
 ) -> None:

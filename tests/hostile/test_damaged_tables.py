@@ -3,7 +3,7 @@ rest of the run goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -20,6 +20,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.tiers import tiered
 
 TEXT = manifest_text(("openai", "anthropic"), limit=3)
 HURT, WELL = (f"predict-{MODELS[name]}" for name in ("openai", "anthropic"))
@@ -47,7 +48,6 @@ def hole(path: Path) -> None:
 
 
 DAMAGES = (cut, overwrite, empty, hole, Path.unlink)
-damaged = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 
 
 def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
@@ -56,7 +56,7 @@ def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
         return status, dict(run.trouble)
 
 
-@damaged
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_a_part_that_cannot_be_read_is_named_with_what_to_do(damage: Callable[[Path], None], tmp_path: Path) -> None:
     path = tmp_path / "run-1" / "tables" / "verdicts" / "a.parquet"
     tables.write(path, tables.frame("verdicts", [{"item_id": f"i{number}"} for number in range(100)]))
@@ -71,30 +71,44 @@ def test_a_part_that_cannot_be_read_is_named_with_what_to_do(damage: Callable[[P
             read()
 
 
-@damaged
+PARTS = (
+    *(f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", f"usage/{HURT}.s0001.a1"),
+    *("leaderboard/leaderboard", "cost/cost"),
+)
+"""Tables that are computed from others."""
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A run that has ended. Each test leaves its tables as they were."""
+    with lab(tmp_path_factory.mktemp("done")) as there:
+        there.finish(TEXT)
+        yield there
+
+
 @pytest.mark.parametrize(
-    "part",
-    [
-        *(f"predictions/{HURT}", f"verdicts/{JUDGE}", f"scores/{HURT}", f"usage/{HURT}.s0001.a1"),
-        *("leaderboard/leaderboard", "cost/cost"),
-    ],
+    ("part", "damage"),
+    tiered(
+        PARTS,
+        DAMAGES,
+        ci=[(PARTS[0], hole), *zip(PARTS, (cut, overwrite, empty, Path.unlink, cut, overwrite), strict=True)],
+    ),
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
 )
 def test_a_table_that_is_computed_from_others_is_made_again(
-    tmp_path: Path, part: str, damage: Callable[[Path], None]
+    done: Lab, part: str, damage: Callable[[Path], None]
 ) -> None:
-    with lab(tmp_path) as there:
-        there.finish(TEXT)
-        path = there.run_folder(TEXT).tables / f"{part}.parquet"
-        if damage is hole and not part.startswith("predictions"):
-            pytest.skip("nobody reads it, so nobody can know")
-        before, billed = pl.read_parquet(path), there.billed()
-        damage(path)
-        if damage is hole:  # its end still says what it was made from; whoever reads it finds out
-            (there.run_folder(TEXT).tables / "scores" / f"{HURT}.parquet").unlink()
-        status, trouble = go_on(there)
-        assert (status.state, trouble) == (RunState.DONE, {})
-        assert pl.read_parquet(path).equals(before)
-        assert there.billed() == billed
+    path = done.run_folder(TEXT).tables / f"{part}.parquet"
+    if damage is hole and not part.startswith("predictions"):
+        pytest.skip("nobody reads it, so nobody can know")
+    before, billed = pl.read_parquet(path), done.billed()
+    damage(path)
+    if damage is hole:  # its end still says what it was made from; whoever reads it finds out
+        (done.run_folder(TEXT).tables / "scores" / f"{HURT}.parquet").unlink()
+    status, trouble = go_on(done)
+    assert (status.state, trouble) == (RunState.DONE, {})
+    assert pl.read_parquet(path).equals(before)
+    assert done.billed() == billed
 
 
 def until(run: Run, there: Lab, come: Callable[[], bool]) -> None:
@@ -116,7 +130,7 @@ def collected(there: Lab, monkeypatch: pytest.MonkeyPatch) -> Path:
     return part
 
 
-@damaged
+@pytest.mark.parametrize("damage", tiered(DAMAGES, ci=(cut, hole)), ids=lambda damage: damage.__name__)
 def test_damaged_answers_are_made_again_from_the_raw_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
 ) -> None:
@@ -130,7 +144,7 @@ def test_damaged_answers_are_made_again_from_the_raw_results(
         assert set(there.billed().values()) == {1}
 
 
-@damaged
+@pytest.mark.parametrize("damage", tiered(DAMAGES, ci=(Path.unlink,)), ids=lambda damage: damage.__name__)
 def test_damaged_answers_of_one_model_without_raw_results_stop_that_model_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
 ) -> None:
@@ -154,7 +168,7 @@ def test_damaged_answers_of_one_model_without_raw_results_stop_that_model_alone(
         assert {job.id: job.graded for job in status.jobs if job.role == "predict"} == {HURT: False, WELL: True}
 
 
-@pytest.mark.parametrize("damage", [cut, Path.unlink], ids=["cut", "gone"])
+@pytest.mark.parametrize("damage", tiered((cut, Path.unlink), ci=(cut,)), ids=["cut", "gone"])
 def test_without_the_items_nothing_is_graded_and_everything_is_collected(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:

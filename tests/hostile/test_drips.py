@@ -23,12 +23,28 @@ from tests.hostile.raw_server import DRIPS, raw_server
 from tests.hostile.tampering import Answer, hostile
 from tests.pipeline.lab import manifest_text
 from tests.simulation.world import SEVEN
+from tests.tiers import FAMILIES, tiered
 
 SHORT = Patience(0.3, bytes_per_second=1e9, stop=0.1)
 ENDED = Snapshot("b", "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="file-out")
 GIVEN_UP = "given up|Timeout"  # at the deadline, or at the same moment by the HTTP library itself
 LATEST = 5.0
 """Seconds; much more than these calls need, and far less than they took with timeouts of single reads: for ever."""
+
+each_drip = pytest.mark.parametrize(
+    ("name", "drip"),
+    tiered(
+        (*SEVEN, "xai"),
+        DRIPS,
+        ci=[
+            ("openai", "header lines"),
+            ("anthropic", "100 Continue"),
+            ("gemini", "a slow body"),
+            ("mistral", "chunk headers"),
+            ("xai", "nothing"),
+        ],
+    ),
+)
 
 
 def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable[[], object], type[ProviderError]]]:
@@ -37,8 +53,7 @@ def calls(provider: Provider, submission: Submission) -> Iterator[tuple[Callable
     yield lambda: provider.create(submission), AmbiguousCallError
 
 
-@pytest.mark.parametrize("drip", DRIPS)
-@pytest.mark.parametrize("name", [*SEVEN, "xai"])
+@each_drip
 def test_a_call_whose_reply_drips_ends_and_a_create_may_have_been_carried_out(
     name: str, drip: str, submission: Submission
 ) -> None:
@@ -56,7 +71,7 @@ def _wait_for(over: threading.Event) -> None:
     over.wait()
 
 
-@pytest.mark.parametrize("name", SEVEN)
+@pytest.mark.parametrize("name", tiered(SEVEN, ci=FAMILIES))
 def test_an_upload_that_nobody_reads_ends(name: str, submission: Submission) -> None:
     submission.path.write_bytes(b"x" * 30_000_000)
     with (
@@ -134,8 +149,7 @@ def test_a_download_that_drips_breaks_off_with_what_has_come() -> None:
     assert set(b"".join(came)) == {ord(" ")}
 
 
-@pytest.mark.parametrize("drip", DRIPS)
-@pytest.mark.parametrize("name", [*SEVEN, "xai"])
+@each_drip
 def test_a_stop_is_heard_during_a_call(name: str, drip: str, submission: Submission) -> None:
     stopping = threading.Event()
     with raw_server(DRIPS[drip]) as url:
@@ -150,7 +164,7 @@ def test_a_stop_is_heard_during_a_call(name: str, drip: str, submission: Submiss
             assert time.monotonic() - begun < 2.0 + LATEST
 
 
-@pytest.mark.parametrize("dripping", SEVEN)
+@pytest.mark.parametrize("dripping", tiered(SEVEN, ci=FAMILIES))
 def test_a_provider_that_does_not_answer_holds_up_no_other(tmp_path: Path, dripping: str) -> None:
     other = "groq" if dripping != "groq" else "openai"
     text = manifest_text((dripping, other), limit=2)

@@ -18,6 +18,7 @@ from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 from tests.pipeline.test_drivers import creates
+from tests.tiers import FAMILIES, tiered
 
 EVENTS_SINCE = 3_000
 """Lines of a log about one batch of odd rows: far more than 256 KiB."""
@@ -62,7 +63,7 @@ def paid_behind_a_backup(bench: Lab, text: str) -> RunFolder:
     return folder
 
 
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 def test_an_older_store_is_refused_however_long_ago_the_payment_was(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=2)
     with lab(tmp_path, held_up(provider)) as bench:
@@ -115,8 +116,14 @@ def full_for_marks(monkeypatch: pytest.MonkeyPatch, when: str) -> None:
     monkeypatch.setattr(Path, when, full)
 
 
-@pytest.mark.parametrize("when", ["open", "replace"])
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize(
+    ("provider", "when"),
+    tiered(
+        MODELS,
+        ("open", "replace"),
+        ci=[("openai", "open"), ("anthropic", "replace"), ("gemini", "open"), ("mistral", "replace")],
+    ),
+)
 def test_without_a_mark_nothing_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, when: str
 ) -> None:

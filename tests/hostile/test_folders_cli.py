@@ -14,6 +14,7 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from tests.cli.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
 from tests.pipeline.lab import BUNDLED, manifest_text
 from tests.pipeline.test_drivers import creates
+from tests.tiers import tiered
 
 FULL, GOLD = Path("/dev/full"), BUNDLED / "gold_llm.jsonl"
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
@@ -77,7 +78,7 @@ def test_a_run_that_was_copied_here_goes_on_and_is_not_said_to_begin(bench: Desk
     assert set(bench.lab.billed().values()) == {1}
 
 
-@pytest.mark.parametrize("left", ["", '{"seq": '], ids=["empty", "torn"])
+@pytest.mark.parametrize("left", tiered(("", '{"seq": '), ci=('{"seq": ',)), ids=["empty", "torn"])
 def test_a_folder_elsewhere_that_cannot_be_read_may_have_been_paid_for(bench: Desk, left: str) -> None:
     for path in (bench.run_root() / "intents").iterdir():
         path.write_text(left)
@@ -129,7 +130,11 @@ def redirected(arguments: str, cwd: Path, environment: Mapping[str, str]) -> End
 
 @needs_full
 @pytest.mark.parametrize(
-    "streams", ["2>&-", "2>/dev/full", ">&-", ">/dev/full", ">/dev/full 2>/dev/full", "<&- >&- 2>&-"]
+    "streams",
+    tiered(
+        ("2>&-", "2>/dev/full", ">&-", ">/dev/full", ">/dev/full 2>/dev/full", "<&- >&- 2>&-"),
+        ci=(">/dev/full 2>/dev/full", "<&- >&- 2>&-"),
+    ),
 )
 def test_a_run_ends_with_its_own_code_whatever_becomes_of_its_words(
     tmp_path: Path, served: Mapping[str, str], streams: str
@@ -143,7 +148,14 @@ def test_a_run_ends_with_its_own_code_whatever_becomes_of_its_words(
 
 
 @needs_full
-@pytest.mark.parametrize(("stream", "code"), [(">/dev/full", 74), (">&-", 0), ("2>/dev/full", 0)])
+@pytest.mark.parametrize(
+    ("stream", "code"),
+    [
+        (">/dev/full", 74),
+        pytest.param(">&-", 0, marks=pytest.mark.nightly),
+        pytest.param("2>/dev/full", 0, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_command_that_only_prints_says_where_it_could_not(tmp_path: Path, stream: str, code: int) -> None:
     done = subprocess.run(
         ["/bin/sh", "-c", f'exec "$0" "$@" {stream}', *PROGRAM, "leaderboard", str(GOLD)],
@@ -172,7 +184,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
-@pytest.mark.parametrize("rooms", [(40, 180), (0, 130, 260)], ids=str)
+@pytest.mark.parametrize("rooms", [(40, 180), pytest.param((0, 130, 260), marks=pytest.mark.nightly)], ids=str)
 def test_a_run_on_a_full_disk_ends_with_74_and_goes_on_when_there_is_room(
     tmp_path: Path, small_disk: Path, rooms: tuple[int, ...]
 ) -> None:

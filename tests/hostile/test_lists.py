@@ -18,6 +18,7 @@ from layton_batch.states import Lifecycle
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.hostile.test_creates import made_at, rows_changed
 from tests.pipeline.lab import MODELS, Lab, manifest_text
+from tests.tiers import FAMILIES, tiered
 
 FILE_LISTERS = ("openai", "mistral", "groq", "doubleword")
 """Providers whose files are listed before one is uploaded."""
@@ -70,8 +71,17 @@ def tick(bench: Lab, text: str, times: int = 1, seconds: float = 5.0) -> list[st
         return [str(batch.state) for batch in run.store.batches()]
 
 
-@pytest.mark.parametrize("trouble", TROUBLE)
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize(
+    ("provider", "trouble"),
+    tiered(
+        MODELS,
+        TROUBLE,
+        ci=[
+            *(("openai", "429"), ("anthropic", "500"), ("gemini", "503")),
+            *(("mistral", "403"), ("together", "html"), ("openai", "no list")),
+        ],
+    ),
+)
 def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_trouble(
     tmp_path: Path, provider: str, trouble: str
 ) -> None:
@@ -97,7 +107,7 @@ def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_troub
         assert status.spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.parametrize("provider", sorted(set(MODELS) - {"anthropic"}))
+@pytest.mark.parametrize("provider", tiered(sorted(set(MODELS) - {"anthropic"}), ci=("groq", "gemini", "mistral")))
 def test_a_row_with_our_marks_and_no_id_keeps_an_older_copy_from_sending(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=3)
     key = "name" if provider == "gemini" else "id"
@@ -123,7 +133,7 @@ def test_a_row_with_our_marks_and_no_id_keeps_an_older_copy_from_sending(tmp_pat
             assert [batch.state for batch in run.store.batches()] == [Lifecycle.LOST]
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "together"])
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 def test_a_list_that_is_refused_for_an_hour_has_a_person_told_and_goes_on_when_it_is_mended(
     tmp_path: Path, provider: str
 ) -> None:
@@ -144,7 +154,11 @@ def test_a_list_that_is_refused_for_an_hour_has_a_person_told_and_goes_on_when_i
 
 @pytest.mark.parametrize(
     ("provider", "trouble"),
-    [*((provider, "404") for provider in (*FILE_LISTERS, "together")), ("openai", "400"), ("openai", "403")],
+    tiered(
+        (*FILE_LISTERS, "together"),
+        ("400", "403", "404"),
+        ci=[("openai", "400"), ("mistral", "404"), ("together", "404"), ("groq", "403")],
+    ),
 )
 def test_a_free_look_up_that_is_refused_is_the_providers_trouble_and_no_outcome_of_a_request(
     tmp_path: Path, provider: str, trouble: str
@@ -165,7 +179,9 @@ def test_a_free_look_up_that_is_refused_is_the_providers_trouble_and_no_outcome_
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.parametrize("trouble", ["401", "402", "500", "503", "html", "no list"])
+@pytest.mark.parametrize(
+    "trouble", tiered(("401", "402", "500", "503", "html", "no list"), ci=("401", "500", "no list"))
+)
 def test_a_free_look_up_that_fails_in_passing_is_tried_again(tmp_path: Path, trouble: str) -> None:
     text = manifest_text(("openai",), limit=3)
     with hostile(tmp_path) as (bench, between):
@@ -193,7 +209,10 @@ def test_a_list_that_is_busy_for_two_days_is_waited_for(tmp_path: Path) -> None:
         assert bench.finish(text).unanswered == 0
 
 
-@pytest.mark.parametrize(("provider", "trouble"), list(zip(MODELS, [*TROUBLE, "html"], strict=True)))
+@pytest.mark.parametrize(
+    ("provider", "trouble"),
+    tiered(MODELS, TROUBLE, ci=[("openai", "429"), ("anthropic", "500"), ("gemini", "403"), ("mistral", "no list")]),
+)
 def test_a_lost_batch_is_not_sent_again_on_a_persons_word_while_the_list_is_in_trouble(
     tmp_path: Path, provider: str, trouble: str
 ) -> None:

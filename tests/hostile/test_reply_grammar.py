@@ -29,6 +29,7 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.states import Lifecycle
 from tests.batches.states import AT, ended, flying, submitting
 from tests.hostile.reply_grammar import bent_reply
+from tests.tiers import FAMILIES, tiered
 
 IN_SANDBOX = {
     "openai": ("/openai/v1", "gpt-5.1-2025-11-13"),
@@ -230,18 +231,18 @@ def claim_decided(kind: str, reading: Any) -> None:
         machine.after_failed_download(ended(), reading, AT)
 
 
-CASES = [
-    pytest.param(replies, seed, id=f"{replies} replies", marks=marks)
-    for replies, seed, marks in ((60, 1, ()), (10_000, 2, pytest.mark.nightly))
-]
+FEW, MANY = (60, 1), (10_000, 2)
+"""Replies, and the seed that they are bent by."""
 
 
-@pytest.mark.parametrize(("number", "seed"), CASES)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "kind", "drawn"),
+    tiered(NAMES, KINDS, (FEW, MANY), ci=[(name, kind, FEW) for name in FAMILIES for kind in KINDS]),
+)
 def test_a_reply_of_any_form_is_read_or_is_an_error_of_its_provider(
-    sound_replies: Callable[[str], Sound], name: str, kind: str, number: int, seed: int
+    sound_replies: Callable[[str], Sound], name: str, kind: str, drawn: tuple[int, int]
 ) -> None:
+    number, seed = drawn
     sound = sound_replies(name)
     known = {path: reply for of_kind in sound.replies.values() for path, reply in of_kind.items()}
     random, read = Random(crc32(f"{name} {kind} {seed}".encode())), 0
@@ -276,11 +277,11 @@ def bent_lines(reply: bytes, random: Random) -> bytes:
     return bent_reply(reply, random)
 
 
-@pytest.mark.parametrize(("number", "seed"), CASES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "drawn"), tiered(NAMES, (FEW, MANY), ci=[(name, FEW) for name in FAMILIES]))
 def test_a_result_line_of_any_form_is_read_or_costs_itself(
-    sound_replies: Callable[[str], Sound], name: str, number: int, seed: int
+    sound_replies: Callable[[str], Sound], name: str, drawn: tuple[int, int]
 ) -> None:
+    number, seed = drawn
     sound, provider, random = sound_replies(name), connect(name, None), Random(crc32(f"{name} {seed}".encode()))
     for _ in range(number):
         try:

@@ -18,6 +18,7 @@ from tests.asked import ends_by_batch
 from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.pipeline.lab import MODELS, Lab, manifest_text
 from tests.pipeline.test_outages import first, ticks
+from tests.tiers import FAMILIES, tiered
 
 PAGE = b"<html>\n<body>502 Bad Gateway</body>\n</html>\n"
 
@@ -47,20 +48,27 @@ def files(provider: str, change: Callable[[bytes], bytes]) -> Tamper:
 IN_WORDS = ("Too many requests: the batch was stopped", "the file exceeds what a batch may have: 2 requests")
 BY_CODE = (("rate_limit_exceeded", "it exceeds 2 requests a minute"), ("token_limit_exceeded", "more than 2 requests"))
 WITH_CODES = ("openai", "groq", "doubleword")
-REASONS = [(name, "", words) for name in MODELS for words in IN_WORDS]
-REASONS += [(name, *reason) for name in WITH_CODES for reason in BY_CODE]
+REASONS = [
+    *tiered(
+        MODELS,
+        [("", words) for words in IN_WORDS],
+        ci=[(name, ("", IN_WORDS[number % 2])) for number, name in enumerate(FAMILIES)],
+    ),
+    *tiered(WITH_CODES, BY_CODE, ci=[("openai", BY_CODE[0]), ("groq", BY_CODE[1])]),
+]
 
 
-@pytest.mark.parametrize(("provider", "code", "sentence"), REASONS)
+@pytest.mark.parametrize(("provider", "reason"), REASONS)
 def test_of_a_batch_that_failed_with_answers_only_the_other_rows_go_again(
-    tmp_path: Path, provider: str, code: str, sentence: str
+    tmp_path: Path, provider: str, reason: tuple[str, str]
 ) -> None:
+    code, sentence = reason
     stopped = Fault(on="batch", action="stop", provider=provider, share=0.5, kind=code, name=sentence, times=1)
     with hostile(tmp_path, stopped) as (bench, _):
         assert paid_once_and_answered(bench, manifest_text((provider,)))
 
 
-@pytest.mark.parametrize("provider", WITH_CODES)
+@pytest.mark.parametrize("provider", tiered(WITH_CODES, ci=("openai",)))
 def test_a_batch_that_the_provider_has_no_room_for_by_its_own_code_waits_and_is_not_split(
     tmp_path: Path, provider: str
 ) -> None:
@@ -78,8 +86,14 @@ def test_a_batch_that_the_provider_has_no_room_for_by_its_own_code_waits_and_is_
 # ---- the first reading ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("provider", MODELS)
-@pytest.mark.parametrize("action", ["late", "expire", "cancel", "stop"])
+@pytest.mark.parametrize(
+    ("provider", "action"),
+    tiered(
+        MODELS,
+        ("late", "expire", "cancel", "stop"),
+        ci=[("openai", "late"), ("anthropic", "expire"), ("gemini", "cancel"), ("mistral", "stop")],
+    ),
+)
 def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
     tmp_path: Path, provider: str, action: str
 ) -> None:
@@ -88,9 +102,18 @@ def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
         assert paid_once_and_answered(bench, manifest_text((provider,)))
 
 
-@pytest.mark.parametrize("provider", MODELS)
-@pytest.mark.parametrize("action", ["late", "expire"])
-@pytest.mark.parametrize("late", [0.0, 100.0], ids=["named at once", "named late"])
+@pytest.mark.parametrize(
+    ("provider", "action", "late"),
+    tiered(
+        MODELS,
+        ("late", "expire"),
+        (0.0, 100.0),  # seconds until the files are named
+        ci=[
+            *(("openai", "late", 0.0), ("anthropic", "expire", 0.0)),
+            *(("gemini", "expire", 100.0), ("mistral", "late", 100.0)),
+        ],
+    ),
+)
 def test_a_file_that_grows_while_nothing_is_counted_is_read_to_its_end(
     tmp_path: Path, provider: str, action: str, late: float
 ) -> None:
@@ -101,13 +124,24 @@ def test_a_file_that_grows_while_nothing_is_counted_is_read_to_its_end(
         assert paid_once_and_answered(bench, manifest_text((provider,)))
 
 
+COUNTS = ((2, 0, 4), (2, 1, 4), (0, 0, 0), (4, 4, 4))
+"""Succeeded, failed and all requests of a batch of four, as the provider counts them."""
+
+
 def _head(content: bytes, share: float) -> bytes:
     lines = content.splitlines(keepends=True)
     return b"".join(lines[: int(len(lines) * share)])
 
 
-@pytest.mark.parametrize("provider", ["openai", "groq", "doubleword", "mistral"])
-@pytest.mark.parametrize("counts", [(2, 0, 4), (2, 1, 4), (0, 0, 0), (4, 4, 4)], ids=str)
+@pytest.mark.parametrize(
+    ("provider", "counts"),
+    tiered(
+        ("openai", "groq", "doubleword", "mistral"),
+        COUNTS,
+        ci=[("openai", COUNTS[0]), ("mistral", COUNTS[1]), ("groq", COUNTS[2]), ("mistral", COUNTS[3])],
+    ),
+    ids=str,
+)
 def test_counts_that_do_not_add_up_to_our_requests_are_not_believed_at_first(
     tmp_path: Path, provider: str, counts: tuple[int, int, int]
 ) -> None:
@@ -139,8 +173,14 @@ def _counted(content: bytes, counts: tuple[int, int, int]) -> bytes:
 # ---- poorer downloads -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("provider", MODELS)
-@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize(
+    ("provider", "counts"),
+    tiered(
+        MODELS,
+        (True, False),
+        ci=[("openai", True), ("anthropic", False), ("gemini", True), ("mistral", False)],
+    ),
+)
 def test_answers_that_come_in_alternating_halves_are_all_kept(tmp_path: Path, provider: str, counts: bool) -> None:
     text = manifest_text((provider,))
     ended = Fault(on="batch", action="late", provider=provider, counts=counts, times=1)
@@ -150,8 +190,11 @@ def test_answers_that_come_in_alternating_halves_are_all_kept(tmp_path: Path, pr
         assert paid_once_and_answered(bench, text)
 
 
-@pytest.mark.parametrize("provider", MODELS)
-@pytest.mark.parametrize("poorer", [PAGE, b""], ids=["html", "empty"])
+@pytest.mark.parametrize(
+    ("provider", "poorer"),
+    tiered(MODELS, (PAGE, b""), ci=[("openai", PAGE), ("anthropic", b""), ("gemini", PAGE), ("mistral", b"")]),
+    ids=lambda value: value if isinstance(value, str) else "html" if value else "empty",
+)
 def test_a_poorer_download_takes_nothing_from_a_better_one(tmp_path: Path, provider: str, poorer: bytes) -> None:
     text = manifest_text((provider,))
     first_download = iter([0.8])

@@ -17,6 +17,7 @@ from layton_batch.store.run_store import RunStore
 from tests.cli.cli_harness import Ending, call
 from tests.exports.finished_runs import RULES, rule_run
 from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.tiers import tiered
 
 MANIFEST = manifest_text(("openai",))
 JUDGE = "tern-3-referee"
@@ -186,8 +187,7 @@ def test_a_judge_that_was_asked_keeps_its_word(there: Lab) -> None:
     assert _content(there.run_folder(MANIFEST)) == content
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("moment", ["add_jobs", "plan_job", "plan_again"])
+@pytest.mark.parametrize("moment", tiered(("add_jobs", "plan_job", "plan_again"), ci=("plan_job",)))
 def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_is_ever_paid(
     there: Lab, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
@@ -250,7 +250,6 @@ def _row(there: Lab, number: int = 1, **changes: JsonValue) -> dict[str, JsonVal
     return {"item_id": _items(there)[number], "answer": "7", "justification": "so", **changes}
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -276,7 +275,6 @@ def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_changes(
     assert "finch" not in call("status", there.run_folder(MANIFEST).root, "--json").out
 
 
-@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -27,6 +27,7 @@ from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import Money
 from tests.cli.cli_harness import call
 from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.tiers import tiered
 
 ENDED = 120.0
 """Seconds in which a batch of the sandbox has long ended: only then is one without a tag told for certain."""
@@ -60,8 +61,7 @@ def held_up(provider: str) -> Fault:
     return Fault(on="upload", action="status", status=429, provider=provider, times=1)
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("provider", TAGGED)
+@pytest.mark.parametrize("provider", tiered(TAGGED, ci=("gemini",)))
 def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=3)
     with lab(tmp_path, held_up(provider)) as bench:
@@ -81,8 +81,7 @@ def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path
         assert status.spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("provider", TAGGED)
+@pytest.mark.parametrize("provider", tiered(TAGGED, ci=("openai", "mistral")))
 def test_of_two_copies_that_go_on_each_takes_what_the_other_has_sent(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=3)
     with lab(tmp_path) as bench:
@@ -98,8 +97,7 @@ def test_of_two_copies_that_go_on_each_takes_what_the_other_has_sent(tmp_path: P
         assert here.spent_usd == there.spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("anthropic", "groq")))
 def test_another_run_of_the_same_manifest_is_never_taken_for_ours(tmp_path: Path, provider: str) -> None:
     """Its questions are ours; its custom_ids, and where files go by their content its files, are not."""
     text = manifest_text((provider,), limit=3)
@@ -156,8 +154,7 @@ def list_again(run: Run, batch: Batch) -> None:
     raise AssertionError("never")
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("mistral",)))
 def test_what_the_provider_shows_is_not_sent_again_on_a_persons_word(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=3)
     with lab(tmp_path, lost_reply(provider), unlisted(provider)) as bench:
@@ -173,8 +170,7 @@ def test_what_the_provider_shows_is_not_sent_again_on_a_persons_word(tmp_path: P
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "gemini")))
 def test_of_two_lost_batches_neither_is_taken_for_the_other(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=4, top=f"[limits.{provider}]\nmax_requests = 2")
     with lab(tmp_path, lost_reply(provider, times=2), unlisted(provider, sent=2)) as bench:
@@ -229,8 +225,7 @@ def test_a_batch_of_unknown_state_is_adopted_under_its_own_name(tmp_path: Path) 
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("together",)))
 def test_a_refusal_that_may_pass_is_counted_by_itself(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=3)
     busy = Fault(on="create", action="status", status=429, provider=provider, times=6)

@@ -37,6 +37,7 @@ from layton_batch.store.engine import sqlite_url
 from layton_batch.store.run_store import RunStore
 from tests.cli.cli_harness import called_at
 from tests.pipeline.lab import ROOT, Lab, lab, manifest_text
+from tests.tiers import tiered
 
 COMMAND = [sys.executable, "-m", "layton_batch", "run"]
 TWO_MODELS = manifest_text(("openai",)) + (
@@ -374,8 +375,7 @@ FULL = "import resource, sys; size = int(sys.argv.pop(1)); resource.setrlimit(re
 FULL += "from layton_batch.cli import main; main()"
 
 
-@pytest.mark.one_in(2)
-@pytest.mark.parametrize("size", [20_000, 200_000])
+@pytest.mark.parametrize("size", tiered((20_000, 200_000), ci=(20_000,)))
 def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_twice(tmp_path: Path, size: int) -> None:
     text = manifest_text(limit=3)
     with Sandbox(SandboxConfig(batch_seconds=0.3)) as server:

@@ -17,6 +17,7 @@ from tests.pipeline.lab import lab, manifest_text
 from tests.simulation.claims import broken_claims
 from tests.simulation.histories import play
 from tests.simulation.world import ALONE, Plan, cast, history
+from tests.tiers import tiered
 
 WORLD = ALONE
 (ASKED,), REFEREE = cast(WORLD)
@@ -32,8 +33,7 @@ def retried_at_the_end(*stops: int) -> Plan:
     return Plan(WORLD, stops=stops, faults=(refused_once(),), retry_at=1_000_000)
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("third", range(3))
+@pytest.mark.parametrize("third", tiered(range(3), ci=(1,)))
 def test_stopped_anywhere_while_a_judge_is_planned_again_every_prediction_gets_its_verdict(third: int) -> None:
     with history(retried_at_the_end()) as found:
         points = list(found.course.points)

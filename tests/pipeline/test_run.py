@@ -19,6 +19,7 @@ from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
 from tests.pipeline.lab import JUDGES, MODELS, Lab, lab, manifest_text
+from tests.tiers import FAMILIES, tiered
 
 SEVEN = tuple(MODELS)
 
@@ -204,9 +205,14 @@ def test_odd_result_lines_are_events_and_lose_nothing(tmp_path: Path) -> None:
     assert bench.table(text, "predictions").height == 6
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("action", ["drop", "drop_after", "status", "not_json"])
-@pytest.mark.parametrize("provider", SEVEN)
+@pytest.mark.parametrize(
+    ("provider", "action"),
+    tiered(
+        SEVEN,
+        ("drop", "drop_after", "status", "not_json"),
+        ci=[("openai", "drop"), ("anthropic", "not_json"), ("gemini", "status"), ("mistral", "drop_after")],
+    ),
+)
 def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
     tmp_path: Path, provider: str, action: str
 ) -> None:
@@ -220,9 +226,14 @@ def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("on", ["upload", "poll", "results"])
-@pytest.mark.parametrize("provider", SEVEN)
+@pytest.mark.parametrize(
+    ("provider", "on"),
+    tiered(
+        SEVEN,
+        ("upload", "poll", "results"),
+        ci=[("groq", "upload"), ("anthropic", "results"), ("gemini", "poll"), ("mistral", "results")],
+    ),
+)
 def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provider: str, on: str) -> None:
     text = manifest_text((provider,), limit=3)
     with lab(tmp_path, Fault(on=on, action="status", status=503, provider=provider, times=2)) as bench:
@@ -231,7 +242,7 @@ def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provide
         assert status.unanswered == 0
 
 
-@pytest.mark.parametrize("provider", SEVEN)
+@pytest.mark.parametrize("provider", tiered(SEVEN, ci=FAMILIES))
 def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=4)
     with lab(tmp_path, Fault(on="results", action="cut", provider=provider, share=0.6, times=1)) as bench:

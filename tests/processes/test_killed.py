@@ -6,10 +6,11 @@ import pytest
 
 from tests.processes.commands import Bench
 from tests.processes.killings import every_phase
+from tests.simulation.world import SEVEN
+from tests.tiers import tiered
 
 
-@pytest.mark.one_in(7)
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
+@pytest.mark.parametrize("provider", tiered(SEVEN, ci=("groq",)))
 def test_a_run_killed_at_every_phase_of_every_call_pays_each_row_once_and_loses_none(
     place: Bench, provider: str
 ) -> None:

@@ -9,6 +9,7 @@ from tests.simulation.histories import Verdict, play
 from tests.simulation.scenarios import moved
 from tests.simulation.suite import AT_LEAST, MIGRATING, PHASES, histories, stops
 from tests.simulation.world import ALONE, SEVEN, Plan, cast
+from tests.tiers import tiered
 
 
 def told(verdicts: list[Verdict]) -> str:
@@ -19,16 +20,22 @@ def test_the_suite_plays_some_hundred_histories() -> None:
     assert sum(histories().values()) >= AT_LEAST, histories()
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("world", range(ALONE), ids=lambda world: "+".join((*cast(world)[0], cast(world)[1])))
+@pytest.mark.parametrize(
+    "world", tiered(range(ALONE), ci=(2, 5)), ids=lambda world: "+".join((*cast(world)[0], cast(world)[1]))
+)
 def test_a_run_killed_at_any_instant_pays_once_and_ends_as_if_undisturbed(world: int) -> None:
     broken = [verdict for stop in stops(world) if (verdict := play(Plan(world, stops=(stop,)))).broken]
     assert not broken, told(broken)
 
 
-@pytest.mark.one_in(3)
-@pytest.mark.parametrize("provider", SEVEN)
-@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize(
+    ("phase", "provider"),
+    tiered(
+        PHASES,
+        SEVEN,
+        ci=[("sent", "openai"), ("executed", "anthropic"), ("executed", "gemini"), ("sent", "mistral")],
+    ),
+)
 def test_a_run_killed_twice_around_the_paid_call_pays_once(provider: str, phase: str) -> None:
     world = ALONE + SEVEN.index(provider)
     at = reference(world).points.index(f"{phase}: {provider} create") + 1

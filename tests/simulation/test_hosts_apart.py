@@ -7,11 +7,10 @@ import pytest
 from tests.simulation.histories import play
 from tests.simulation.turns import Freeze
 from tests.simulation.world import ALONE, Plan
+from tests.tiers import tiered
 
 
-@pytest.mark.one_in(4)
-@pytest.mark.parametrize("apart", [-200.0, 200.0])
-@pytest.mark.parametrize("world", range(ALONE))
+@pytest.mark.parametrize(("world", "apart"), tiered(range(ALONE), (-200.0, 200.0), ci=[(1, -200.0), (3, 200.0)]))
 def test_a_host_200_seconds_apart_takes_over_from_one_that_is_frozen(world: int, apart: float) -> None:
     freezes = (Freeze(30 + 9 * world, 400.0), Freeze(140, 1500.0))
     verdict = play(Plan(world, programs=2, freezes=freezes, moving=True, apart=apart, seed=world + 1))
