@@ -1,13 +1,14 @@
-"""What every test may rely on: a hypothesis profile, charts that are drawn once, a browser."""
+"""What every test may rely on: a hypothesis profile, shortcuts, a browser."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests.simulation.shortcuts import drawn_once
+from tests.simulation.shortcuts import drawn, hastened
 from tests.site.devtools import Browser, chromium
 
 settings.register_profile("untimed", deadline=None, derandomize=True, database=None)
@@ -15,9 +16,18 @@ settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def pictures_drawn_once() -> Iterator[None]:
-    """Boards of the same runs have the same charts."""
-    with drawn_once():
+def in_haste() -> Iterator[None]:
+    """Take the shortcuts that no claim is about, and search what was imported and collected for no more garbage."""
+    gc.collect()
+    gc.freeze()
+    with hastened():
+        yield
+
+
+@pytest.fixture(scope="module")
+def charts() -> Iterator[None]:
+    """Runs whose sites have charts."""
+    with drawn():
         yield
 
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import Path
 
+import pytest
+
 from layton_batch.providers.protocol import ReplyAccount
+from layton_batch.runs import accounts
 from layton_batch.runs.accounts import account_digest, organisation_digest
 from layton_batch.settings import Settings
 
 HERE = "http://127.0.0.1:8765/openai/v1"
 VERTEX = "https://europe-aiplatform.googleapis.com/v1/projects/p/locations/europe"
+
+
+@pytest.fixture(autouse=True)
+def real_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys are digested as a run digests them; other tests do it quickly."""
+    monkeypatch.setattr(accounts, "scrypt", hashlib.scrypt)
 
 
 def digest(provider: str = "openai", salt: str = "run", **environment: str) -> str | None:

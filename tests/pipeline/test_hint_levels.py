@@ -137,6 +137,7 @@ def test_a_list_of_one_level_is_that_level(tmp_path: Path) -> None:
         assert asked("[1]") != asked("1")
 
 
+@pytest.mark.usefixtures("charts")
 def test_pages_keep_the_answers_of_each_level(tmp_path: Path) -> None:
     text = asked("[0, 1]", ("openai", "anthropic"))
     with lab(tmp_path) as bench:

@@ -1,14 +1,14 @@
-"""What lets thousands of histories be played in an hour and changes none of them: waits on the history's clock, and
-things made once that every life of the program would make again."""
+"""Shortcuts that change no outcome: things made once that every run would make again, and for histories no waiting."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -37,7 +37,7 @@ Asked = tuple[str, str, tuple[object, ...]]
 @functools.cache
 def empty_database() -> bytes:
     """A state store as it is when its schema has just been made; making one takes longer than the rest of a history."""
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, migrated():
         path = Path(name) / "state.sqlite3"
         open_engine(sqlite_url(path)).dispose()
         return path.read_bytes()
@@ -49,13 +49,60 @@ def scratch() -> str | None:
 
 
 @contextmanager
-def drawn_once() -> Iterator[None]:
-    """Draw the charts of equal boards once: they take most of the time of a small run's site."""
+def hastened() -> Iterator[None]:
+    """Spare every run of this process what takes most of its time and is seldom the claim.
+
+    Sites have no charts, except within :func:`drawn`. A new SQLite store gets its tables from a copy of the schema,
+    except within :func:`migrated`. Its engines share their compiled statements. Keys are digested by a quick hash.
+    """
     with (
-        mock.patch.object(board_charts, "charts", _charts),
+        mock.patch.object(board_charts, "charts", return_value=[]),
         mock.patch.object(vl_convert, "svg_to_png", functools.lru_cache(256)(vl_convert.svg_to_png)),
+        mock.patch.object(opening, "_create_schema", _copy_schema),
+        mock.patch.object(opening, "create_engine", _sharing_on_sqlite),
+        mock.patch.object(accounts, "scrypt", _quick_digest),
     ):
         yield
+
+
+@contextmanager
+def drawn() -> Iterator[None]:
+    """Draw the charts of sites, those of equal boards once."""
+    with mock.patch.object(board_charts, "charts", _charts):
+        yield
+
+
+@contextmanager
+def migrated() -> Iterator[None]:
+    """Open every store as the program does, and make the tables of a new one by the migration."""
+    with (
+        mock.patch.object(opening, "_create_schema", _create_schema),
+        mock.patch.object(opening, "create_engine", create_engine),
+    ):
+        yield
+
+
+_create_schema = opening._create_schema
+
+
+def _copy_schema(engine: Engine, current: str | None) -> None:
+    if current is not None or engine.dialect.name != "sqlite":
+        _create_schema(engine, current)
+        return
+    with engine.begin() as connection:
+        if opening._revision(connection) is None:  # no other thread was first
+            for statement in _schema():
+                connection.exec_driver_sql(statement)
+
+
+@functools.cache
+def _schema() -> tuple[str, ...]:
+    """The statements that make an empty store, without those of the transaction around them."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "state.sqlite3"
+        path.write_bytes(empty_database())
+        with closing(sqlite3.connect(path)) as database:
+            return tuple(database.iterdump())[1:-1]
 
 
 _drawn: dict[str, Sequence[board_charts.Chart]] = {}
@@ -75,6 +122,7 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
     whether or not anything is due, and every five seconds for what a limit holds back. ``for_days``: the history may
     last so long, and looks up less often."""
     with ExitStack() as stack:
+        stack.enter_context(migrated())
         stack.enter_context(mock.patch.object(opening, "create_engine", _sharing))
         pacing = Pacing(idle=3600.0, held=120.0) if for_days else Pacing(idle=3600.0)
         stack.enter_context(mock.patch.object(Settings, "pacing", pacing))
@@ -98,6 +146,11 @@ def _first_engine(url: URL) -> Engine:
         engine.connect().close()
         engine.dispose()
     return engine
+
+
+def _sharing_on_sqlite(url: URL, **options: Any) -> Engine:
+    make = _sharing if url.get_backend_name() == "sqlite" else create_engine
+    return make(url, **options)
 
 
 def _sharing(url: URL, **options: Any) -> Engine:

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from layton_batch.store.engine import sqlite_url
+from tests.simulation.shortcuts import migrated
 from tests.store.postgres import new_database, required, server
+
+
+@pytest.fixture(scope="package", autouse=True)
+def real_stores() -> Iterator[None]:
+    """Stores as the program opens and makes them."""
+    with migrated():
+        yield
 
 
 @pytest.fixture(scope="session")
