@@ -1,4 +1,4 @@
-"""What every test may rely on: a hypothesis profile, shortcuts, a browser."""
+"""What every test may rely on: profiles of hypothesis, shortcuts, a browser."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from hypothesis import settings
 from tests.simulation.shortcuts import drawn, hastened
 from tests.site.devtools import Browser, chromium
 
-settings.register_profile("untimed", deadline=None, derandomize=True, database=None)
-settings.load_profile("untimed")
+settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, database=None)
+settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)
+settings.load_profile("ci")  # scripts/nightly names the other one
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.errors import TransientProviderError
@@ -23,7 +23,6 @@ def covered(*chunks: bytes) -> bytes:
     return b"".join(COVER.stream(chunks))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.lists(st.sampled_from([KEY, LONGER, ODD, "text ", "sk-live-", "sk-", KEY[:-1], "\n"]), max_size=8),
     st.lists(st.integers(0, 200), max_size=8),

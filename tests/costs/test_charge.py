@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import layton_batch
@@ -48,7 +48,6 @@ def added(a: Usage, b: Usage) -> Usage:
 
 
 @given(usages(), usages(), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_cost_is_additive(a: Usage, b: Usage, batched: bool) -> None:
     parts = charge(a, PRICE, batched=batched) + charge(b, PRICE, batched=batched)
     assert charge(added(a, b), PRICE, batched=batched) == parts
@@ -61,7 +60,6 @@ prices = st.builds(Price, st.just("p"), st.just("m"), every_rate, every_rate, st
 
 
 @given(prices, usages() | st.builds(Usage, *[st.integers(-3, 10**7)] * 5), st.booleans())
-@settings(max_examples=300, deadline=None)
 def test_whole_numbers_come_to_the_same_digits(price: Price, usage: Usage, batched: bool) -> None:
     whole, decimals = charger(price, batched=batched)(usage)
     digits = f"{abs(whole):0{decimals + 1}d}"
@@ -71,13 +69,11 @@ def test_whole_numbers_come_to_the_same_digits(price: Price, usage: Usage, batch
 
 
 @given(usages(), usages(), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_more_tokens_never_cost_less(a: Usage, b: Usage, batched: bool) -> None:
     assert charge(added(a, b), PRICE, batched=batched) >= charge(a, PRICE, batched=batched)
 
 
 @given(usages(), st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_cost_is_exact(usage: Usage, batched: bool) -> None:
     rates = PRICE.batch if batched else PRICE.standard
     fresh = usage.input_tokens - usage.cached_input_tokens - usage.cache_write_tokens

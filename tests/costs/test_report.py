@@ -9,7 +9,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.costs.report import NOTHING, Amount, UnknownCost, UsageRow, build_report, line_json
@@ -84,7 +84,6 @@ costs = st.none() | st.decimals(0, 1000, places=8)
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(list(Role)), costs), max_size=12))
-@settings(max_examples=200, deadline=None)
 def test_every_split_of_the_rows_adds_up_to_the_total(found: list[tuple[str, Role, Decimal | None]]) -> None:
     report = build_report(UsageRow("p", model, role, 1, USAGE, cost, cost) for model, role, cost in found)
     known = [cost for _, _, cost in found if cost is not None]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.errors import (
@@ -322,7 +322,6 @@ RESPONSES = st.fixed_dictionaries({"status_code": st.sampled_from([200, 200, 400
 REPLIES = st.fixed_dictionaries({"custom_id": st.just("c-1"), "response": RESPONSES})
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=300)
 @given(value=JSON | ROWS | REPLIES)
 def test_any_json_is_a_response_or_a_reply_error(value: object) -> None:
     for name in ("openai", "together"):
@@ -334,7 +333,6 @@ def test_any_json_is_a_response_or_a_reply_error(value: object) -> None:
         assert (response.error_class is ErrorClass.NONE) == (response.outcome is RequestOutcome.SUCCEEDED)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=200)
 @given(value=st.dictionaries(st.sampled_from(["errors", "request_counts", "output_file_id", "status"]), JSON))
 def test_any_batch_object_is_a_snapshot_or_a_provider_error(value: dict[str, object]) -> None:
     for given_status in (value, {**value, "status": "failed"}):

@@ -6,7 +6,7 @@ import csv
 import io
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.records import JsonValue
@@ -48,7 +48,6 @@ def test_the_same_cells_stand_in_every_form(capsys: pytest.CaptureFixture[str]) 
 
 
 @given(texts, texts)
-@settings(max_examples=100, deadline=None)
 def test_no_text_breaks_out_of_its_cell(first: str, second: str) -> None:
     table = Table(columns("a", "b", text=2), ((first, second),))
     (_, row) = csv.reader(io.StringIO(as_csv(table)))

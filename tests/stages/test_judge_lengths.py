@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
@@ -58,7 +58,6 @@ def judge(provider: str) -> ModelSpec:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
-@settings(deadline=None, max_examples=60)
 @given(HOSTILE)
 def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(provider: str, text: str) -> None:
     task, spec, dialect = LaytonTask(TaskOptions("llm")), judge(provider), connect(provider, None)
@@ -71,7 +70,6 @@ def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_sa
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
-@settings(deadline=None, max_examples=60)
 @given(HOSTILE)
 def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +115,6 @@ def test_an_item_is_put_into_a_judges_prompt_twice_however_many_judges_and_parti
     assert lengths == [1, 2]
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 99), max_size=30), st.integers(1, 6), st.integers(100, 300))
 def test_files_are_counted_as_they_are_packed(sizes: list[int], most_requests: int, most_bytes: int) -> None:
     limits = Limits(most_requests, most_bytes, most_bytes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches import raw_results
@@ -17,7 +17,6 @@ from layton_batch.providers.protocol import ResultPart
 
 
 @given(content=st.binary(max_size=400), cut=st.integers(1, 50))
-@settings(max_examples=50, deadline=None)
 def test_lines_are_those_between_line_feeds_and_nothing_else(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, cut: int
 ) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches import raw_results
@@ -43,7 +43,6 @@ def whole(replies: Replies) -> list[Response]:
 
 
 @given(texts=st.lists(st.none() | st.text(max_size=30), max_size=12), asked=st.randoms(use_true_random=False))
-@settings(max_examples=50, deadline=None)
 def test_each_reply_has_its_own_text_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str | None], asked: object
 ) -> None:

@@ -6,7 +6,7 @@ import tempfile
 from decimal import Decimal
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches.batch_file import Line, Packed, pack
@@ -24,7 +24,6 @@ def packed(sizes: list[int], limits: Limits, folder: Path, cost: Decimal | None 
     most_bytes=st.integers(10, 90),
     line_bytes=st.integers(5, 60),
 )
-@settings(max_examples=60, deadline=None)
 def test_every_line_is_in_exactly_one_file_or_named_as_too_large(
     sizes: list[int], most: int, most_bytes: int, line_bytes: int
 ) -> None:

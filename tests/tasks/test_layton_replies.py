@@ -7,7 +7,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from layton_batch.providers.wire_errors import clean
@@ -284,7 +284,6 @@ def test_repair_has_bounds() -> None:
     assert "too deep to repair" in str(read_object('{"a":' * 100).note)
 
 
-@settings(max_examples=300, deadline=None)
 @given(ANY_TEXT)
 @example('{"answer": "\ud83d"')
 def test_no_reply_crashes_and_what_is_kept_can_be_stored(text: str) -> None:
@@ -294,7 +293,6 @@ def test_no_reply_crashes_and_what_is_kept_can_be_stored(text: str) -> None:
         (kept or "").encode("utf-8")
 
 
-@settings(max_examples=300, deadline=None)
 @given(answer=ANY_TEXT, justification=ANY_TEXT)
 def test_a_strict_reply_comes_back_as_it_was_written(answer: str, justification: str) -> None:
     found = parse(json.dumps({"justification": justification, "answer": answer}))
@@ -307,7 +305,6 @@ def test_a_strict_reply_comes_back_as_it_was_written(answer: str, justification:
 # ---- fencing -------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=500, deadline=None)
 @given(ANY_TEXT)
 def test_a_fenced_text_is_one_json_string_that_gives_the_text_back(text: str) -> None:
     fenced = fence(text)
@@ -331,7 +328,6 @@ def test_no_control_format_or_separator_character_is_left_and_letters_are() -> N
     assert fence("Größe 3 ≤ 日本語 😀 <b>") == '"Größe 3 ≤ 日本語 😀 <b>"'
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.one_of(ANY_TEXT, st.text("~\n\r a")))
 def test_no_text_ends_the_block_it_stands_in(text: str) -> None:
     opening, *lines, closing = block(text).split("\n")
@@ -341,7 +337,6 @@ def test_no_text_ends_the_block_it_stands_in(text: str) -> None:
     assert "\n".join(lines) == without_surrogates(text).strip()
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     answer=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE)), justification=st.one_of(ANY_TEXT, st.sampled_from(HOSTILE))
 )
