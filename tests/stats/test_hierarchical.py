@@ -16,6 +16,7 @@ from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.label_table import LabelTable, label_table
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import FloatArray, GoldPredictions, Strata, TargetPredictions, build_strata
+from tests.tiers import tiered
 
 from .gate import measure
 from .truth_worlds import WORLDS as TRUTH_WORLDS
@@ -27,6 +28,9 @@ LABELS = np.array([[6.0, 9.0], [4.0, 12.0], [0.0, 0.0]])
 POSITIVES = np.array([[1.0, 7.0], [0.0, 11.0], [0.0, 0.0]])
 ITEMS = np.array([[20.0, 30.0], [12.0, 40.0], [35.0, 15.0]])
 SAMPLES = 20_000
+MEANS = np.array([[0.06257302, 0.87099799], [0.07784845, 0.91030434], [0.04415205, 0.77793083]])
+VARIANCES = np.array([[0.00329968, 0.00642504], [0.0052464, 0.00328508], [0.00336638, 0.04042428]])
+"""Of the rates of the small table, by plain importance sampling."""
 
 
 def small_table() -> LabelTable:
@@ -114,8 +118,15 @@ def moments(found: Fit) -> tuple[FloatArray, FloatArray]:
     return mean, square - mean**2
 
 
+@pytest.mark.nightly
+def test_the_means_and_variances_of_plain_importance_sampling_are_those_written_here() -> None:
+    means, variances = by_samples()
+    assert means == pytest.approx(MEANS, rel=1e-6)
+    assert variances == pytest.approx(VARIANCES, rel=1e-5)
+
+
 def test_means_and_variances_are_those_of_plain_importance_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
-    want, spread = by_samples()
+    want, spread = MEANS, VARIANCES
     few, few_variance = moments(fit(small_table(), 3))
     monkeypatch.setattr(hierarchical, "_TRIALS", 4096)
     monkeypatch.setattr(hierarchical, "POINTS", 2048)
@@ -162,9 +173,10 @@ def share_inside(draws: JointDraws, model: int, low: float | None, high: float |
     return float(((theta >= low - 1e-9) & (theta <= high + 1e-9)).mean())
 
 
-def test_the_slope_is_found_where_votes_mean_more_for_better_models() -> None:
-    flat = [slope_interval(one_board(seed, World(slope=0.0, labels=130))[2])[0] for seed in range(5)]
-    steep = [slope_interval(one_board(seed, World(slope=1.0, labels=130))[2])[0] for seed in range(5)]
+@pytest.mark.parametrize("boards", tiered((3, 5), ci=(3,)))
+def test_the_slope_is_found_where_votes_mean_more_for_better_models(boards: int) -> None:
+    flat = [slope_interval(one_board(seed, World(slope=0.0, labels=130))[2])[0] for seed in range(boards)]
+    steep = [slope_interval(one_board(seed, World(slope=1.0, labels=130))[2])[0] for seed in range(boards)]
     assert np.mean(flat) < 0.3
     assert np.mean(steep) > 0.7
 
@@ -216,31 +228,35 @@ def test_thousands_of_labels_leave_no_number_that_is_none() -> None:
     assert (variance > 0).all()
 
 
-def test_intervals_hold_where_a_vote_means_more_for_a_better_model() -> None:
-    cell = measure(World(slope=1.0), 25, seed=11, draws=0)
+@pytest.mark.parametrize("boards", tiered((6, 25), ci=(6,)))
+def test_intervals_hold_where_a_vote_means_more_for_a_better_model(boards: int) -> None:
+    cell = measure(World(slope=1.0), boards, seed=11, draws=0)
     assert cell.held.mean() > 0.93
     assert cell.held_new.mean() > 0.92
 
 
-def test_models_without_labels_are_held_also_where_the_votes_say_little_of_their_ability() -> None:
-    cell = measure(WORLDS["judges near useless"], 40, seed=1, draws=0)
+@pytest.mark.parametrize("boards", tiered((8, 40), ci=(8,)))
+def test_models_without_labels_are_held_also_where_the_votes_say_little_of_their_ability(boards: int) -> None:
+    cell = measure(WORLDS["judges near useless"], boards, seed=1, draws=0)
     assert cell.held[:, cell.labelled :].mean() >= 0.92
     assert cell.held[:, : cell.labelled].mean() >= 0.92
 
 
-def test_errors_in_the_abilities_do_not_flatten_the_slope() -> None:
+@pytest.mark.parametrize("boards", tiered((5, 20), ci=(5,)))
+def test_errors_in_the_abilities_do_not_flatten_the_slope(boards: int) -> None:
     world, rng = WORLDS["noisy judges"], np.random.default_rng(3)
     slopes = []
-    for _ in range(20):
+    for _ in range(boards):
         board = draw(world, rng)
         strata = build_strata(board.target, board.gold, by_seats=True)
         slopes.append(slope_interval(fit(label_table(board.target, board.gold, strata), len(strata.items)))[0])
     assert 0.9 < np.mean(slopes) < 1.4
 
 
+@pytest.mark.parametrize("boards", tiered((1, 3), ci=(1,)))
 @pytest.mark.parametrize("world", ["honest", "noisy .65", "near useless .58", "10 labels"])
-def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(world: str) -> None:
-    for seed in range(3):
+def test_no_interval_is_longer_than_the_model_s_own_labels_give_without_a_jury(world: str, boards: int) -> None:
+    for seed in range(boards):
         board = draw_truth_first(TRUTH_WORLDS[world], np.random.default_rng(seed))
         strata = build_strata(board.target, board.gold, by_seats=True)
         labels, yes = strata.own_labels.sum(axis=1), strata.own_positives.sum(axis=1)
@@ -264,9 +280,10 @@ def test_a_jury_that_is_always_right_leaves_the_interval_of_as_many_labels_as_it
     assert width.mean() == pytest.approx((high - low).mean(), rel=0.03)
 
 
-def test_where_labels_can_be_wrong_the_intervals_allow_for_it() -> None:
+@pytest.mark.parametrize("boards", tiered((3, 8), ci=(3,)))
+def test_where_labels_can_be_wrong_the_intervals_allow_for_it(boards: int) -> None:
     held: dict[float, list[bool]] = {0.0: [], 0.05: []}
-    for seed in range(8):
+    for seed in range(boards):
         board = draw_truth_first(TRUTH_WORLDS["5 % wrong labels"], np.random.default_rng(seed))
         strata = build_strata(board.target, board.gold, by_seats=True)
         table = label_table(board.target, board.gold, strata)
@@ -283,11 +300,12 @@ def test_where_labels_can_be_wrong_the_intervals_allow_for_it() -> None:
     assert np.mean(held[0.05]) >= 0.93
 
 
-def test_three_labels_a_model_of_judges_near_useless_leave_nearly_everything_open() -> None:
+@pytest.mark.parametrize("boards", tiered((2, 6), ci=(2,)))
+def test_three_labels_a_model_of_judges_near_useless_leave_nearly_everything_open(boards: int) -> None:
     world = replace(TRUTH_WORLDS["near useless .58"], labels=3)  # votes that hardly rise, and labels that do not say so
     assert isinstance(world, TruthWorld)
     held = []
-    for seed in range(6):
+    for seed in range(boards):
         board = draw_truth_first(world, np.random.default_rng(seed))
         strata = build_strata(board.target, board.gold, by_seats=True)
         rows = hierarchical_scores(strata, fit(label_table(board.target, board.gold, strata), len(strata.items)))

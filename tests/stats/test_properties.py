@@ -21,8 +21,7 @@ from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_
 
 from .boards import scored
 
-SETTINGS = settings(max_examples=40, deadline=None, derandomize=True)
-FITTED = settings(max_examples=8, deadline=None, derandomize=True)  # a fit takes a tenth of a second
+FITTED = settings(max_examples=settings().max_examples // 10)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
 Pair = tuple[TargetPredictions, GoldPredictions]
 
@@ -75,7 +74,6 @@ def numbers(rows: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     return [tuple(tidy(getattr(r, f.name)) for f in dataclasses.fields(r)) for r in rows]
 
 
-@SETTINGS
 @given(seeds)
 def test_permuting_models_items_and_labels_changes_nothing(seed: int) -> None:
     board = random_board(seed)
@@ -96,7 +94,6 @@ def test_renaming_items_changes_nothing(seed: int) -> None:
     assert numbers(scored(renamed, gold)) == numbers(scored(target, gold))
 
 
-@SETTINGS
 @given(seeds)
 def test_merging_identical_bins_changes_nothing(seed: int) -> None:
     target, gold = random_board(seed)
@@ -149,7 +146,6 @@ def test_the_interval_holds_known_positives_and_possible_counts(seed: int) -> No
         assert known <= low <= high <= int(strata.items[i]) - refused
 
 
-@SETTINGS
 @given(seeds, seeds)
 def test_more_labels_never_widen_in_expectation(seed: int, choice: int) -> None:
     strata = build_strata(*random_board(seed))
@@ -193,7 +189,6 @@ def test_rank_sets_contain_the_rank(seed: int) -> None:
             assert triple[1] <= triple[2]
 
 
-@SETTINGS
 @given(seeds)
 def test_bins_times_draws_agree_with_the_exact_law(seed: int) -> None:
     strata = build_strata(*random_board(seed))
