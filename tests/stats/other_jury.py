@@ -8,6 +8,7 @@ people say yes, with another where they say no.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -36,6 +37,7 @@ class Trial:
     half_width: float
 
 
+@cache
 def measure(jury: str, boards: int, *, seed: int) -> dict[str, Trial]:
     """``trusted`` and ``rejudged`` over so many boards, whose models have no labels of their own."""
     rng = np.random.default_rng([seed, list(JURIES).index(jury)])
