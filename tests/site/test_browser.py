@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from layton_batch.site.build import build_site
 from tests.site.devtools import Browser, Tab
-from tests.site.fabricated_run import Words, fabricated, hostile
+from tests.site.fabricated_run import fabricated, hostile
 
 PAGES = (
     "index.html",
@@ -71,16 +73,32 @@ def shown(tab: Tab, rows: str) -> int:
     return count
 
 
+ATTACKS = ("<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "\u202e{{7*7}}")
+LONG = "W" * 150
+"""A word that no line can break."""
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """By the text that outsiders wrote everywhere: the site of that run."""
+
+    @cache
+    def build(text: str) -> Path:
+        run = fabricated(tmp_path_factory.mktemp("hostile"), hostile(text))
+        return build_site(run.folder, run.status()).parent
+
+    return build
+
+
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("attack", ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "\u202e{{7*7}}"])
+@pytest.mark.parametrize("attack", ATTACKS)
 def test_a_hostile_run_opens_without_a_complaint_and_loads_nothing(
-    browser: Browser, tmp_path: Path, page: str, attack: str
+    browser: Browser, sites: Callable[[str], Path], page: str, attack: str
 ) -> None:
-    run = fabricated(tmp_path, hostile(attack))
-    site = build_site(run.folder, run.status()).parent
-    tab = browser.open(site / page)
+    opened = sites(attack) / page
+    tab = browser.open(opened)
     assert tab.trouble() == []
-    assert [url for url in tab.requests() if not url.startswith("data:")] == [(site / page).as_uri()]
+    assert [url for url in tab.requests() if not url.startswith("data:")] == [opened.as_uri()]
 
 
 def test_the_policy_stops_what_would_get_into_a_page(browser: Browser, site: Path) -> None:
@@ -135,9 +153,10 @@ def test_items_are_filtered_by_result_and_category(
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("long", [False, True])
-def test_a_phone_never_scrolls_sideways(browser: Browser, tmp_path: Path, page: str, long: bool) -> None:
-    run = fabricated(tmp_path, hostile("W" * 150) if long else Words())
-    tab = browser.open(build_site(run.folder, run.status()).parent / page, width=390)
+def test_a_phone_never_scrolls_sideways(
+    browser: Browser, site: Path, sites: Callable[[str], Path], page: str, long: bool
+) -> None:
+    tab = browser.open((sites(LONG) if long else site) / page, width=390)
     assert tab.run("document.documentElement.scrollWidth") <= 390
 
 
