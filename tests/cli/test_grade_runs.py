@@ -8,24 +8,25 @@ import pytest
 
 from tests.cli.cli_harness import call
 from tests.cli.graded_files import board, lines, models, refused, replies
+from tests.exports.finished_runs import rule_lab, rule_text
 
 TASKS = ("mcq_idk", "zebralogic", "rome")
 
 
 @pytest.fixture(scope="module")
-def demos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a finished run of every task."""
-    folder = tmp_path_factory.mktemp("demos")
-    for task in TASKS:
-        end = call("demo", "--task", task, "--out", folder, "--batch-seconds", "0.2")
-        assert end.code == 0, end.err
-    return folder
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run of every task, named as the task: three models on twelve items."""
+    with rule_lab(tmp_path_factory.mktemp("graded")) as there:
+        for task in TASKS:
+            text = rule_text(task).replace('name = "lab"', f'name = "{task}"')
+            there.finish(text + '[scoring]\nmetric = "idk_score"\n' * (task == "mcq_idk"))
+        return there.runs
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_graded_again_by_its_own_protocol_has_its_own_board_in_the_same_words(task: str, demos: Path) -> None:
-    document = board(task, "--predictions", f"demo-{task}", "--runs", demos)
-    rows = call("leaderboard", f"demo-{task}", "--runs", demos, "--format", "json").json
+def test_a_run_graded_again_by_its_own_protocol_has_its_own_board_in_the_same_words(task: str, runs: Path) -> None:
+    document = board(task, "--predictions", task, "--runs", runs)
+    rows = call("leaderboard", task, "--runs", runs, "--format", "json").json
     assert isinstance(rows, list)
     assert {
         name: (one["rank"], one["rank_box"], one["score"], one["interval"], one["failures"])
@@ -43,45 +44,44 @@ def test_a_run_graded_again_by_its_own_protocol_has_its_own_board_in_the_same_wo
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_run_is_graded_by_another_protocol_too_by_name_or_folder(task: str, demos: Path) -> None:
-    (folder,) = demos.glob(f"demo-{task}")
+def test_a_run_is_graded_by_another_protocol_too_by_name_or_folder(task: str, runs: Path) -> None:
+    folder = runs / task
     found = [
-        board(task, "--predictions", source, "--runs", demos, "--protocol", "original")
-        for source in (folder, f"demo-{task}")
+        board(task, "--predictions", source, "--runs", runs, "--protocol", "original") for source in (folder, task)
     ]
     assert found[0] == found[1]
-    assert len(models(found[0])) == 9
+    assert len(models(found[0])) == 3
     assert found[0]["protocol"] == "original"
 
 
-def test_a_runs_tokens_are_what_its_scatter_is_drawn_by(demos: Path, tmp_path: Path) -> None:
+def test_a_runs_tokens_are_what_its_scatter_is_drawn_by(runs: Path, tmp_path: Path) -> None:
     path = tmp_path / "c.svg"
-    end = call("grade", "rome", "--predictions", "demo-rome", "--runs", demos, "--chart", path)
-    assert (end.code, path.read_text(encoding="utf-8").count('aria-roledescription="circle"')) == (0, 9)
+    end = call("grade", "rome", "--predictions", "rome", "--runs", runs, "--chart", path)
+    assert (end.code, path.read_text(encoding="utf-8").count('aria-roledescription="circle"')) == (0, 3)
 
 
-def test_rounds_of_a_runs_models_go_by_their_names(demos: Path) -> None:
-    twice = ["--predictions", "demo-rome", "--predictions", "demo-rome"]
-    document = board("rome", *twice, "--runs", demos, "--rounds")
-    assert len(models(document)) == 9
+def test_rounds_of_a_runs_models_go_by_their_names(runs: Path) -> None:
+    twice = ["--predictions", "rome", "--predictions", "rome"]
+    document = board("rome", *twice, "--runs", runs, "--rounds")
+    assert len(models(document)) == 3
     for one in models(document).values():
         reports = one["reports"]
         assert isinstance(reports, list)
         assert len(reports) == 2
 
 
-def test_a_run_and_its_copy_are_told_apart_and_a_name_goes_before_a_runs_models(demos: Path) -> None:
-    twice = ["--predictions", "demo-rome", "--predictions", "again=demo-rome"]
-    names = list(models(board("rome", *twice, "--runs", demos)))
-    assert len(names) == 18
-    assert all(name.startswith("again/") for name in names[9:])
+def test_a_run_and_its_copy_are_told_apart_and_a_name_goes_before_a_runs_models(runs: Path) -> None:
+    twice = ["--predictions", "rome", "--predictions", "again=rome"]
+    names = list(models(board("rome", *twice, "--runs", runs)))
+    assert len(names) == 6
+    assert all(name.startswith("again/") for name in names[3:])
 
 
-def test_what_is_no_run_of_the_task_is_refused(demos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_run_of_the_task_is_refused(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (folder,) = demos.glob("demo-rome")
+    folder = runs / "rome"
     assert f"run {folder.name} is one of rome, not of mcq_idk" in refused("mcq_idk", "--predictions", folder)
     assert "no such file or folder, and there is no run 'nothing'" in refused("rome", "--predictions", "nothing")
     other = lines("p.jsonl", replies("AB"))
-    told = refused("mcq_idk", "--predictions", "demo-mcq_idk", "--predictions", other, "--runs", str(demos))
+    told = refused("mcq_idk", "--predictions", "mcq_idk", "--predictions", other, "--runs", str(runs))
     assert "no item is in the predictions of all models" in told
