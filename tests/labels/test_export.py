@@ -12,6 +12,7 @@ import pytest
 from tests.cli.cli_harness import call
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, WITH_GOLD, answers, label, write_rows
+from tests.tiers import tiered
 
 
 def board(source: str | Path, *more: str) -> list[dict[str, Any]]:
@@ -36,8 +37,9 @@ def with_labels(root: Path) -> None:
     assert call("import", root.name, "--annotations", file).code == 0
 
 
-@pytest.mark.parametrize("gold", [PLAIN, WITH_GOLD])
-@pytest.mark.parametrize("labelled", [False, True])
+@pytest.mark.parametrize(
+    ("labelled", "gold"), tiered((False, True), (PLAIN, WITH_GOLD), ci=[(True, PLAIN), (False, WITH_GOLD)])
+)
 def test_the_board_of_exported_answers_is_the_run_s_digit_for_digit(copied: Copied, gold: str, labelled: bool) -> None:
     root = copied(gold)
     if labelled:
