@@ -31,6 +31,14 @@ def there(tmp_path: Path) -> Iterator[Lab]:
         yield found
 
 
+@pytest.fixture(scope="module")
+def unchanged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """The same for imports that are refused: they leave the run as it is."""
+    with lab(tmp_path_factory.mktemp("unchanged")) as found:
+        found.finish(MANIFEST)
+        yield found
+
+
 def _items(there: Lab) -> list[str]:
     return there.table(MANIFEST, "items")["item_id"].to_list()
 
@@ -180,11 +188,13 @@ def test_verdicts_may_come_after_their_predictions(there: Lab) -> None:
     assert there.billed() == paid
 
 
-def test_a_judge_that_was_asked_keeps_its_word(there: Lab) -> None:
-    content = _content(there.run_folder(MANIFEST))
-    ended = _import(there, "--model", "larch-2-mini", "--verdicts", _verdicts(there, _items(there), right=False))
+def test_a_judge_that_was_asked_keeps_its_word(unchanged: Lab) -> None:
+    content = _content(unchanged.run_folder(MANIFEST))
+    ended = _import(
+        unchanged, "--model", "larch-2-mini", "--verdicts", _verdicts(unchanged, _items(unchanged), right=False)
+    )
     assert (ended.code, "was asked about this model already" in ended.err) == (2, True)
-    assert _content(there.run_folder(MANIFEST)) == content
+    assert _content(unchanged.run_folder(MANIFEST)) == content
 
 
 @pytest.mark.parametrize("moment", tiered(("add_jobs", "plan_job", "plan_again"), ci=("plan_job",)))
@@ -261,18 +271,21 @@ def _row(there: Lab, number: int = 1, **changes: JsonValue) -> dict[str, JsonVal
     ],
 )
 def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_changes(
-    there: Lab, changes: dict[str, JsonValue], reason: str
+    unchanged: Lab, changes: dict[str, JsonValue], reason: str
 ) -> None:
-    wrong = {**_row(there), **changes}
+    wrong = {**_row(unchanged), **changes}
     if wrong["item_id"] == "FIRST":
-        wrong["item_id"] = _items(there)[0]
-    path, content = _write(there.folder / "a.jsonl", [_row(there, 0), wrong]), _content(there.run_folder(MANIFEST))
-    ended = _import(there, "--model", "finch", "--predictions", path)
+        wrong["item_id"] = _items(unchanged)[0]
+    path, content = (
+        _write(unchanged.folder / "a.jsonl", [_row(unchanged, 0), wrong]),
+        _content(unchanged.run_folder(MANIFEST)),
+    )
+    ended = _import(unchanged, "--model", "finch", "--predictions", path)
     assert ended.code == 2
     assert f"{path}, line 2: " in ended.err
     assert reason in ended.err
-    assert _content(there.run_folder(MANIFEST)) == content
-    assert "finch" not in call("status", there.run_folder(MANIFEST).root, "--json").out
+    assert _content(unchanged.run_folder(MANIFEST)) == content
+    assert "finch" not in call("status", unchanged.run_folder(MANIFEST).root, "--json").out
 
 
 @pytest.mark.parametrize(
@@ -286,40 +299,40 @@ def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_changes(
     ],
 )
 def test_a_wrong_verdict_is_told_and_the_predictions_beside_it_do_not_come_in(
-    there: Lab, changes: dict[str, JsonValue], reason: str
+    unchanged: Lab, changes: dict[str, JsonValue], reason: str
 ) -> None:
-    items = _items(there)
-    path = _verdicts(there, items[:1])
+    items = _items(unchanged)
+    path = _verdicts(unchanged, items[:1])
     row = json.loads(path.read_text())
     path.write_text(json.dumps(row) + "\n" + json.dumps({**row, **changes}) + "\n")
-    ended = _import(there, "--model", "finch", "--predictions", _answers(there), "--verdicts", path)
+    ended = _import(unchanged, "--model", "finch", "--predictions", _answers(unchanged), "--verdicts", path)
     assert ended.code == 2
     assert f"{path}, line 2: " in ended.err
     assert reason in ended.err
-    assert "finch" not in call("status", there.run_folder(MANIFEST).root, "--json").out
+    assert "finch" not in call("status", unchanged.run_folder(MANIFEST).root, "--json").out
 
 
-def test_what_contradicts_the_run_is_refused_as_a_whole(there: Lab) -> None:
-    answers, items = _answers(there), _items(there)
+def test_what_contradicts_the_run_is_refused_as_a_whole(unchanged: Lab) -> None:
+    answers, items = _answers(unchanged), _items(unchanged)
     wrong: list[tuple[tuple[str | Path, ...], str]] = [
         (("--model", "larch-2-mini", "--predictions", answers), "asks a model called 'larch-2-mini' itself"),
         (("--model", "a\nb", "--predictions", answers), "cannot name a model"),
-        (("--model", "finch", "--predictions", there.folder / "none.jsonl"), "no such file"),
+        (("--model", "finch", "--predictions", unchanged.folder / "none.jsonl"), "no such file"),
         (("--predictions", answers), "--model NAME"),
-        (("--model", "finch", "--verdicts", _verdicts(there, items)), "the run has no model 'finch'"),
+        (("--model", "finch", "--verdicts", _verdicts(unchanged, items)), "the run has no model 'finch'"),
         ((), "give --predictions FILE"),
         (("--model", "finch", "--eee", answers), "--eee stands alone"),
         (("--eee", answers), "is no line of Every Eval Ever"),
         (
-            ("--model", "finch", "--predictions", answers, "--verdicts", _verdicts(there, items, "wren")),
+            ("--model", "finch", "--predictions", answers, "--verdicts", _verdicts(unchanged, items, "wren")),
             "judge 'wren' does not sit",
         ),
     ]
-    content = _content(there.run_folder(MANIFEST))
+    content = _content(unchanged.run_folder(MANIFEST))
     for arguments, reason in wrong:
-        ended = _import(there, *arguments)
+        ended = _import(unchanged, *arguments)
         assert (ended.code, reason in ended.err) == (2, True), ended.err
-    assert _content(there.run_folder(MANIFEST)) == content
+    assert _content(unchanged.run_folder(MANIFEST)) == content
 
 
 def test_other_predictions_under_a_name_that_is_taken_are_refused(there: Lab) -> None:
