@@ -8,24 +8,24 @@ from tests.simulation.histories import EDITED, NEIGHBOURS, RICHER, WIDER, plan_o
 from tests.simulation.suite import EDITING, SEEDS, SHARING
 from tests.tiers import tiered
 
-CHUNK = 7
+CHUNK = 3
 
 
-@pytest.mark.parametrize("first", tiered(SEEDS[::CHUNK], ci=(28, RICHER + 28, WIDER + 28)))
+@pytest.mark.parametrize("first", tiered(SEEDS[::CHUNK], ci=(27, RICHER + 26, WIDER + 28)))
 def test_whatever_happens_every_question_is_paid_once_and_no_answer_is_lost(first: int) -> None:
     seeds = SEEDS[SEEDS.index(first) :][:CHUNK]
     broken = [verdict for seed in seeds if (verdict := play(plan_of(seed))).broken]
     assert not broken, "\n".join(verdict.told() for verdict in broken)
 
 
-@pytest.mark.parametrize("first", tiered(EDITING[::CHUNK], ci=(EDITED + 14,)))
+@pytest.mark.parametrize("first", tiered(EDITING[::CHUNK], ci=(EDITED + 15,)))
 def test_a_question_is_paid_once_however_its_manifest_is_edited_between_kills(first: int) -> None:
     seeds = EDITING[EDITING.index(first) :][:CHUNK]
     broken = [verdict for seed in seeds if (verdict := play(plan_of(seed))).broken]
     assert not broken, "\n".join(verdict.told() for verdict in broken)
 
 
-@pytest.mark.parametrize("first", tiered(SHARING[::CHUNK], ci=(NEIGHBOURS + 7,)))
+@pytest.mark.parametrize("first", tiered(SHARING[::CHUNK], ci=(NEIGHBOURS + 6,)))
 def test_two_runs_of_a_workspace_that_want_the_same_pay_for_it_once(first: int) -> None:
     seeds = SHARING[SHARING.index(first) :][:CHUNK]
     broken = [verdict for seed in seeds if (verdict := play(plan_of(seed))).broken]
