@@ -467,11 +467,20 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class FileDigest:
+    """The name, size and SHA-256 (hexadecimal) of a file that was committed."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
     the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``: of the
     requests of a batch that is collected now, by custom_id; ``again``: those of them that go into another batch;
-    ``charges``: what its answers cost.
+    ``charges``: what its answers cost; ``raw_files``: its raw results.
     ``plan_again``: its job is planned once more, for others ask for some of its answers."""
 
     after: Batch
@@ -480,6 +489,7 @@ class Move:
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     again: Collection[str] = ()
     charges: Sequence[Charge] = ()
+    raw_files: Sequence[FileDigest] = ()
     stop: bool = False
     in_doubt: bool = False
     plan_again: bool = False

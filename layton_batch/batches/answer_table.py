@@ -10,6 +10,7 @@ import polars as pl
 
 from layton_batch.batches import raw_results
 from layton_batch.batches.outcomes import Tally, assign_outcomes
+from layton_batch.batches.raw_repair import require_raw_results
 from layton_batch.batches.replies import Replies, read_replies
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import BatchFolder
@@ -34,9 +35,11 @@ def write_answers(
 def make_again(run: Run, batch: Batch) -> bool:
     """Make the answers of a collected batch again from its raw results; False where these do not have them all.
 
-    How each request ended is in its row, and stays.
+    How each request ended is in its row, and stays. Raises DamagedTableError where the raw results are damaged, and
+    cannot be had again.
     """
     folder, ends = run.folder.batch(batch.id), run.store.ends_of(batch.id)
+    require_raw_results(run, batch)
     if not raw_results.copies(folder.root):
         return False
     replies = read_replies(folder.root, run.providers.dialect(batch.provider).decode)

@@ -126,6 +126,9 @@ def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Rea
         return Lack(reason, billed=True, downloads=DOWNLOADS)
     if len(reading.ours) == batch.requests and reading.as_counted >= (snapshot.succeeded or 0):
         return None
+    if reading.replies.broken:
+        names = ", ".join(sorted(path.name for path in reading.replies.broken))
+        return _certain(f"{names}: damaged on the disk")  # what it held may have been paid for
     return _nothing(batch, snapshot, parts, reading) or _shortage(batch, snapshot, parts, reading)
 
 

@@ -32,7 +32,20 @@ from layton_batch.errors import (
 )
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.wire_errors import failure_class
-from layton_batch.records import Account, Batch, BatchEvent, Charge, Collect, End, Entry, Found, Move, Snapshot, Wait
+from layton_batch.records import (
+    Account,
+    Batch,
+    BatchEvent,
+    Charge,
+    Collect,
+    End,
+    Entry,
+    FileDigest,
+    Found,
+    Move,
+    Snapshot,
+    Wait,
+)
 from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 from layton_batch.store.standing import HOUR, ProviderLoad
@@ -583,13 +596,15 @@ def collected(
     ends: Mapping[str, End],
     again: Collection[str] = (),
     charges: Sequence[Charge] = (),
+    raw_files: Sequence[FileDigest] = (),
     stated: Sums = NOTHING_STATED,
     events: Iterable[BatchEvent] = (),
     entries: Sequence[Entry] = (),
 ) -> Move:
     """The answers are filed, and every request has its outcome: ``ends``, by custom_id. ``message``: what the provider
     says of the batch as a whole. ``again``: the requests that go into another batch. ``charges``: what its answers
-    cost; ``stated``: the same by the provider's books. ``events``: what was odd.
+    cost; ``stated``: the same by the provider's books. ``raw_files``: what its answers were read from. ``events``: what
+    was odd.
 
     Raises AssertionError where not every request of the batch has an end.
     """
@@ -608,6 +623,7 @@ def collected(
         ends=ends,
         again=again,
         charges=charges,
+        raw_files=raw_files,
     )
 
 

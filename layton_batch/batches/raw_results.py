@@ -7,7 +7,7 @@ No copy is written over, for a later one may hold less.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -20,7 +20,9 @@ import zstandard
 
 from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, TransientProviderError
 from layton_batch.files import atomic
+from layton_batch.files.digests import file_digest, is_same
 from layton_batch.providers.protocol import ResultPart
+from layton_batch.records import FileDigest
 
 _CHUNK = 1 << 20
 RESUMES = 20
@@ -91,7 +93,7 @@ def _store(folder: Path, part: ResultPart) -> Stored:
     arrived, digest = 0, sha256()
     with (
         atomic.writing(path) as handle,
-        zstandard.ZstdCompressor(level=3).stream_writer(handle, closefd=False) as out,
+        zstandard.ZstdCompressor(level=3, write_checksum=True).stream_writer(handle, closefd=False) as out,
     ):
         for chunk in _whole(part):
             arrived += out.write(chunk)
@@ -106,7 +108,7 @@ def _store(folder: Path, part: ResultPart) -> Stored:
 def _content(path: Path) -> bytes:
     """A hash of what a copy holds; of nothing where the process that has the batch by now removed it."""
     digest = sha256()
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, zstandard.ZstdError):
         for chunk in _chunks(path):
             digest.update(chunk)
     return digest.digest()
@@ -172,7 +174,8 @@ def _from(resume: Callable[[int], Iterator[bytes]], start: int, broken: Provider
 def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
     """Lines of a stored part with whether each ended in a newline. Only LF ends a line: a model's U+2028 does not.
 
-    Of a line longer than LONGEST_LINE come its first LONGEST_LINE + 1 bytes.
+    Of a line longer than LONGEST_LINE come its first LONGEST_LINE + 1 bytes. Raises ZstdError where the disk has
+    damaged the part (:func:`is_damaged`).
     """
     pieces: list[bytes] = []
     length = 0
@@ -190,12 +193,29 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
         yield line, False
 
 
+def is_damaged(path: Path) -> bool:
+    """Whether the disk has changed a stored part: its checksum, which comes last, is not of what it holds."""
+    try:
+        for _ in _chunks(path):
+            pass
+    except zstandard.ZstdError:
+        return True
+    return False
+
+
+def digests(folder: Path) -> Sequence[FileDigest]:
+    """The name, size and digest of every stored copy."""
+    paths = [path for of_kind in copies(folder).values() for path in of_kind]
+    return [file_digest(path) for path in paths]
+
+
+def changed(folder: Path, recorded: Iterable[FileDigest]) -> list[Path]:
+    """The copies that are gone, or are not what was recorded when their batch was collected."""
+    return [path for file in recorded if not is_same(path := folder / file.name, file)]
+
+
 def _chunks(path: Path) -> Iterator[bytes]:
-    """What a copy holds. One that the disk has damaged ends there, and another download is kept beside it."""
-    with (
-        path.open("rb") as handle,
-        zstandard.ZstdDecompressor().stream_reader(handle) as stream,
-        suppress(zstandard.ZstdError),
-    ):
+    """What a copy holds. Raises ZstdError where the disk has damaged it."""
+    with path.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
         while chunk := stream.read(_CHUNK):
             yield chunk

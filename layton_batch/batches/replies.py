@@ -76,14 +76,16 @@ class Replies:
     and damage only where no other copy has what it hides.
 
     ``named``: the custom_ids of readable lines. ``damaged``: the number of damaged lines. ``cut``: the parts that end
-    in the middle of such a line. ``foreign``: the parts with lines of which none names a request, such as a page of
-    HTML. ``parts``: by part, the custom_ids that its lines name, damaged lines included. ``texts``: by row.
+    in the middle of such a line. ``broken``: the parts that the disk has damaged, of which nothing is read.
+    ``foreign``: the parts with lines of which none names a request, such as a page of HTML. ``parts``: by part, the
+    custom_ids that its lines name, damaged lines included. ``texts``: by row.
     """
 
     entries: Sequence[Reply | str]
     named: frozenset[str]
     damaged: int
     cut: frozenset[Path]
+    broken: frozenset[Path]
     foreign: frozenset[Path]
     parts: Mapping[Path, frozenset[str]]
     texts: pl.Series
@@ -122,6 +124,7 @@ def read_replies(folder: Path, decode: Decode) -> Replies:
         named=frozenset().union(*(copy.named for copy in copies.values())),
         damaged=damaged,
         cut=frozenset(path for path, copy in copies.items() if copy.is_cut),
+        broken=frozenset(path for path, copy in copies.items() if copy.is_broken),
         foreign=frozenset(path for path, copy in copies.items() if copy.is_foreign),
         parts={path: copy.all_named for path, copy in copies.items()},
         texts=texts.column(),
@@ -140,6 +143,7 @@ class _Copy:
     hidden: list[Reply | str] = field(default_factory=list)
     damaged: int = 0
     is_cut: bool = False
+    is_broken: bool = False
 
     @property
     def all_named(self) -> frozenset[str]:
@@ -165,7 +169,9 @@ def _still_hidden(copy: _Copy, merged: Iterable[_Copy]) -> Iterator[Reply | str]
 
 def _read_copy(path: Path, decode: Decode, texts: _Texts, seen: set[Reply]) -> _Copy:
     """Read one stored part. ``seen``: the replies of the file's copies so far; new ones are added."""
-    copy = _Copy()
+    copy = _Copy(is_broken=raw_results.is_damaged(path))
+    if copy.is_broken:
+        return copy
     for number, (line, is_complete) in enumerate(raw_results.lines(path), 1):
         response = _decoded(line, decode)
         if isinstance(response, str):

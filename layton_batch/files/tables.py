@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import polars as pl
 
 from layton_batch import __version__
 from layton_batch.errors import DamagedTableError, StorageError, file_error
-from layton_batch.files import atomic
+from layton_batch.files import atomic, sealed
 from layton_batch.files.table_columns import SCHEMAS, Columns
 
 DERIVED = frozenset(
@@ -103,8 +103,10 @@ def _storable(value: object) -> object:
 
 def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
     """One part file, whole or not at all; ``origin``: the digest of what it is made from."""
-    with atomic.writing(path) as handle, _said(path):
-        table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
+    with atomic.writing(path) as handle:
+        with _said(path):
+            table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
+        _seal(handle)
 
 
 def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
@@ -138,10 +140,17 @@ def writing_frames(
 
         add(frame(name, []))
         yield add
-        with atomic.writing(path) as handle, _said(path):
-            table = pl.scan_ipc(added)
-            form = _PLAIN if pictures else _FORM
-            table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **form)
+        with atomic.writing(path) as handle:
+            with _said(path):
+                table = pl.scan_ipc(added)
+                form = _PLAIN if pictures else _FORM
+                table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **form)
+            _seal(handle)
+
+
+def _seal(handle: BinaryIO) -> None:
+    handle.flush()
+    sealed.seal(Path(handle.name))
 
 
 def portions(
@@ -162,15 +171,15 @@ def portions(
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """A part file. Raises DamagedTableError where it is gone or cannot be read."""
-    with _readable(path):
+    """A part file. Raises DamagedTableError where it is gone, cannot be read or was changed since it was written."""
+    with _opening(path):
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
 
 
 def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
     """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
     Raises DamagedTableError as :func:`read_part`."""
-    with _readable(path):
+    with _opening(path):
         scan = pl.scan_parquet(path, glob=False)
         count = scan.select(pl.len()).collect().item()
         step = portion_rows(path, count, characters)
@@ -190,10 +199,27 @@ def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
     """Raises DamagedTableError where these parts of ``folder`` together have another number of rows."""
     found = 0
     for part in parts:
-        with _readable(part):
+        with _opening(part):
             found += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
     if found != expected:
         raise DamagedTableError(f"{folder} has {found} of {expected} rows: {_what_to_do(folder)}", folder)
+
+
+def scan_parts(paths: Sequence[Path]) -> pl.LazyFrame:
+    """Parts of one table together. Raises DamagedTableError as :func:`read_part`."""
+    for path in paths:
+        with _opening(path):
+            pass
+    return pl.scan_parquet(paths, glob=False, extra_columns="ignore", low_memory=True)
+
+
+@contextmanager
+def _opening(path: Path) -> Iterator[None]:
+    """Check the digest of a part that is opened in the block, and say so where it cannot be read."""
+    with _readable(path):
+        if not sealed.is_whole(path):
+            raise OSError("it was changed since it was written: its digest differs")
+        yield
 
 
 @contextmanager
@@ -261,7 +287,7 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     if not found:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
     with suppress(DamagedTableError), _readable(folder / name):  # a quarter of the time that they take one by one
-        return pl.scan_parquet(found, glob=False, extra_columns="ignore").select(wanted).collect()
+        return scan_parts(found).select(wanted).collect()
     return pl.concat([read_part(part, wanted) for part in found])
 
 

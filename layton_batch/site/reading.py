@@ -43,7 +43,7 @@ def selected(
     is_wanted = pl.col(column).is_in(pl.Series(values=list(values), dtype=pl.String).implode())
     parts = tables.parts(folder.tables, name)
     try:
-        scan = pl.scan_parquet(parts, glob=False, extra_columns="ignore", low_memory=True) if parts else None
+        scan = tables.scan_parts(parts) if parts else None
         return table(folder, name, columns) if scan is None else scan.filter(is_wanted).select(columns).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return table(folder, name, columns).filter(is_wanted)  # names the damaged part

@@ -19,6 +19,7 @@ from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
 from layton_batch.batches.cost_tables import write_cost_tables
 from layton_batch.batches.decisions import Step, apply, at, carry_out
 from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
+from layton_batch.batches.raw_repair import stored_snapshot
 from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
@@ -122,14 +123,7 @@ def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> W
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
     """A fresh reading of an ended batch, for its counts; what the store knows, and why, where there is none."""
-    stored = Snapshot(
-        provider_id=str(batch.provider_id),
-        provider_status=batch.provider_status or "",
-        state=Lifecycle.ENDED,
-        outcome=batch.outcome,
-        results_ref=batch.results_ref,
-        errors_ref=batch.errors_ref,
-    )
+    stored = stored_snapshot(batch)
     try:
         latest = provider.snapshot(str(batch.provider_id))
     except ProviderError as error:
@@ -166,6 +160,7 @@ def _file(
         ends=tally.ends,
         again=again,
         charges=bill.charges,
+        raw_files=raw_results.digests(run.folder.batch(batch.id).root),
         stated=stated,
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),

@@ -7,7 +7,7 @@ with the event that tells of it, the money it moves and the rows it makes. Only 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, Charge, End, Entry, Job, Move, Wait
+from layton_batch.records import Batch, Charge, End, Entry, FileDigest, Job, Move, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
@@ -387,10 +387,32 @@ class RunStore(Events):
             request_rows.take_turn(connection)
             key = request_rows.batch_key(connection, self.run_id, batch.id)
             request_rows.follow_batch(connection, key, batch, move)
+            self._enter_raw_files(connection, key, move.raw_files)
         if after.state is Lifecycle.COLLECTED:
             self._tell_job(connection, (batch.job_id,))
         if move.plan_again:
             self.plan_again(writing, (batch.job_id,))
+
+    def _enter_raw_files(self, connection: Connection, key: int, files: Sequence[FileDigest]) -> None:
+        """Replace the digests of a batch's raw results."""
+        table = schema.raw_files
+        if files:
+            connection.execute(table.delete().where(table.c.batch == key))
+            connection.execute(table.insert(), [{"batch": key, **asdict(file)} for file in files])
+
+    def set_raw_files(self, batch_id: str, files: Sequence[FileDigest]) -> None:
+        """Replace the digests of the raw results of a batch, which were downloaded again."""
+        with self.writing() as writing:
+            key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
+            self._enter_raw_files(writing.connection, key, files)
+
+    def raw_files(self, batch_id: str) -> list[FileDigest]:
+        """Return the digests of a collected batch's raw results."""
+        table = schema.raw_files
+        with self.reading() as connection:
+            key = request_rows.batch_key(connection, self.run_id, batch_id)
+            query = select(table.c.name, table.c.size_bytes, table.c.sha256).where(table.c.batch == key)
+            return [FileDigest(*row) for row in connection.execute(query.order_by(table.c.name))]
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""

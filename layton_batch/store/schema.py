@@ -193,6 +193,15 @@ batches = Table(
     Index("batches_by_job", "run_id", "job_id"),
 )
 
+raw_files = Table(
+    "raw_files",  # what the answers of a collected batch were read from
+    metadata,
+    Column("batch", Integer, primary_key=True, autoincrement=False),
+    Column("name", String(64), primary_key=True),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+)
+
 provider_batches = Table(
     "provider_batches",  # every one that was ever known to be the run's, also where a person said otherwise since
     metadata,

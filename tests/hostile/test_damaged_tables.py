@@ -4,6 +4,7 @@ rest of the run goes on."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,8 @@ import pytest
 import typer
 
 from layton_batch import pipeline
+from layton_batch.batches import raw_repair
+from layton_batch.batches.raw_repair import stored_snapshot
 from layton_batch.cli import run_commands
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
@@ -47,7 +50,16 @@ def hole(path: Path) -> None:
     path.write_bytes(content)
 
 
+def flip(path: Path) -> None:
+    """One bit in the middle."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
 DAMAGES = (cut, overwrite, empty, hole, Path.unlink)
+GONE = {"provider_id": "batch_gone", "results_ref": "file-gone", "errors_ref": None}
+"""What no provider knows."""
 
 
 def go_on(there: Lab) -> tuple[Status, dict[str, str]]:
@@ -144,21 +156,42 @@ def test_damaged_answers_are_made_again_from_the_raw_results(
         assert set(there.billed().values()) == {1}
 
 
+@pytest.mark.parametrize("damage", [flip, cut, Path.unlink], ids=["flip", "cut", "gone"])
+def test_damaged_raw_results_are_downloaded_again_while_the_provider_keeps_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+) -> None:
+    with lab(tmp_path) as there:
+        part = collected(there, monkeypatch)
+        (raw,) = part.parent.parent.glob("*.zst")
+        kept, content = pl.read_parquet(part), raw.read_bytes()
+        damage(raw)
+        flip(part)
+        status, trouble = go_on(there)
+        assert (status.state, trouble) == (RunState.DONE, {})
+        assert pl.read_parquet(part).equals(kept)
+        assert raw.read_bytes() == content
+        assert set(there.billed().values()) == {1}
+        with there.open(TEXT) as run:
+            kinds = [event.kind for event in run.store.events()]
+        assert {"results_downloaded_again", "answers_made_again"} < set(kinds)
+
+
 @pytest.mark.parametrize("damage", tiered(DAMAGES, ci=(Path.unlink,)), ids=lambda damage: damage.__name__)
 def test_damaged_answers_of_one_model_without_raw_results_stop_that_model_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None]
 ) -> None:
     with lab(tmp_path) as there:
         part = collected(there, monkeypatch)
-        for raw in part.parent.parent.glob("*.zst"):
-            raw.unlink()
+        (raw,) = part.parent.parent.glob("*.zst")
+        raw.unlink()
         damage(part)
+        monkeypatch.setattr(raw_repair, "stored_snapshot", lambda batch: replace(stored_snapshot(batch), **GONE))
         with there.open(TEXT) as run:
             status = drive(run, once=False, stop_at=there.clock.now() + 200 * 3600)
             assert is_finished(run)
             assert set(run.trouble) == {HURT}
-            assert str(part.parent) in run.trouble[HURT]
-            assert "the raw results beside it are gone" in run.trouble[HURT]
+            assert str(raw) in run.trouble[HURT]
+            assert "openai does not give them again" in run.trouble[HURT]
             assert [event.kind for event in run.store.events() if event.kind.startswith("table_")] == ["table_damaged"]
             with pytest.raises(typer.Exit) as ended:
                 run_commands._finish(run, status, as_json=False)

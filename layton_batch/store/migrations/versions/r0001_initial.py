@@ -16,6 +16,7 @@ def upgrade() -> None:
     _jobs()
     _requests()
     _batches()
+    _raw_files()
     _provider_batches()
     _orders()
     _ledger()
@@ -164,6 +165,16 @@ _COUNTERS = (
 
 
 _FLAGS = ("stop_refused", "other_account_told", "expiry_warned")
+
+
+def _raw_files() -> None:
+    op.create_table(
+        "raw_files",
+        sa.Column("batch", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("size_bytes", sa.BigInteger, nullable=False),
+        sa.Column("sha256", sa.String(64), nullable=False),
+    )
 
 
 def _provider_batches() -> None:
