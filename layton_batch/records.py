@@ -468,11 +468,13 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class FileDigest:
-    """The name, size and SHA-256 (hexadecimal) of a file that was committed."""
+    """The path in the workspace, size and SHA-256 (hexadecimal) of a file that was committed. ``earlier_sha256``: of
+    what it was before."""
 
     name: str
     size_bytes: int
     sha256: str
+    earlier_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

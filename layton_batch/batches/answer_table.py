@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.batches import raw_results
 from layton_batch.batches.outcomes import Tally, assign_outcomes
 from layton_batch.batches.raw_repair import require_raw_results
-from layton_batch.batches.replies import Replies, read_replies
+from layton_batch.batches.replies import Decode, Replies, read_replies
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import BatchFolder
 from layton_batch.records import Batch, End, Response
@@ -42,8 +42,7 @@ def make_again(run: Run, batch: Batch) -> bool:
     require_raw_results(run, batch)
     if not raw_results.copies(folder.root):
         return False
-    replies = read_replies(folder.root, run.providers.dialect(batch.provider).decode)
-    tally = assign_outcomes(replies.entries, list(ends), batch, batch.reason)
+    replies, tally = read_tally(folder, list(ends), batch, run.providers.dialect(batch.provider).decode)
     for name, end in ends.items():
         response = tally.replies[name].response
         if (end[0] is RequestOutcome.SUCCEEDED) != (response.outcome is RequestOutcome.SUCCEEDED):
@@ -53,6 +52,12 @@ def make_again(run: Run, batch: Batch) -> bool:
     detail = "its answers were damaged, and were made again from the raw results"
     run.store.add_event(run.clock.now(), batch.id, "answers_made_again", detail)
     return True
+
+
+def read_tally(folder: BatchFolder, custom_ids: Sequence[str], batch: Batch, decode: Decode) -> tuple[Replies, Tally]:
+    """Read how the requests of a collected batch ended from its raw results."""
+    replies = read_replies(folder.root, decode)
+    return replies, assign_outcomes(replies.entries, custom_ids, batch, batch.reason)
 
 
 def _as_it_ended(response: Response, end: End) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from layton_batch.batches import raw_results
 from layton_batch.errors import DamagedTableError, LaytonBatchError, StoppedError
 from layton_batch.files import tables
+from layton_batch.files.digests import changed_files
 from layton_batch.records import Batch, Snapshot
 from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
@@ -28,7 +29,9 @@ def require_raw_results(run: Run, batch: Batch) -> None:
     Raises DamagedTableError that names file and batch where they cannot be had. Nothing is paid for.
     """
     folder = run.folder.batch(batch.id).root
-    changed = raw_results.changed(folder, run.store.raw_files(batch.id))
+    root = run.folder.workspace.root
+    recorded = run.store.files(f"{folder.relative_to(root).as_posix()}/")
+    changed = changed_files(root, recorded)
     if not changed:
         return
     names = ", ".join(path.name for path in changed)
@@ -44,6 +47,6 @@ def require_raw_results(run: Run, batch: Batch) -> None:
             f"{batch.provider} does not give them again ({error}): put them back from a copy; nothing is asked again",
             changed[0],
         ) from error
-    run.store.set_raw_files(batch.id, raw_results.digests(folder))
+    run.store.note_files(raw_results.digests(folder, root), gone=[file.name for file in recorded])
     detail = f"{names}: gone or changed since they came; downloaded again, and the damaged files put aside"
     run.store.add_event(run.clock.now(), batch.id, "results_downloaded_again", detail)

@@ -20,7 +20,7 @@ import zstandard
 
 from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, TransientProviderError
 from layton_batch.files import atomic
-from layton_batch.files.digests import file_digest, is_same
+from layton_batch.files.digests import file_digest
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import FileDigest
 
@@ -203,15 +203,10 @@ def is_damaged(path: Path) -> bool:
     return False
 
 
-def digests(folder: Path) -> Sequence[FileDigest]:
-    """The name, size and digest of every stored copy."""
+def digests(folder: Path, root: Path) -> Sequence[FileDigest]:
+    """The digest of every stored copy, under its path below ``root``."""
     paths = [path for of_kind in copies(folder).values() for path in of_kind]
-    return [file_digest(path) for path in paths]
-
-
-def changed(folder: Path, recorded: Iterable[FileDigest]) -> list[Path]:
-    """The copies that are gone, or are not what was recorded when their batch was collected."""
-    return [path for file in recorded if not is_same(path := folder / file.name, file)]
+    return [file_digest(path, path.relative_to(root).as_posix()) for path in paths]
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

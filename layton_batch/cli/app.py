@@ -17,11 +17,13 @@ from layton_batch.cli import (
     sandbox_commands,
     starting,
     statistics_commands,
+    verify_command,
 )
 from layton_batch.settings import Settings
 
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
-         "compare", "judges", "label-plan", "annotate", "cost", "site", "grade", "import", "export")  # fmt: skip
+         "compare", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "import",
+         "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
@@ -42,6 +44,7 @@ for commands in (
     export_command,
     annotate_command,
     item_commands,
+    verify_command,
     starting,
 ):
     commands.register(app)

@@ -167,7 +167,7 @@ def _drift(header: str | None) -> float | None:
 
 
 def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding]:
-    prices = price_book(manifest, SystemClock())
+    prices = price_book(manifest, SystemClock().now())
     for provider, model in dict.fromkeys((spec.provider, spec.model) for spec in needed):
         price = prices.price(provider, model)
         if price is None:

@@ -152,6 +152,9 @@ def cost(
 def site(
     run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write pages into.")],
+    with_data: Annotated[
+        bool, typer.Option("--with-data", help="Add what `verify` computes it again from: raw replies, items, labels.")
+    ] = False,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
@@ -170,6 +173,7 @@ def site(
     from layton_batch.site.build import build_site
     from layton_batch.site.front import HOME, check_front, write_front
     from layton_batch.stages.publish import cost_report
+    from layton_batch.verification.sources import pack_sources
 
     settings, pages, several = Settings.from_process(), {}, len(run_names) > 1
     if several:
@@ -178,9 +182,12 @@ def site(
     with open_stores(settings) as store_of:
         for folder in folders:
             target = out / folder.root.name if several else out
-            status_now, notes = read_status(store_of(folder)), bill_notes(cost_report([folder]))
-            home, add = HOME if several else "", partial(add_answers, folder)
-            build_site(folder, status_now, target, home=home, bill_notes=notes, add_answers=add)
+            store = store_of(folder)
+            build_site(
+                folder, read_status(store), target, home=HOME if several else "",
+                bill_notes=bill_notes(cost_report([folder])), add_answers=partial(add_answers, folder),
+                add_sources=partial(pack_sources, folder, store) if with_data else None,
+            )  # fmt: skip
             pages[folder.root.name] = str(target / "index.html")
             say(pages[folder.root.name])
     if several:

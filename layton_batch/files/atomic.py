@@ -151,6 +151,29 @@ def guarded(root: Path, check: Callable[[], None]) -> Iterator[None]:
         _guards.remove(guard)
 
 
+_recorders: list[tuple[Path, tuple[str, int, str], Callable[[Path, Path], None]]] = []
+
+
+@contextmanager
+def recorded(root: Path, record: Callable[[Path, Path], None]) -> Iterator[None]:
+    """While the block runs, ``record`` is told of each file below ``root`` that this process writes, before the file
+    gets its name: its path, and where its content is until then."""
+    recorder = root, myself(), record
+    _recorders.append(recorder)
+    try:
+        yield
+    finally:
+        _recorders.remove(recorder)
+
+
+def _record(path: Path, content: Path) -> None:
+    """Call the newest recorder for the path."""
+    for root, process, record in reversed(_recorders):
+        if path.is_relative_to(root) and process == myself():
+            record(path, content)
+            return
+
+
 def _check_guards(path: Path) -> None:
     """Call the newest check for the path."""
     for root, process, check in reversed(_guards):
@@ -182,6 +205,8 @@ def has_grown(path: Path) -> None:
 @contextmanager
 def _stored(path: Path, content: Path) -> Iterator[None]:
     _check_guards(path)
+    if content.is_file():
+        _record(path, content)
     with ExitStack() as stack:
         for storage in _over(path):
             stack.enter_context(storage.storing(path, content))

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 from layton_batch.records import FileDigest
 
 
-def file_digest(path: Path) -> FileDigest:
-    """Hash a file, a portion of it in memory at a time. Raises OSError."""
+def file_digest(path: Path, name: str) -> FileDigest:
+    """Hash a file, which is recorded under ``name``; a portion of it is in memory at a time. Raises OSError."""
     with path.open("rb") as file:
-        return FileDigest(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return FileDigest(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def changed_files(root: Path, recorded: Iterable[FileDigest]) -> list[Path]:
+    """Return the recorded files below ``root`` that are gone, or were changed since. Raises OSError."""
+    return [path for file in recorded if not is_same(path := root / file.name, file)]
 
 
 def is_same(path: Path, recorded: FileDigest) -> bool:
-    """Whether the file is there with the recorded size and digest. Raises OSError where it cannot be read."""
+    """Whether the file is there, and is what was recorded or what it was before. Raises OSError."""
     try:
-        return path.stat().st_size == recorded.size_bytes and file_digest(path).sha256 == recorded.sha256
+        digest = file_digest(path, recorded.name)
     except FileNotFoundError:
         return False
+    return digest.sha256 in (recorded.sha256, recorded.earlier_sha256)

@@ -14,6 +14,13 @@ from layton_batch.files.json_lines import append_json_line
 from layton_batch.records import Event
 
 
+def event_row(run: str, event: Event) -> dict[str, object]:
+    """Return the event as a line of the log has it."""
+    batch = {"batch": event.batch_id} if event.batch_id else {}
+    line = {"at": iso(event.at), "run": run, "seq": event.seq, "event": event.kind, **batch}
+    return {**line, "detail": event.detail}
+
+
 @dataclass(slots=True)
 class EventLog:
     """Writer of one line per event; warns once where the file cannot be written."""
@@ -24,10 +31,8 @@ class EventLog:
 
     def __call__(self, event: Event) -> None:
         """Append the event."""
-        batch = {"batch": event.batch_id} if event.batch_id else {}
-        line = {"at": iso(event.at), "run": self.run, "seq": event.seq, "event": event.kind, **batch}
         try:
-            append_json_line(self.path, {**line, "detail": event.detail})
+            append_json_line(self.path, event_row(self.run, event))
         except OSError as error:
             if not self._has_warned:
                 self._has_warned = True

@@ -193,13 +193,23 @@ def _row(deed: Deed) -> dict[str, object]:
         row["note"] = deed.note
     if deed.adjudicated:
         row["adjudicated"] = True
-    return row
+    return {**row, _CHECK: _check_of(row)}
+
+
+_CHECK = "check"
+"""The field that holds the digest of a line's other fields. A line that somebody else wrote may do without."""
+
+
+def _check_of(row: Mapping[str, object]) -> str:
+    return sha256(orjson.dumps(row)).hexdigest()[:16]
 
 
 def _deed(row: Row, place: Place) -> Deed:
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
     hints, note = row.get("n_hints"), row.get("note")
+    if _CHECK in row and row[_CHECK] != _check_of({name: value for name, value in row.items() if name != _CHECK}):
+        raise DataError(f"{place}: was changed since the labelling app wrote it")
     if kind not in (*ON_ANSWERS, UNDO, FLAG, UNFLAG) or len(texts) < len(names) or not isinstance(hints, int):
         raise DataError(f"{place}: is no line of the labelling app; `import --annotations` takes labels from elsewhere")
     item_id, provider, model, annotator, time = texts

@@ -65,7 +65,8 @@ class LabelSources:
     """Where a run's labels are. An address is asked once, a file is read whenever its content may be another.
 
     ``forgiving``: rows that are no labels give way to the copy as well, so that a mistake in a file of labels stops
-    nobody from collecting what was paid for; else they raise DataError.
+    nobody from collecting what was paid for; else they raise DataError. ``only_copies``: no source is looked at where
+    the run has a copy.
     """
 
     manifest: Manifest
@@ -74,6 +75,7 @@ class LabelSources:
     clock: Clock
     bundled_items: Path | None
     forgiving: bool = False
+    only_copies: bool = False
     _fetched: dict[str, Rows | DataError] = field(default_factory=dict)
     _known: Labels | None = None
     _raw: str = ""
@@ -110,7 +112,7 @@ class LabelSources:
         parts = [str(path) for path in self._imported()]
         parts += [f"{path} {path.stat().st_size}" for path in log_paths(self.folder)]
         table = self.manifest.gold
-        for source in (table.source, table.annotations) if table else ():
+        for source in (table.source, table.annotations) if table and not self.only_copies else ():
             if source is None or source == BUNDLED or is_address(source):
                 continue
             path = self.manifest.folder / Path(source).expanduser()
@@ -141,6 +143,8 @@ class LabelSources:
             return None
         source = table.source
         first, newest = self.folder.gold(source), _newest(self.folder.gold(source))
+        if self.only_copies and (kept := _first_there(newest, first)):
+            return parse_gold(placed_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         try:
             gold = parse_gold(self._rows(source).placed())
         except DataError as error:
@@ -158,6 +162,11 @@ class LabelSources:
             return []
         source = table.annotations
         first, newest = self.folder.annotations(source), _newest(self.folder.annotations(source))
+        if self.only_copies:
+            kept = _first_there(newest, first)
+            if kept is None or not kept.stat().st_size:
+                return []
+            return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
         try:
             found = parse_annotations(self._rows(source))
         except DataError as error:

@@ -47,6 +47,7 @@ from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.own_prices import price_book
+from layton_batch.runs.recorded_files import check_files, recording
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
 from layton_batch.settings import Settings
@@ -121,6 +122,8 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
         if asked is not None:
             store.enter(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
         stack.enter_context(_driving(store, folder, clock))
+        check_files(store, folder)
+        stack.enter_context(recording(store, folder))
         if asked is not None:
             store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=asked)
             note_place(store, socket.gethostname()[:64], folder.root.absolute())
@@ -167,8 +170,23 @@ def open_folder(
 def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     """An existing run by its folder, to read; another process may be driving it."""
     manifest = stored_manifest(folder)
-    with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
+    with open_store(folder, settings) as store, recording(store, folder), ThreadPoolExecutor(1) as executor:
+        check_files(store, folder)
         yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
+
+
+@contextmanager
+def open_copy(folder: RunFolder, settings: Settings) -> Iterator[Run]:
+    """Drive the copy of a run, to compute from it without asking anybody: labels are those of its copies."""
+    inputs = _Inputs(
+        stored_manifest(folder), folder, settings, SystemClock(), as_it_is=True, only_scores=True, only_copies=True
+    )
+    with store_at(folder, settings, run_id_of(folder)) as store, ThreadPoolExecutor(1) as executor:
+        store.drive()
+        try:
+            yield inputs.run(store, executor)
+        finally:
+            store.stop_driving()
 
 
 def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
@@ -263,6 +281,8 @@ class _Inputs:
     as_it_is: bool = False  # nothing is added to what the run asks
     only_scores: bool = False
     """Nothing is asked of providers: no key is needed, and labels that cannot be read are an error."""
+    only_copies: bool = False
+    """Labels are those of the run's copies; no other source is looked at."""
 
     def check(self) -> None:
         """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
@@ -371,8 +391,9 @@ class _Inputs:
         is_bundled = self.manifest.gold is not None and self.manifest.gold.source == BUNDLED
         bundled = self.task.bundled(self.manifest.items.split) if is_bundled else None
         return LabelSources(
-            self.manifest, self.folder, self.settings, self.clock, bundled, forgiving=not self.only_scores
-        )
+            self.manifest, self.folder, self.settings, self.clock, bundled,
+            forgiving=not self.only_scores, only_copies=self.only_copies,
+        )  # fmt: skip
 
     def read_labels(self) -> Labels:
         """Read people's labels as they are now."""
@@ -391,7 +412,7 @@ class _Inputs:
             clock=self.clock,
             providers=providers_for(self.manifest, self.settings, self.patience, stopping),
             executor=executor,
-            prices=price_book(self.manifest, self.clock),
+            prices=price_book(self.manifest, self.clock.now()),
             load_items=self.items,
             load_gold=self.gold,
             load_labels=self.read_labels,

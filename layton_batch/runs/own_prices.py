@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-from layton_batch.clock import Clock, utc
+from layton_batch.clock import utc
 from layton_batch.costs.prices import PriceBook, discount
 from layton_batch.costs.rates import Price, Rates, manifest_price
 from layton_batch.manifest.form import PriceTable
@@ -16,10 +16,10 @@ CACHE_WRITE = {"anthropic": Decimal("1.25")}
 Anthropic mark long instructions for its cache."""
 
 
-def price_book(manifest: Manifest, clock: Clock) -> PriceBook:
-    """The prices of the moment, the manifest's own first."""
-    today = utc(clock.now()).date()
-    return PriceBook([_own_price(entry, today) for entry in manifest.prices], at=utc(clock.now()))
+def price_book(manifest: Manifest, at: float) -> PriceBook:
+    """The prices of a moment (epoch seconds), the manifest's own first."""
+    today = utc(at).date()
+    return PriceBook([_own_price(entry, today) for entry in manifest.prices], at=utc(at))
 
 
 def _own_price(entry: PriceTable, today: date) -> Price:

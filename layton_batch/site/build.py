@@ -18,6 +18,7 @@ from layton_batch.scoring.board import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.board_table import rows_on_this_set, show_board
+from layton_batch.site.digests import write_digests
 from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_extras import answer_cells
@@ -31,6 +32,7 @@ from layton_batch.site.sent import SentRequests
 from layton_batch.site.standing import model_facts
 
 ANSWERS = "every_eval_ever.zip"
+SOURCES = "sources.tar.zst"
 MARKER = "site.json"
 """Tells a folder that this module wrote, and may write anew, from any other."""
 
@@ -43,13 +45,15 @@ def build_site(
     home: str = "",
     bill_notes: Sequence[str] = (),
     add_answers: Callable[[Path], bool] | None = None,
+    add_sources: Callable[[Path], None] | None = None,
 ) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
     ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. ``home``: where the
     front page is, as seen from the folder, where this is one of several runs. ``bill_notes``: what the cost report
     says besides its sums. ``add_answers``: writes every answer into the file that it is given, or says that it cannot;
-    the leaderboard's page then names the command. The folder ``out`` (default: the run's own) is replaced whole.
+    the leaderboard's page then names the command. ``add_sources``: writes what all of it is computed from. The folder
+    ``out`` (default: the run's own) is replaced whole.
     Raises FileError where it holds anything but an earlier site, or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
@@ -57,8 +61,11 @@ def build_site(
     with atomic.writing_folder(target) as building:
         has_answers = add_answers is not None and add_answers(building / ANSWERS)
         count = _write_pages(folder, status, building, {"home": home, "answers": ANSWERS * has_answers}, bill_notes)
-        mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin}
+        mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin, "home": home}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
+        if add_sources is not None:
+            add_sources(building / SOURCES)
+        write_digests(building)
     return target / "index.html"
 
 

@@ -14,6 +14,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.scoring.board import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
+from layton_batch.site.digests import write_digests
 from layton_batch.site.pages import render, short_line
 from layton_batch.site.reading import Asked, asked, date_of_tables, table
 
@@ -51,6 +52,7 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
     )
     atomic.write_bytes(out / MARKER, orjson.dumps({"generator": "layton-batch", "runs": [one.address for one in runs]}))
     atomic.write_bytes(out / "index.html", page)
+    write_digests(out, (MARKER, "index.html"))
     return out / "index.html"
 
 

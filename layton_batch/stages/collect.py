@@ -160,7 +160,7 @@ def _file(
         ends=tally.ends,
         again=again,
         charges=bill.charges,
-        raw_files=raw_results.digests(run.folder.batch(batch.id).root),
+        raw_files=raw_results.digests(run.folder.batch(batch.id).root, run.folder.workspace.root),
         stated=stated,
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),

@@ -167,7 +167,7 @@ def preview(
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
-    prices = price_book(manifest, clock)
+    prices = price_book(manifest, clock.now())
     jobs = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
     rejudging = _rejudging(manifest, gold, items)

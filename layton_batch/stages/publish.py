@@ -37,10 +37,7 @@ def _publish(run: Run) -> bool:
     Costs change with every collected batch, and a manifest before anything else does: until the run is over the site
     is that of its leaderboard, and nothing is written anew while that is the same.
     """
-    bill, report = _bill_digest(run), None
-    if bill is not None and tables.made_from(run.folder.part("cost", "cost")) != bill:
-        report = cost_report([run.folder])
-        _write_costs(run, bill, report)
+    bill, report = publish_costs(run)
     site = _site_digest(run, bill)
     if site is None:
         return False
@@ -55,6 +52,16 @@ def _publish(run: Run) -> bool:
     notes = bill_notes(report or cost_report([run.folder]))
     build_site(run.folder, read_status(run.store), origin=site, bill_notes=notes)
     return True
+
+
+def publish_costs(run: Run) -> tuple[str | None, CostReport | None]:
+    """Write the cost table where the bill is another than it was made from: its digest, and the report if so."""
+    bill = _bill_digest(run)
+    if bill is None or tables.made_from(run.folder.part("cost", "cost")) == bill:
+        return bill, None
+    report = cost_report([run.folder])
+    _write_costs(run, bill, report)
+    return bill, report
 
 
 def republish(run: Run) -> None:

@@ -387,31 +387,23 @@ class RunStore(Events):
             request_rows.take_turn(connection)
             key = request_rows.batch_key(connection, self.run_id, batch.id)
             request_rows.follow_batch(connection, key, batch, move)
-            self._enter_raw_files(connection, key, move.raw_files)
+            _enter_files(connection, self.run_id, move.raw_files)
         if after.state is Lifecycle.COLLECTED:
             self._tell_job(connection, (batch.job_id,))
         if move.plan_again:
             self.plan_again(writing, (batch.job_id,))
 
-    def _enter_raw_files(self, connection: Connection, key: int, files: Sequence[FileDigest]) -> None:
-        """Replace the digests of a batch's raw results."""
-        table = schema.raw_files
-        if files:
-            connection.execute(table.delete().where(table.c.batch == key))
-            connection.execute(table.insert(), [{"batch": key, **asdict(file)} for file in files])
+    def note_files(self, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
+        """Enter the digests of files that are about to get their names; forget those that are ``gone``, by name."""
+        with self.transaction() as writing:
+            _enter_files(writing.connection, self.run_id, files, gone)
 
-    def set_raw_files(self, batch_id: str, files: Sequence[FileDigest]) -> None:
-        """Replace the digests of the raw results of a batch, which were downloaded again."""
-        with self.writing() as writing:
-            key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
-            self._enter_raw_files(writing.connection, key, files)
-
-    def raw_files(self, batch_id: str) -> list[FileDigest]:
-        """Return the digests of a collected batch's raw results."""
-        table = schema.raw_files
+    def files(self, below: str = "") -> list[FileDigest]:
+        """Return the digests of the run's files whose paths in the workspace begin with ``below``."""
+        table = schema.files
+        columns = table.c.name, table.c.size_bytes, table.c.sha256, table.c.earlier_sha256
+        query = select(*columns).where(table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True))
         with self.reading() as connection:
-            key = request_rows.batch_key(connection, self.run_id, batch_id)
-            query = select(table.c.name, table.c.size_bytes, table.c.sha256).where(table.c.batch == key)
             return [FileDigest(*row) for row in connection.execute(query.order_by(table.c.name))]
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
@@ -635,6 +627,20 @@ class RunStore(Events):
         """Return the USD still reserved for a batch."""
         with self.reading() as connection:
             return read_money(connection, self.run_id, batch_id).reserved
+
+
+def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
+    table = schema.files
+    mine = table.c.run_id == run_id
+    names = [*(file.name for file in files), *gone]
+    if not names:
+        return
+    query = select(table.c.name, table.c.sha256).where(mine, table.c.name.in_(names))
+    earlier = dict(connection.execute(query).tuples().all())
+    connection.execute(table.delete().where(mine, table.c.name.in_(names)))
+    rows = [{**asdict(file), "run_id": run_id, "earlier_sha256": earlier.get(file.name)} for file in files]
+    if rows:
+        connection.execute(table.insert(), rows)
 
 
 def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:

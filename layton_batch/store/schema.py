@@ -193,13 +193,14 @@ batches = Table(
     Index("batches_by_job", "run_id", "job_id"),
 )
 
-raw_files = Table(
-    "raw_files",  # what the answers of a collected batch were read from
+files = Table(
+    "files",  # of a run, that carry no digest in themselves: raw results, copies of inputs, snapshots of boards
     metadata,
-    Column("batch", Integer, primary_key=True, autoincrement=False),
-    Column("name", String(64), primary_key=True),
+    Column("run_id", String(128), primary_key=True),
+    Column("name", String(512), primary_key=True),  # its path in the workspace
     Column("size_bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
+    Column("earlier_sha256", String(64)),  # of what the file was before: a kill may have left it so
 )
 
 provider_batches = Table(

@@ -10,7 +10,6 @@ import pytest
 from layton_batch.costs.rates import Rates
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.own_prices import price_book
-from tests.manual_clock import ManualClock
 from tests.pipeline.lab import manifest_text
 
 HALF, WHOLE = Rates(D("1.0"), D("4.0"), D("0.5")), Rates(D("2"), D("8"), D("0.5"))
@@ -20,7 +19,7 @@ def batch_rates(folder: Path, provider: str, more: str = "") -> Rates:
     own = f'[[prices]]\nprovider = "{provider}"\nmodel = "a-model-of-ours"\ninput = "2"\noutput = "8"\n'
     path = folder / "m.toml"
     path.write_text(manifest_text(prices=own + more))
-    price = price_book(load_manifest(path), ManualClock(1_795_000_000.0)).price(provider, "a-model-of-ours")
+    price = price_book(load_manifest(path), 1_795_000_000.0).price(provider, "a-model-of-ours")
     assert price is not None
     assert (price.standard.input, price.standard.output) == (2, 8)
     assert not price.inferred

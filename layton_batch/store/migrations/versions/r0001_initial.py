@@ -16,7 +16,7 @@ def upgrade() -> None:
     _jobs()
     _requests()
     _batches()
-    _raw_files()
+    _files()
     _provider_batches()
     _orders()
     _ledger()
@@ -167,13 +167,14 @@ _COUNTERS = (
 _FLAGS = ("stop_refused", "other_account_told", "expiry_warned")
 
 
-def _raw_files() -> None:
+def _files() -> None:
     op.create_table(
-        "raw_files",
-        sa.Column("batch", sa.Integer, primary_key=True, autoincrement=False),
-        sa.Column("name", sa.String(64), primary_key=True),
+        "files",
+        sa.Column("run_id", sa.String(128), primary_key=True),
+        sa.Column("name", sa.String(512), primary_key=True),
         sa.Column("size_bytes", sa.BigInteger, nullable=False),
         sa.Column("sha256", sa.String(64), nullable=False),
+        sa.Column("earlier_sha256", sa.String(64)),
     )
 
 

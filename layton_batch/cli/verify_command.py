@@ -1,0 +1,79 @@
+"""verify: a run or a site, computed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from layton_batch.cli.run_commands import RUNS, Json, Runs
+
+if TYPE_CHECKING:
+    from layton_batch.verification.verify import Checked
+
+_MOST_PRINTED = 50
+
+
+def register(app: typer.Typer) -> None:
+    """Add this module's command."""
+    app.command("verify")(verify)
+
+
+def verify(
+    source: Annotated[str, typer.Argument(metavar="RUN|SITE", help="A run, or the folder of a site.")],
+    runs: Runs = RUNS,
+    as_json: Json = False,
+) -> None:
+    """Compute a run or a site again from the raw replies, and name whatever differs.
+
+    Checks the digest of every file, computes predictions, verdicts, votes, board, bill and pages in a temporary folder,
+    and compares them with what is stored. A site is computed again where it was written by `site --with-data`. No key,
+    no network; nothing is written into the run or the site. Ends with 0, or with 2 where anything differs.
+    """
+    from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import DamagedTableError
+    from layton_batch.runs.folders import find_run
+    from layton_batch.settings import Settings
+    from layton_batch.verification.verify import is_site, verify_run, verify_site
+
+    settings, folder = Settings.from_process(), Path(source)
+    found = verify_site(folder, settings) if is_site(folder) else [verify_run(find_run(source, runs), settings)]
+    if as_json:
+        print_json([_json(one) for one in found])
+    else:
+        for one in found:
+            for line in _lines(one):
+                say(line)
+    if any(one.differences for one in found):
+        raise typer.Exit(DamagedTableError.exit_code)
+
+
+def _lines(checked: Checked) -> list[str]:
+    from layton_batch.text import money, plural
+
+    counts = {
+        "answer": checked.answers, "prediction": checked.predictions, "verdict": checked.verdicts,
+        "label": checked.labels, "model": checked.models, "page": checked.pages,
+    }  # fmt: skip
+    parts = [f"{plural(checked.files, 'file')} by digest"]
+    parts += [plural(count, noun) for noun, count in counts.items() if count]
+    if checked.answers:
+        parts.append(money(checked.dollars))
+    lines = [f"{checked.name}: checked {', '.join(parts)}", *checked.notes]
+    if not checked.differences:
+        computed = ", and as it is computed from the raw replies" if checked.answers else ""
+        return [*lines, f"{checked.name}: everything is as it was written{computed}"]
+    lines += [f"differs: {line}" for line in checked.differences[:_MOST_PRINTED]]
+    if (more := len(checked.differences) - _MOST_PRINTED) > 0:
+        lines.append(f"{more} more; --json lists them")
+    return [
+        *lines,
+        "move a damaged table away, and `layton-batch run` makes it again; put other files back from a copy",
+    ]
+
+
+def _json(checked: Checked) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {**asdict(checked), "dollars": f"{checked.dollars:f}"}

@@ -1,0 +1,1 @@
+"""Computing a run or a site again from the raw replies, and naming what differs."""

@@ -1,0 +1,123 @@
+"""Compute a run again from its raw replies, by the pipeline's own stages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from layton_batch.batches.answer_table import read_tally, write_answers
+from layton_batch.batches.bill import Bill
+from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
+from layton_batch.batches.outcomes import Tally
+from layton_batch.files.run_folder import BatchFolder, RunFolder
+from layton_batch.records import Batch, Charge, End, Job
+from layton_batch.runs.context import Run
+from layton_batch.runs.open import open_copy
+from layton_batch.runs.own_prices import price_book
+from layton_batch.settings import Settings
+from layton_batch.stages.grade import grade
+from layton_batch.stages.publish import publish, publish_costs
+from layton_batch.stages.rank import rank
+from layton_batch.stages.readiness import finished
+from layton_batch.stages.score import score
+from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.store.run_store import RunStore
+from layton_batch.verification.sources import Sources
+
+
+@dataclass(slots=True)
+class Recomputed:
+    """What came of a recomputation. ``differences``: sentences, each of a batch whose raw replies say other than its
+    rows. ``at_other_prices``: answers whose cost was computed at prices that are not known any more."""
+
+    folder: RunFolder
+    answers: int = 0
+    dollars: Decimal = Decimal(0)
+    at_other_prices: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+def recompute(sources: Sources, settings: Settings, *, with_pages: bool = True) -> Recomputed:
+    """Write the tables, the board, the bill and the pages of the copy. Raises LaytonBatchError where that fails."""
+    done = Recomputed(sources.folder)
+    with open_copy(sources.folder, settings) as run:
+        jobs = {job.id: job for job in run.store.all_jobs()}
+        for copied in sources.batches:
+            store = run.store if copied.run_id == run.id else RunStore(run.store.engine, copied.run_id)
+            batch = store.batch(copied.batch_id)
+            if batch.state is Lifecycle.COLLECTED and has_cost_tables(batch):
+                _collect(run, store, batch, jobs.get(batch.job_id) if copied.run_id == run.id else None, done)
+        spent = run.store.money().spent
+        if spent != done.dollars:
+            done.differences.append(f"state: the ledger says ${spent:f} spent, the answers cost ${done.dollars:f}")
+        grade(run)
+        score(run)
+        if finished(run.store.jobs()):
+            rank(run)
+        if sources.board_written_at is not None:  # pages tell the board's date
+            os.utime(sources.folder.part("leaderboard", "leaderboard"), ns=(0, sources.board_written_at))
+        if with_pages:
+            publish(run)
+        else:
+            publish_costs(run)
+        done.differences += [f"{about}: cannot be computed again: {why}" for about, why in run.trouble.items()]
+    return done
+
+
+def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Recomputed) -> None:
+    """Write the answers of a batch, and the parts of its bill where it is the run's own (``job``)."""
+    folder = run.folder.workspace.batch(store.run_id, batch.id)
+    recorded, asked = store.ends_of(batch.id), store.asked_of(batch.id)
+    replies, tally = read_tally(folder, list(recorded), batch, run.providers.dialect(batch.provider).decode)
+    for number, (custom_id, end) in enumerate(recorded.items(), 1):
+        now = tally.ends[custom_id]
+        is_silence = end[1] is ErrorClass.OUT_OF_REACH and now[0] is not RequestOutcome.SUCCEEDED
+        if now != end and not is_silence:
+            both = f"the raw results say {' '.join(now)}, the row {' '.join(end)}"
+            done.differences.append(f"{folder.root} row {number} ({custom_id}): {both}")
+    prices = price_book(run.manifest, batch.ended_at or batch.due_at)
+    bill = Bill(prices.price(batch.provider, batch.model), asked)
+    _take_recorded_ends(tally, recorded)
+    write_answers(folder, batch, replies, tally, bill.enter)
+    if job is None:
+        return
+    charges = store.charges_of(batch.id)
+    _compare_charges(folder, bill.charges, charges, done)
+    done.answers += sum(charge.is_answered for charge in charges)
+    done.dollars += sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))
+    write_cost_tables(run.folder, job, batch, charges, asked)
+
+
+def _take_recorded_ends(tally: Tally, recorded: Mapping[str, End]) -> None:
+    """Have requests that no line names end as their rows say: what is out of reach is no part of the raw results."""
+    for custom_id, (outcome, error_class) in recorded.items():
+        reply = tally.replies[custom_id]
+        if error_class is ErrorClass.OUT_OF_REACH and reply.response.outcome is not RequestOutcome.SUCCEEDED:
+            response = replace(reply.response, outcome=outcome, error_class=error_class)
+            tally.replies[custom_id] = replace(reply, response=response)
+
+
+def _compare_charges(folder: BatchFolder, now: Sequence[Charge], recorded: Sequence[Charge], done: Recomputed) -> None:
+    """Compare what answers cost by their usage with their rows. Costs count only where both are at one price."""
+    by_id = {charge.custom_id: charge for charge in now}
+    for number, charge in enumerate(recorded, 1):
+        computed = by_id.get(charge.custom_id, Charge(charge.custom_id))
+        is_same_price = computed.price_source == charge.price_source
+        names = [*_TOKENS, *(_COSTS if is_same_price else ())]
+        done.at_other_prices += charge.cost_usd is not None and not is_same_price
+        for name in names:
+            if getattr(computed, name) != getattr(charge, name):
+                done.differences.append(
+                    f"{folder.root} row {number} ({charge.custom_id}): {name} is {getattr(computed, name)} by the raw "
+                    f"results, {getattr(charge, name)} in the row"
+                )
+    for custom_id in by_id.keys() - {charge.custom_id for charge in recorded}:
+        done.differences.append(f"{folder.root} ({custom_id}): by the raw results it was charged, and no row says so")
+
+
+_TOKENS = (
+    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens", "unknown_cost",
+)  # fmt: skip
+_COSTS = ("cost_usd", "unbatched_usd")

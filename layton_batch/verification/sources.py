@@ -1,0 +1,163 @@
+"""What a run is computed from, without what is computed: rows, raw results, items, labels, snapshots of boards."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+import orjson
+import zstandard
+from sqlalchemy import select
+
+from layton_batch.batches import raw_results
+from layton_batch.errors import DataError
+from layton_batch.files.run_folder import RunFolder, Workspace
+from layton_batch.store import schema
+from layton_batch.store.copying import CopiedBatch, copy_run
+from layton_batch.store.engine import open_engine, sqlite_url
+from layton_batch.store.run_store import RunStore
+
+_ABOUT = "sources.json"
+_PREFIX = "layton-batch-verify-"
+_MOST_BYTES = 64 << 30
+"""Of a downloaded archive, unpacked: what is more is no run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The copy of a run without its tables, in a workspace of its own. ``batches``: of the run, and of others;
+    ``board_written_at``: nanoseconds since the epoch; None: there is no board."""
+
+    folder: RunFolder
+    batches: tuple[CopiedBatch, ...]
+    board_written_at: int | None
+
+
+@contextmanager
+def copied_sources(folder: RunFolder, store: RunStore) -> Iterator[Sources]:
+    """Copy what a run is computed from into a temporary workspace: rows are copied, files are linked to."""
+    with TemporaryDirectory(prefix=_PREFIX) as temporary:
+        yield copy_sources(folder, store, Workspace(Path(temporary).resolve()))
+
+
+def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Sources:
+    """The same into an empty folder."""
+    engine = open_engine(sqlite_url(workspace.database))
+    try:
+        batches = copy_run(store, RunStore(engine, store.run_id))
+    finally:
+        engine.dispose()
+    copy = workspace.run(store.run_id)
+    copy.root.mkdir()
+    files = [path for path in folder.root.iterdir() if path.suffix in (".json", ".jsonl") and path != folder.log]
+    files += [*folder.labels.glob("*"), *folder.history.glob("*"), *folder.tables.glob("items/*")]
+    for path in files:
+        if not path.name.startswith("."):
+            _link(path, copy.root / path.relative_to(folder.root))
+    for batch in batches:
+        here = folder.workspace.batch(batch.run_id, batch.batch_id)
+        there = workspace.batch(batch.run_id, batch.batch_id)
+        paths = [path for copies in raw_results.copies(here.root).values() for path in copies]
+        if not here.request_file.exists():
+            paths += here.answers.glob("*.parquet")  # they were imported: there is nothing else of them
+        for path in (here.request_file, *paths):
+            if path.exists():
+                _link(path, there.root / path.relative_to(here.root))
+        there.root.mkdir(parents=True, exist_ok=True)
+    board = folder.part("leaderboard", "leaderboard")
+    return Sources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
+
+
+def _link(path: Path, to: Path) -> None:
+    to.parent.mkdir(parents=True, exist_ok=True)
+    os.symlink(path.resolve(), to)
+
+
+# ---- beside a site ---------------------------------------------------------------------------------------------------
+
+
+def pack_sources(folder: RunFolder, store: RunStore, path: Path) -> None:
+    """Write what a run is computed from into one archive, for those who download its site."""
+    with copied_sources(folder, store) as sources:
+        root = sources.folder.workspace.root
+        about = {"run": store.run_id, "board_written_at": sources.board_written_at}
+        (root / _ABOUT).write_bytes(orjson.dumps(about))
+        compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
+        with (
+            path.open("wb") as file,
+            compressor.stream_writer(file) as stream,
+            tarfile.open(fileobj=stream, mode="w|", dereference=True) as archive,
+        ):
+            for member in sorted(root.rglob("*")):
+                if member.is_file():
+                    archive.add(member, member.relative_to(root).as_posix(), recursive=False, filter=_nobodys)
+
+
+def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out whose file it was."""
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    member.mode = 0o644
+    return member
+
+
+@contextmanager
+def unpacked_sources(path: Path) -> Iterator[Sources]:
+    """Unpack such an archive, which is a stranger's, into a temporary workspace. Raises DataError where it is none."""
+    with TemporaryDirectory(prefix=_PREFIX) as temporary:
+        root = Path(temporary).resolve()
+        try:
+            _unpack(path, root)
+            about = orjson.loads((root / _ABOUT).read_bytes())
+            run_id, written = str(about["run"]), about["board_written_at"]
+            written = None if written is None else int(written)
+            batches = _check_names(Workspace(root), run_id)
+        except (OSError, ValueError, KeyError, TypeError, tarfile.TarError, zstandard.ZstdError) as error:
+            raise DataError(f"{path}: holds no sources of a run, or is damaged ({error})") from error
+        yield Sources(Workspace(root).run(run_id), batches, written)
+
+
+def _unpack(path: Path, root: Path) -> None:
+    """Take plain files below the folder, and nothing else."""
+    left = _MOST_BYTES
+    with (
+        path.open("rb") as file,
+        zstandard.ZstdDecompressor().stream_reader(file) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as archive,
+    ):
+        for member in archive:
+            name = PurePosixPath(member.name)
+            if not member.isreg() or name.is_absolute() or not set(name.parts).isdisjoint({"..", "."}):
+                raise ValueError(f"{member.name!r} is no file of a run")
+            left -= member.size
+            content = archive.extractfile(member)
+            if left < 0 or content is None:
+                raise ValueError("it is too large")
+            target = root / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as out:
+                while chunk := content.read(1 << 20):
+                    out.write(chunk)
+
+
+def _check_names(workspace: Workspace, run_id: str) -> tuple[CopiedBatch, ...]:
+    """Return the batches. Raises ValueError where a name in the rows is no name of a file: paths are made of them."""
+    engine = open_engine(sqlite_url(workspace.database))
+    try:
+        with RunStore(engine, run_id).reading() as connection:
+            batches, jobs = schema.batches, schema.jobs
+            rows = connection.execute(select(batches.c.key, batches.c.run_id, batches.c.batch_id))
+            found = tuple(CopiedBatch(*row) for row in rows)
+            names = {run_id, *connection.execute(select(jobs.c.job_id)).scalars()}
+    finally:
+        engine.dispose()
+    names |= {name for batch in found for name in (batch.run_id, batch.batch_id)}
+    for name in names:
+        if name in ("", ".", "..") or name != PurePosixPath(name).name:
+            raise ValueError(f"{name!r} is no name")
+    return found

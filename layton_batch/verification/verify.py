@@ -1,0 +1,212 @@
+"""Verify a run or a site: every digest, and everything that is computed, from the raw replies on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import orjson
+
+from layton_batch.costs.notes import bill_notes
+from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.files import sealed, tables
+from layton_batch.files.digests import changed_files
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.records import FileDigest
+from layton_batch.runs.event_log import event_row
+from layton_batch.runs.label_log import read_deeds
+from layton_batch.runs.recorded_files import recorded_files
+from layton_batch.runs.status import read_status
+from layton_batch.runs.stores import open_store
+from layton_batch.settings import Settings
+from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from
+from layton_batch.site.digests import DIGESTS, differing_files
+from layton_batch.site.front import MARKER as FRONT
+from layton_batch.stages.publish import cost_report
+from layton_batch.store.marks import known_marks, read_marks
+from layton_batch.store.run_store import RunStore
+from layton_batch.verification.compare import compare_folders, count_files
+from layton_batch.verification.recompute import Recomputed, recompute
+from layton_batch.verification.sources import Sources, copied_sources, unpacked_sources
+
+CHANGED = "was changed since it was written (its digest differs)"
+
+
+@dataclass(slots=True)
+class Checked:
+    """What was checked. ``differences``: a sentence for each thing that is not as it was written, or not as it is
+    computed; ``notes``: what could not be checked. ``files``: whose digests were checked; ``pages``: compared with
+    those that were made again."""
+
+    name: str
+    files: int = 0
+    answers: int = 0
+    predictions: int = 0
+    verdicts: int = 0
+    labels: int = 0
+    models: int = 0
+    pages: int = 0
+    dollars: Decimal = Decimal(0)
+    differences: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def take(self, done: Recomputed) -> None:
+        """Count what was computed again."""
+        self.answers, self.dollars = done.answers, done.dollars
+        self.differences += done.differences
+        if done.at_other_prices:
+            self.notes.append(
+                f"the cost of {done.at_other_prices} answers is taken as it was recorded: this version has other prices"
+            )
+        folder = done.folder.tables
+        self.predictions = tables.read(folder, "predictions", ["item_id"]).height
+        self.labels = tables.read(folder, "labels", ["item_id"]).height
+        self.models = tables.read(folder, "leaderboard", ["model"]).height
+        self.verdicts = sum(tables.read(folder, name, ["item_id"]).height for name in ("verdicts", "rejudged"))
+
+
+def verify_run(folder: RunFolder, settings: Settings) -> Checked:
+    """Check a run's files, and compute it again in a temporary folder. Nothing is written into the run.
+
+    Raises LaytonBatchError where the run cannot be read at all.
+    """
+    checked = Checked(folder.root.name)
+    with open_store(folder, settings) as store:
+        checked.differences += _check_inputs(folder, store, checked)
+        if checked.differences:  # what is computed from damaged files is worth nothing
+            checked.differences += _check_computed(folder, checked)
+            return checked
+        with copied_sources(folder, store) as sources:
+            checked.take(recompute(sources, Settings(settings.cwd)))
+            checked.differences += _compare(folder, sources, checked)
+    return checked
+
+
+def _check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterator[str]:
+    """What the run is computed from, by its digests; the log and the marks, by the rows that they tell of."""
+    root = folder.workspace.root
+    batches = [batch for batch in store.batches() if batch.path and (root / batch.path).parent.is_dir()]
+    recorded = [
+        *recorded_files(store, folder),
+        *store.files(f"{folder.batches.relative_to(root).as_posix()}/"),
+        *(FileDigest(batch.path, batch.size_bytes, batch.sha256) for batch in batches),
+    ]
+    checked.files += len(recorded)
+    for path in changed_files(root, recorded):
+        yield f"{path}: {CHANGED}" if path.exists() else f"{path}: is gone"
+    yield from _damaged_tables([folder.part("items", "items")])
+    deeds = read_deeds(folder)
+    yield from (f"{path}: {count} lines cannot be read" for path, count in deeds.damaged.items())
+    yield from deeds.foreign
+    yield from _check_log(folder, store)
+    known = known_marks(store)
+    try:
+        marks = read_marks(folder.intents)
+    except LaytonBatchError as error:
+        yield str(error)
+    else:
+        yield from (
+            f"{folder.intents}: the mark of {mark.batch_id} is in no row" for mark in marks if mark not in known
+        )
+
+
+def _check_log(folder: RunFolder, store: RunStore) -> Iterator[str]:
+    if not folder.log.exists():
+        return
+    events = {orjson.dumps(event_row(store.run_id, event)) for event in store.events()}
+    position = 0
+    with folder.log.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip() and line.rstrip(b"\n") not in events:
+                yield f"{folder.log}: row {number}, from byte {position}: is no event of the run"
+            position += len(line)
+
+
+def _damaged_tables(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
+    for path in paths:
+        try:
+            if not sealed.is_whole(path):
+                yield f"{path}: {CHANGED}"
+        except OSError as error:
+            yield f"{path}: cannot be read ({error.strerror or error})"
+
+
+def _check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
+    """The tables and pages of a run, by their digests alone."""
+    checked.notes.append("nothing was computed again, for that begins with these files")
+    parts = (folder.tables, *(batch / "answers" for batch in folder.batches.glob("*")))
+    yield from _damaged_tables([path for part in parts for path in part.rglob("[!.]*.parquet")])
+    if (folder.site / DIGESTS).exists():
+        yield from differing_files(folder.site)
+
+
+def _compare(folder: RunFolder, sources: Sources, checked: Checked) -> Iterator[str]:
+    """The run's answers, tables, prompts and pages beside those that were computed again."""
+    copy = sources.folder
+    pairs = [(folder.tables, copy.tables), (folder.prompts, copy.prompts)]
+    for batch in sources.batches:
+        here, there = (each.workspace.batch(batch.run_id, batch.batch_id).answers for each in (folder, copy))
+        pairs.append((here, there))
+    for stored, computed in pairs:
+        checked.files += count_files(stored)
+        yield from compare_folders(stored, computed)
+    if not (folder.site / MARKER).exists():
+        return
+    checked.files += count_files(folder.site)
+    if (folder.site / DIGESTS).exists():
+        yield from differing_files(folder.site)
+    else:
+        yield f"{folder.site / DIGESTS}: is gone"
+    if made_from(folder.site) == made_from(copy.site):
+        checked.pages = count_files(copy.site)
+        yield from compare_folders(folder.site, copy.site)
+    else:
+        checked.notes.append("the pages are of an earlier board: `layton-batch run` makes them again")
+
+
+# ---- a site ----------------------------------------------------------------------------------------------------------
+
+
+def is_site(folder: Path) -> bool:
+    """Whether the folder is a site, or one of several runs."""
+    return (folder / MARKER).is_file() or (folder / FRONT).is_file()
+
+
+def verify_site(folder: Path, settings: Settings) -> list[Checked]:
+    """Check a site, or each of several, by its list of digests, and compute it again where its sources are there.
+
+    Raises DataError where it has no list of digests.
+    """
+    if not (folder / DIGESTS).is_file():
+        raise DataError(f"{folder} has no {DIGESTS}: it was written by another version, or was not downloaded whole")
+    checked = Checked(folder.name, differences=list(differing_files(folder)))
+    if not (folder / MARKER).is_file():
+        runs = orjson.loads((folder / FRONT).read_bytes())["runs"] if not checked.differences else []
+        below = [folder / name for name in runs if (folder / name).parent == folder]
+        return [checked, *(one for site in below for one in verify_site(site, settings))]
+    checked.files = count_files(folder)
+    if not (folder / SOURCES).is_file():
+        checked.notes.append("nothing was computed again: the site is without its data (`site --with-data`)")
+    elif not checked.differences:
+        with unpacked_sources(folder / SOURCES) as sources:
+            checked.take(recompute(sources, Settings(settings.cwd), with_pages=False))
+            checked.differences += _compare_pages(folder, sources, checked, settings)
+    return [checked]
+
+
+def _compare_pages(site: Path, sources: Sources, checked: Checked, settings: Settings) -> Iterator[str]:
+    mark = orjson.loads((site / MARKER).read_bytes())
+    copy = sources.folder
+    with TemporaryDirectory(prefix="layton-batch-pages-") as temporary:
+        pages = Path(temporary).resolve() / "pages"
+        has_answers = (site / ANSWERS).is_file()
+        with open_store(copy, Settings(settings.cwd)) as store:
+            build_site(
+                copy, read_status(store), pages, origin=mark["made_from"], home=str(mark["home"]),
+                bill_notes=bill_notes(cost_report([copy])), add_answers=lambda _path: has_answers,
+            )  # fmt: skip
+        checked.pages = count_files(pages)
+        yield from compare_folders(site, pages, without=(ANSWERS, SOURCES, DIGESTS))
