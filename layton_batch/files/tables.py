@@ -210,7 +210,7 @@ def scan_parts(paths: Sequence[Path]) -> pl.LazyFrame:
     for path in paths:
         with _opening(path):
             pass
-    return pl.scan_parquet(paths, glob=False, extra_columns="ignore", low_memory=True)
+    return pl.scan_parquet(list(paths), glob=False, extra_columns="ignore", low_memory=True)
 
 
 @contextmanager

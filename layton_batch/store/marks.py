@@ -48,10 +48,20 @@ def marking(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], No
     with atomic.writing(folder / f"{batch_id}.json") as handle:
 
         def note(event: Event) -> None:
-            handle.write(orjson.dumps({"seq": event.seq, "batch": event.batch_id}, option=orjson.OPT_APPEND_NEWLINE))
+            handle.write(_content(event.seq, event.batch_id))
             handle.flush()  # a full disk is noticed here, while nothing is committed
 
         yield note
+
+
+def _content(seq: int, batch_id: str | None) -> bytes:
+    return orjson.dumps({"seq": seq, "batch": batch_id}, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def strange_marks(folder: Path, store: Transactions) -> list[Path]:
+    """Return the files of a run's marks that are not as an intent in the database wrote them. Raises OSError."""
+    written = {(f"{mark.batch_id}.json", _content(mark.seq, mark.batch_id)) for mark in known_marks(store)}
+    return [path for path in sorted(folder.glob(_FILES)) if (path.name, path.read_bytes()) not in written]
 
 
 def read_marks(folder: Path) -> list[Mark]:

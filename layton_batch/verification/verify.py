@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import orjson
 
 from layton_batch.costs.notes import bill_notes
-from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.errors import DataError
 from layton_batch.files import sealed, tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
@@ -26,7 +26,7 @@ from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_f
 from layton_batch.site.digests import DIGESTS, differing_files
 from layton_batch.site.front import MARKER as FRONT
 from layton_batch.stages.publish import cost_report
-from layton_batch.store.marks import known_marks, read_marks
+from layton_batch.store.marks import strange_marks
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.compare import compare_folders, count_files
 from layton_batch.verification.recompute import Recomputed, recompute
@@ -75,17 +75,17 @@ def verify_run(folder: RunFolder, settings: Settings) -> Checked:
     """
     checked = Checked(folder.root.name)
     with open_store(folder, settings) as store:
-        checked.differences += _check_inputs(folder, store, checked)
+        checked.differences += check_inputs(folder, store, checked)
         if checked.differences:  # what is computed from damaged files is worth nothing
-            checked.differences += _check_computed(folder, checked)
+            checked.differences += check_computed(folder, checked)
             return checked
         with copied_sources(folder, store) as sources:
             checked.take(recompute(sources, Settings(settings.cwd)))
-            checked.differences += _compare(folder, sources, checked)
+            checked.differences += compare_run(folder, sources, checked)
     return checked
 
 
-def _check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterator[str]:
+def check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterator[str]:
     """What the run is computed from, by its digests; the log and the marks, by the rows that they tell of."""
     root = folder.workspace.root
     batches = [batch for batch in store.batches() if batch.path and (root / batch.path).parent.is_dir()]
@@ -102,15 +102,7 @@ def _check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Itera
     yield from (f"{path}: {count} lines cannot be read" for path, count in deeds.damaged.items())
     yield from deeds.foreign
     yield from _check_log(folder, store)
-    known = known_marks(store)
-    try:
-        marks = read_marks(folder.intents)
-    except LaytonBatchError as error:
-        yield str(error)
-    else:
-        yield from (
-            f"{folder.intents}: the mark of {mark.batch_id} is in no row" for mark in marks if mark not in known
-        )
+    yield from (f"{path}: no row tells of this intent" for path in strange_marks(folder.intents, store))
 
 
 def _check_log(folder: RunFolder, store: RunStore) -> Iterator[str]:
@@ -134,7 +126,7 @@ def _damaged_tables(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
             yield f"{path}: cannot be read ({error.strerror or error})"
 
 
-def _check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
+def check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
     """The tables and pages of a run, by their digests alone."""
     checked.notes.append("nothing was computed again, for that begins with these files")
     parts = (folder.tables, *(batch / "answers" for batch in folder.batches.glob("*")))
@@ -143,7 +135,7 @@ def _check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
         yield from differing_files(folder.site)
 
 
-def _compare(folder: RunFolder, sources: Sources, checked: Checked) -> Iterator[str]:
+def compare_run(folder: RunFolder, sources: Sources, checked: Checked) -> Iterator[str]:
     """The run's answers, tables, prompts and pages beside those that were computed again."""
     copy = sources.folder
     pairs = [(folder.tables, copy.tables), (folder.prompts, copy.prompts)]
