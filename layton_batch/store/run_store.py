@@ -636,7 +636,7 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
     if not names:
         return
     query = select(table.c.name, table.c.sha256).where(mine, table.c.name.in_(names))
-    earlier = dict(connection.execute(query).tuples().all())
+    earlier = {row.name: row.sha256 for row in connection.execute(query)}
     connection.execute(table.delete().where(mine, table.c.name.in_(names)))
     rows = [{**asdict(file), "run_id": run_id, "earlier_sha256": earlier.get(file.name)} for file in files]
     if rows:

@@ -32,6 +32,8 @@ from layton_batch.verification.compare import compare_folders, count_files
 from layton_batch.verification.recompute import Recomputed, recompute
 from layton_batch.verification.sources import Sources, copied_sources, unpacked_sources
 
+_BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
+"""Tables that are made with the board."""
 CHANGED = "was changed since it was written (its digest differs)"
 
 
@@ -80,6 +82,7 @@ def verify_run(folder: RunFolder, settings: Settings) -> Checked:
             checked.differences += check_computed(folder, checked)
             return checked
         with copied_sources(folder, store) as sources:
+            checked.differences += _check_others(folder, store, sources)
             checked.take(recompute(sources, Settings(settings.cwd)))
             checked.differences += compare_run(folder, sources, checked)
     return checked
@@ -103,6 +106,16 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterat
     yield from deeds.foreign
     yield from _check_log(folder, store)
     yield from (f"{path}: no row tells of this intent" for path in strange_marks(folder.intents, store))
+
+
+def _check_others(folder: RunFolder, store: RunStore, sources: Sources) -> Iterator[str]:
+    """Raw results in this workspace that other runs paid for, and this one uses."""
+    root = folder.workspace.root
+    for batch in sources.batches:
+        here = folder.workspace.batch(batch.run_id, batch.batch_id).root
+        if batch.run_id != store.run_id and here.is_dir():
+            recorded = RunStore(store.engine, batch.run_id).files(f"{here.relative_to(root).as_posix()}/")
+            yield from (f"{path}: {CHANGED}" for path in changed_files(root, recorded))
 
 
 def _check_log(folder: RunFolder, store: RunStore) -> Iterator[str]:
@@ -138,10 +151,18 @@ def check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
 def compare_run(folder: RunFolder, sources: Sources, checked: Checked) -> Iterator[str]:
     """The run's answers, tables, prompts and pages beside those that were computed again."""
     copy = sources.folder
-    pairs = [(folder.tables, copy.tables), (folder.prompts, copy.prompts)]
+    board = "leaderboard", "leaderboard"
+    is_of_now = tables.made_from(folder.part(*board)) in (tables.made_from(copy.part(*board)), None)
+    if not is_of_now:
+        checked.notes.append("the board is of other labels or another version: `layton-batch score` computes it anew")
+        yield from _damaged_tables([part for name in _BOARD for part in tables.parts(folder.tables, name)])
+    checked.files += count_files(folder.tables)
+    yield from compare_folders(folder.tables, copy.tables, without=frozenset() if is_of_now else _BOARD)
+    pairs = [(folder.prompts, copy.prompts)]
     for batch in sources.batches:
-        here, there = (each.workspace.batch(batch.run_id, batch.batch_id).answers for each in (folder, copy))
-        pairs.append((here, there))
+        if folder.workspace.batch(batch.run_id, batch.batch_id).root.is_dir():
+            here, there = (each.workspace.batch(batch.run_id, batch.batch_id).answers for each in (folder, copy))
+            pairs.append((here, there))
     for stored, computed in pairs:
         checked.files += count_files(stored)
         yield from compare_folders(stored, computed)
@@ -164,7 +185,7 @@ def compare_run(folder: RunFolder, sources: Sources, checked: Checked) -> Iterat
 
 def is_site(folder: Path) -> bool:
     """Whether the folder is a site, or one of several runs."""
-    return (folder / MARKER).is_file() or (folder / FRONT).is_file()
+    return any((folder / name).is_file() for name in (MARKER, FRONT, DIGESTS))
 
 
 def verify_site(folder: Path, settings: Settings) -> list[Checked]:
@@ -201,4 +222,4 @@ def _compare_pages(site: Path, sources: Sources, checked: Checked, settings: Set
                 bill_notes=bill_notes(cost_report([copy])), add_answers=lambda _path: has_answers,
             )  # fmt: skip
         checked.pages = count_files(pages)
-        yield from compare_folders(site, pages, without=(ANSWERS, SOURCES, DIGESTS))
+        yield from compare_folders(site, pages, without={ANSWERS, SOURCES, DIGESTS})

@@ -1,0 +1,245 @@
+"""verify: a run and a site are computed again from the raw replies; what differs is named, and nothing is written."""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+import orjson
+import polars as pl
+import pytest
+import zstandard
+
+from layton_batch.errors import DataError
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.stores import open_store
+from layton_batch.settings import Settings
+from layton_batch.site.digests import DIGESTS, write_digests
+from layton_batch.store.run_store import RunStore
+from layton_batch.verification.recompute import recompute
+from layton_batch.verification.sources import Sources, copied_sources, unpacked_sources
+from layton_batch.verification.verify import Checked, check_computed, check_inputs, compare_run
+from tests.cli.cli_harness import call, desk
+from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
+
+GOLD = f'[gold]\nsource = "{BUNDLED / "gold_llm.jsonl"}"'
+MODEL = MODELS["openai"]
+FLIPS = 40
+MORE_TOKENS = re.compile(rb'"(?:output|completion)_tokens": ?[0-9]+')
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A finished run, and the same computed again."""
+
+    folder: RunFolder
+    store: RunStore
+    sources: Sources
+
+    def differences(self) -> list[str]:
+        """As ``verify`` finds them, without computing everything again."""
+        checked = Checked("lab")
+        found = list(check_inputs(self.folder, self.store, checked))
+        return found + list((check_computed if found else self._compare)(self.folder, checked))
+
+    def _compare(self, folder: RunFolder, checked: Checked) -> Iterator[str]:
+        return compare_run(folder, self.sources, checked)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Verified]:
+    folder = tmp_path_factory.mktemp("finished")
+    with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
+        assert call("run", bench.write(manifest_text(("openai", "anthropic"), top=GOLD))).code == 0
+        assert call("site", "lab", "--out", folder / "public", "--with-data").code == 0
+    settings = Settings(folder)
+    run = RunFolder(folder / "runs" / "lab")
+    with open_store(run, settings) as store, copied_sources(run, store) as sources:
+        recompute(sources, settings)
+        yield Verified(run, store, sources)
+
+
+@pytest.fixture
+def runs(finished: Verified, offline: Path) -> Path:
+    """A copy of the run, where no provider can be reached."""
+    shutil.copytree(finished.folder.workspace.root, offline / "runs")
+    return offline / "runs"
+
+
+def tree(root: Path) -> dict[str, str]:
+    paths = (path for path in root.rglob("*") if path.is_file() and not path.name.startswith("state.sqlite3"))
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in paths}
+
+
+@contextmanager
+def restored(path: Path) -> Iterator[None]:
+    """The file is as before when the block ends."""
+    content, when = path.read_bytes(), path.stat().st_mtime_ns
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+        os.utime(path, ns=(when, when))
+
+
+def test_a_sound_run_is_computed_again_and_not_written_to(runs: Path) -> None:
+    before = tree(runs)
+    ending = call("verify", "lab")
+    assert ending.code == 0, ending.err
+    assert "28 answers, 8 predictions, 21 verdicts, 3 labels, 2 models, " in ending.err
+    assert "everything is as it was written, and as it is computed from the raw replies" in ending.err
+    assert tree(runs) == before
+
+
+def test_every_flipped_bit_of_a_run_is_named(finished: Verified) -> None:
+    assert finished.differences() == []
+    root = finished.folder.workspace.root
+    files = [path for path in sorted(root.glob("lab/**/*")) + sorted(root.glob("batches/**/*")) if path.is_file()]
+    sizes, chance = [path.stat().st_size for path in files], random.Random(7)
+    unnamed = []
+    for number in range(FLIPS):
+        path = chance.choice(files) if number % 2 else chance.choices(files, sizes)[0]
+        changed = bytearray(path.read_bytes())
+        bit = chance.randrange(8 * len(changed))
+        changed[bit // 8] ^= 1 << bit % 8
+        with restored(path):
+            path.write_bytes(changed)
+            if not any(str(path) in line for line in finished.differences()):
+                unnamed.append((path, bit))
+    assert unnamed == []
+
+
+def test_a_table_that_says_otherwise_is_named_with_its_row_though_its_digest_is_right(finished: Verified) -> None:
+    (path,) = (finished.folder.tables / "verdicts").glob(f"*{MODEL}.parquet")
+    table = tables.read_part(path)
+    wrong = table.with_columns(both_correct=pl.Series([not table["both_correct"][0], *table["both_correct"][1:]]))
+    with restored(path):
+        tables.write(path, wrong, tables.made_from(path))
+        (difference,) = finished.differences()
+    assert difference.startswith(f"{path}: byte ")
+    assert "row 1, both_correct: " in difference
+
+
+def test_raw_replies_that_say_otherwise_than_the_rows_are_named(runs: Path) -> None:
+    (path,) = runs.glob(f"batches/lab/predict-{MODEL}*/output.jsonl.zst")
+    replies = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
+    path.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(MORE_TOKENS.sub(rb"\g<0>1", replies, 1)))
+    folder, settings = RunFolder(runs / "lab"), Settings(runs)
+    with open_store(folder, settings) as store, copied_sources(folder, store) as sources:
+        (difference,) = check_inputs(folder, store, Checked("lab"))
+        assert difference == f"{path}: was changed since it was written (its digest differs)"
+        tokens, cost, *_ = recompute(sources, settings, with_pages=False).differences
+    assert f"{path.parent.name} row 1 (" in tokens
+    assert ("output_tokens is " in tokens, "cost_usd is " in cost) == (True, True)
+
+
+@pytest.mark.parametrize("name", ["run.json", "gold-*.jsonl"])
+def test_nothing_is_decided_from_a_changed_copy_of_an_input(runs: Path, name: str) -> None:
+    path = next(iter(sorted((runs / "lab").glob(name))))
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"riddle", b"riddlf", 1) if b"riddle" in content else content + b" ")
+    ending = call("leaderboard", "lab")
+    assert ending.code == 2
+    assert f"{path.name} was changed since layton-batch wrote it" in ending.err
+
+
+# ---- sites -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def site(finished: Verified, offline: Path) -> Path:
+    """The site of the run, downloaded with its data."""
+    return Path(shutil.copytree(finished.folder.workspace.root.parent / "public", offline / "downloaded"))
+
+
+def swap_digits(path: Path) -> None:
+    path.write_bytes(path.read_bytes().translate(bytes.maketrans(b"45", b"54")))
+
+
+def test_a_downloaded_site_is_computed_again_from_its_data(site: Path) -> None:
+    assert call("verify", site).code == 0
+    swap_digits(site / "index.html")
+    ending = call("verify", site)
+    assert (ending.code, f"{site / 'index.html'}: was changed" in ending.err) == (2, True)
+    write_digests(site)
+    ending = call("verify", site)
+    assert (ending.code, f"{site / 'index.html'}: byte " in ending.err) == (2, True)
+
+
+@pytest.mark.parametrize("change", [lambda path: path.unlink(), swap_digits], ids=["gone", "changed"])
+@pytest.mark.parametrize("name", ["judges.html", "sources.tar.zst", "site.json", DIGESTS])
+def test_a_site_names_each_file_that_is_not_as_it_was_written(
+    site: Path, name: str, change: Callable[[Path], None]
+) -> None:
+    change(site / name)
+    ending = call("verify", site)
+    assert ending.code == 2
+    assert name in ending.err
+
+
+def test_a_site_without_its_data_is_checked_by_its_digests(site: Path) -> None:
+    (site / "sources.tar.zst").unlink()
+    write_digests(site)
+    ending = call("verify", site)
+    assert (ending.code, "`site --with-data`" in ending.err) == (0, True)
+
+
+def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished: Verified, site: Path) -> None:
+    packed = zstandard.ZstdDecompressor().stream_reader((site / "sources.tar.zst").read_bytes()).read()
+    assert str(finished.folder.workspace.root).encode() not in packed
+    with unpacked_sources(site / "sources.tar.zst") as sources, open_store(sources.folder, Settings(site)) as store:
+        assert {(batch.account, batch.organisation) for batch in store.batches()} == {(None, None)}
+
+
+@pytest.mark.parametrize("name", ["../planted", "/planted", "a/../../planted"])
+def test_the_data_of_a_stranger_s_site_writes_nothing_elsewhere(tmp_path: Path, name: str) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.size = 2
+        archive.addfile(member, io.BytesIO(b"{}"))
+    path = tmp_path / "sources.tar.zst"
+    path.write_bytes(zstandard.ZstdCompressor().compress(packed.getvalue()))
+    with pytest.raises(DataError, match="holds no sources of a run"), unpacked_sources(path):
+        pass
+
+
+def test_rows_of_a_stranger_s_site_name_no_paths(site: Path) -> None:
+    from sqlalchemy import update
+
+    from layton_batch.store import schema
+    from layton_batch.store.engine import open_engine, sqlite_url
+
+    path = site / "sources.tar.zst"
+    with unpacked_sources(path) as sources:
+        root = sources.folder.workspace.root
+        engine = open_engine(sqlite_url(sources.folder.workspace.database))
+        with engine.begin() as connection:
+            connection.execute(update(schema.jobs).values(job_id=schema.jobs.c.job_id + "/../../../planted"))
+        engine.dispose()
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            archive.add(root, ".", filter=lambda one: None if one.isdir() and one.name != "." else one)
+            for member in root.rglob("*"):
+                if member.is_file():
+                    archive.add(member, member.relative_to(root).as_posix())
+    path.write_bytes(zstandard.ZstdCompressor().compress(packed.getvalue()))
+    with pytest.raises(DataError, match="is no"), unpacked_sources(path):
+        pass
+
+
+def test_a_list_of_digests_that_names_a_file_elsewhere_reads_nothing_there(site: Path) -> None:
+    (site / DIGESTS).write_bytes(orjson.dumps({"generator": "layton-batch", "files": {"../../etc/passwd": {}}}))
+    ending = call("verify", site)
+    assert ending.code == 2
+    assert "is gone, or" in ending.err
