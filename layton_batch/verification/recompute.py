@@ -11,7 +11,7 @@ from layton_batch.batches.answer_table import read_tally, write_answers
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
 from layton_batch.batches.outcomes import Tally
-from layton_batch.files.run_folder import BatchFolder, RunFolder
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Charge, End, Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_copy
@@ -69,6 +69,7 @@ def recompute(sources: Sources, settings: Settings, *, with_pages: bool = True) 
 def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Recomputed) -> None:
     """Write the answers of a batch, and the parts of its bill where it is the run's own (``job``)."""
     folder = run.folder.workspace.batch(store.run_id, batch.id)
+    about = folder.root.relative_to(run.folder.workspace.root).as_posix()
     recorded, asked = store.ends_of(batch.id), store.asked_of(batch.id)
     replies, tally = read_tally(folder, list(recorded), batch, run.providers.dialect(batch.provider).decode)
     for number, (custom_id, end) in enumerate(recorded.items(), 1):
@@ -76,7 +77,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
         is_silence = end[1] is ErrorClass.OUT_OF_REACH and now[0] is not RequestOutcome.SUCCEEDED
         if now != end and not is_silence:
             both = f"the raw results say {' '.join(now)}, the row {' '.join(end)}"
-            done.differences.append(f"{folder.root} row {number} ({custom_id}): {both}")
+            done.differences.append(f"{about} row {number} ({custom_id}): {both}")
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
     bill = Bill(prices.price(batch.provider, batch.model), asked)
     _take_recorded_ends(tally, recorded)
@@ -84,7 +85,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
     if job is None:
         return
     charges = store.charges_of(batch.id)
-    _compare_charges(folder, bill.charges, charges, done)
+    _compare_charges(about, bill.charges, charges, done)
     done.answers += sum(charge.is_answered for charge in charges)
     done.dollars += sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))
     write_cost_tables(run.folder, job, batch, charges, asked)
@@ -99,7 +100,7 @@ def _take_recorded_ends(tally: Tally, recorded: Mapping[str, End]) -> None:
             tally.replies[custom_id] = replace(reply, response=response)
 
 
-def _compare_charges(folder: BatchFolder, now: Sequence[Charge], recorded: Sequence[Charge], done: Recomputed) -> None:
+def _compare_charges(about: str, now: Sequence[Charge], recorded: Sequence[Charge], done: Recomputed) -> None:
     """Compare what answers cost by their usage with their rows. Costs count only where both are at one price."""
     by_id = {charge.custom_id: charge for charge in now}
     for number, charge in enumerate(recorded, 1):
@@ -110,11 +111,11 @@ def _compare_charges(folder: BatchFolder, now: Sequence[Charge], recorded: Seque
         for name in names:
             if getattr(computed, name) != getattr(charge, name):
                 done.differences.append(
-                    f"{folder.root} row {number} ({charge.custom_id}): {name} is {getattr(computed, name)} by the raw "
+                    f"{about} row {number} ({charge.custom_id}): {name} is {getattr(computed, name)} by the raw "
                     f"results, {getattr(charge, name)} in the row"
                 )
     for custom_id in by_id.keys() - {charge.custom_id for charge in recorded}:
-        done.differences.append(f"{folder.root} ({custom_id}): by the raw results it was charged, and no row says so")
+        done.differences.append(f"{about} ({custom_id}): by the raw results it was charged, and no row says so")
 
 
 _TOKENS = (

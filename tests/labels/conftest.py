@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.files.digests import file_digest
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.stores import open_store
+from layton_batch.settings import Settings
 from tests.labels.label_desk import GOLD_FILE, asked, finished
 from tests.pipeline.lab import BUNDLED
 
@@ -54,6 +58,8 @@ def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cop
         (tmp_path / "manifest.toml").write_text(asked(gold), encoding="utf-8")
         frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
         (root / "run.json").write_text(json.dumps({**frozen, "folder": str(tmp_path)}), encoding="utf-8")
+        with open_store(RunFolder(root), Settings(tmp_path)) as store:  # as if the run had begun here
+            store.note_files([file_digest(root / "run.json", f"{root.name}/run.json")])
         return root
 
     return copy
