@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.files.digests import file_digest
-from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.stores import open_store
-from layton_batch.settings import Settings
-from tests.labels.label_desk import GOLD_FILE, asked, finished
+from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze
 from tests.pipeline.lab import BUNDLED
 
 Copied = Callable[[str], Path]
@@ -57,9 +53,7 @@ def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cop
         shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
         (tmp_path / "manifest.toml").write_text(asked(gold), encoding="utf-8")
         frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
-        (root / "run.json").write_text(json.dumps({**frozen, "folder": str(tmp_path)}), encoding="utf-8")
-        with open_store(RunFolder(root), Settings(tmp_path)) as store:  # as if the run had begun here
-            store.note_files([file_digest(root / "run.json", f"{root.name}/run.json")])
+        freeze(root, json.dumps({**frozen, "folder": str(tmp_path)}))
         return root
 
     return copy

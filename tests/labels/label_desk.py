@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.files.digests import file_digest
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.stores import open_store
+from layton_batch.settings import Settings
 from tests.cli.cli_harness import Desk, call, desk
 from tests.pipeline.lab import manifest_text
 
@@ -67,3 +71,11 @@ def scores(ending_json: object) -> dict[str, object]:
     """By model."""
     assert isinstance(ending_json, list)
     return {row["model"]: row["score"] for row in ending_json}
+
+
+def freeze(root: Path, document: str) -> None:
+    """Have a run's ``run.json`` say this, as if the run had begun so."""
+    path = root / "run.json"
+    path.write_text(document, encoding="utf-8")
+    with open_store(RunFolder(root), Settings(root.parent)) as store:
+        store.note_files([file_digest(path, f"{root.name}/run.json")])

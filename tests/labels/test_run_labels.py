@@ -20,6 +20,7 @@ from tests.labels.label_desk import (
     WITH_GOLD,
     answers,
     asked,
+    freeze,
     label,
     scores,
     write_rows,
@@ -141,8 +142,7 @@ def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_w
     root = copied(TRUSTED)
     expected = scores(board_json(root))
     address = "http://127.0.0.1:9/gold.jsonl"
-    frozen = root / "run.json"
-    frozen.write_text(frozen.read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'), encoding="utf-8")
+    freeze(root, (root / "run.json").read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'))
     (kept,) = root.glob("gold-*.jsonl")
     kept.rename(RunFolder(root).gold(address))
     for command in (("leaderboard", root.name, "--format", "json"), ("score", root.name)):
