@@ -256,7 +256,7 @@ def compare(
     comparison = (
         compare_marks(evidence.sheets, names, evidence.rules)
         if evidence.sheets
-        else compare_votes(evidence.ballots, evidence.labels, names, evidence.rules)
+        else compare_votes(evidence.votes, evidence.labels, names, evidence.rules)
     )
     rows = [
         {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files import sources
 from layton_batch.files.sources import placed_rows
-from layton_batch.scoring.gold import Gold, Marks, labels_of
-from layton_batch.scoring.gold_file import bundled_gold, parse_gold, read_gold
+from layton_batch.scoring.gold import HUMAN, VERDICT, Gold, labels_of
+from layton_batch.scoring.gold_file import bundled_gold, gold_rows, parse_gold, read_gold
 from layton_batch.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,6 +36,18 @@ def without(*columns: str) -> dict[str, Cell]:
     return {column: value for column, value in row().items() if column not in columns}
 
 
+def decided(found: Gold, row: int, judge: str) -> tuple[bool | None, ...]:
+    """On answer, justification and both."""
+    return tuple(found.rows[row, prefix + judge] for prefix in VERDICT.values())
+
+
+def labelled(found: Gold, row: int) -> tuple[bool | None, ...]:
+    return found.rows.select(HUMAN.values()).row(row)
+
+
+NOTHING = (None, None, None)
+
+
 def gold(tmp_path: Path, *rows: dict[str, Cell]) -> Gold:
     path = tmp_path / "gold.jsonl"
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in rows))
@@ -46,28 +57,30 @@ def gold(tmp_path: Path, *rows: dict[str, Cell]) -> Gold:
 def test_a_row_is_read_with_its_judges_in_column_order(tmp_path: Path) -> None:
     found = gold(tmp_path, row())
     assert found.judges == ("b", "a")
-    (only,) = found.rows
-    assert (only.item_id, only.provider, only.model, only.n_hints) == ("r1", "openai", "m", 0)
-    assert (only.answer, only.justification) == ("7", "because")
-    assert only.judges == (Marks(True, False, False), None)
-    assert only.human == Marks(True, True, True)
+    named = found.rows.select("item_id", "provider", "model", "n_hints", "answer", "justification")
+    assert named.rows() == [("r1", "openai", "m", 0, "7", "because")]
+    assert [decided(found, 0, judge) for judge in "ba"] == [(True, False, False), NOTHING]
+    assert labelled(found, 0) == (True, True, True)
 
 
 def test_both_is_derived_where_the_file_leaves_it_out(tmp_path: Path) -> None:
     found = gold(tmp_path, without("both_correct_a", "both_correct_b", "human_both_correct"))
-    assert found.rows[0].judges == (Marks(True, False, False), None)
-    assert found.rows[0].human == Marks(True, True, True)
+    assert [decided(found, 0, judge) for judge in "ba"] == [(True, False, False), NOTHING]
+    assert labelled(found, 0) == (True, True, True)
 
 
 def test_a_half_verdict_keeps_its_half(tmp_path: Path) -> None:
     changes: dict[str, Cell] = {"is_justification_correct_b": None, "both_correct_b": None}
-    assert gold(tmp_path, row(**changes)).rows[0].judges[0] == Marks(True, None, None)
+    assert decided(gold(tmp_path, row(**changes)), 0, "b") == (True, None, None)
+    changes["is_answer_correct_b"] = False
+    assert decided(gold(tmp_path, row(**changes)), 0, "b") == (False, None, None)
 
 
 def test_columns_may_be_left_out_of_rows_where_they_are_null(tmp_path: Path) -> None:
     found = gold(tmp_path, without("human_answer_correct", "human_justification_correct", "human_both_correct"),
                  row(riddle_id="r2"))  # fmt: skip
-    assert [one.human is None for one in found.rows] == [True, False]
+    assert [labelled(found, at) for at in (0, 1)] == [NOTHING, (True, True, True)]
+    assert found.labelled["item_id"].to_list() == ["r2"]
 
 
 @pytest.mark.parametrize(
@@ -108,27 +121,25 @@ def test_the_same_prediction_twice_is_refused_and_another_hint_level_is_not(tmp_
 
 def test_a_file_without_the_column_n_hints_as_the_published_visual_one_is_without_hints(tmp_path: Path) -> None:
     bare = {name: value for name, value in row().items() if name != "n_hints"}
-    assert [only.n_hints for only in gold(tmp_path, bare).rows] == [0]
+    assert gold(tmp_path, bare).rows["n_hints"].to_list() == [0]
 
 
 def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) -> None:
     assert bundled_gold(tmp_path / "riddles_vlm.jsonl") == tmp_path / "gold_vlm.jsonl"
     (tmp_path / "gold_llm.jsonl").write_bytes(orjson.dumps(row()))
-    assert read_gold("bundled", tmp_path, Settings(tmp_path), bundled_items=tmp_path / "riddles_llm.jsonl").rows
+    assert read_gold("bundled", tmp_path, Settings(tmp_path), bundled_items=tmp_path / "riddles_llm.jsonl").rows.height
     with pytest.raises(DataError, match="no bundled gold set"):
         read_gold("bundled", tmp_path, Settings(tmp_path))
 
 
 @pytest.mark.shared_data
-def test_the_published_gold_set_is_read_whole_and_without_polars() -> None:
+def test_the_published_gold_set_is_read_whole() -> None:
     if not REAL.is_file():
         pytest.skip("the real gold set is not beside the project")
-    before = "polars" in sys.modules
     found = read_gold(str(REAL), ROOT, Settings(ROOT))
-    assert ("polars" in sys.modules) == before
     assert len(found.rows) == 1674
-    assert sum(one.human is not None for one in found.rows) == 614
-    assert sum(marks is not None for one in found.rows for marks in one.judges) == 5022
+    assert len(found.labelled) == 614
+    assert found.on("both_correct")["total"].sum() == 5022
     assert found.judges[0] == "mistral-large-2512"
 
 
@@ -140,19 +151,20 @@ def test_rows_come_back_from_columns_as_they_are_in_the_file(tmp_path: Path) -> 
         for number in range(1_500)
     ]  # fmt: skip
     found = gold(tmp_path, *rows)
-    assert list(Gold.of(found.judges, found.rows).rows) == list(found.rows)
-    seventh = found.rows[7]
-    assert (seventh.answer, seventh.propensity, seventh.sample, seventh.ranked) == ("said 7", 0.5, 4, False)
-    assert (found.rows[6].answer, found.rows[6].propensity, found.rows[5].kind) == (None, None, None)
-    assert len(found.rows) == 1_500
+    (tmp_path / "gold.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in gold_rows(found)))
+    assert read_gold("gold.jsonl", tmp_path, Settings(tmp_path)).rows.equals(found.rows)
+    told = found.rows.select("answer", "propensity", "sample", "ranked", "kind").rows()
+    assert told[7] == ("said 7", 0.5, 4, False, "unparsed")
+    assert (told[6][:2], told[5][4]) == ((None, None), None)
+    assert len(told) == 1_500
 
 
 def test_a_board_keeps_digests_of_answers_and_not_their_texts(tmp_path: Path) -> None:
     whole = gold(tmp_path, *(row(riddle_id=f"r{number}", answer=f"said {number}") for number in range(5)))
     found = read_gold("gold.jsonl", tmp_path, Settings(tmp_path), keep_texts=False)
-    assert found.columns.content.tolist() == whole.columns.content.tolist()
-    assert labels_of(found, "both_correct") == labels_of(whole, "both_correct")
-    assert not found.columns.answers
+    assert found.rows["content"].equals(whole.rows["content"])
+    assert labels_of(found, "both_correct").equals(labels_of(whole, "both_correct"))
+    assert found.rows["answer"].null_count() == 5
 
 
 def test_a_number_is_no_decision_where_the_same_was_said_before(tmp_path: Path) -> None:
@@ -176,15 +188,14 @@ def test_a_prediction_that_is_there_again_is_told_with_both_places(tmp_path: Pat
 def test_a_label_that_a_later_sample_brings_is_not_lost(tmp_path: Path) -> None:
     unlabelled = dict.fromkeys(("human_answer_correct", "human_justification_correct", "human_both_correct"))
     found = gold(tmp_path, row(sample=1, **unlabelled), row(sample=2), row(sample=3))
-    (label,) = labels_of(found, "both_correct")
-    assert label.correct
+    assert labels_of(found, "both_correct")["correct"].to_list() == [True]
 
 
 def test_judges_that_other_rows_name_did_not_sit(tmp_path: Path) -> None:
     later = {f"{column}_c": True for column in ("is_answer_correct", "is_justification_correct", "both_correct")}
     found = gold(tmp_path, row(), row(riddle_id="r2", **later))
     assert found.judges == ("b", "a", "c")
-    assert [one.judges[2] for one in found.rows] == [None, Marks(True, True, True)]
+    assert [decided(found, at, "c") for at in (0, 1)] == [NOTHING, (True, True, True)]
 
 
 ALIKE = [
@@ -233,7 +244,7 @@ def test_lines_that_are_read_together_are_what_each_is_by_itself(
             found = read()
         except DataError as error:
             return str(error)
-        return found.judges, list(found.rows), found.columns.content.tolist()
+        return found.judges, found.rows.columns, found.rows.rows()
 
     assert told(lambda: read_gold(str(path), tmp_path, settings)) == told(
         lambda: parse_gold(placed_rows(str(path), tmp_path, settings))

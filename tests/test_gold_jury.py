@@ -6,12 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import orjson
+import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.manifest.asked import judge_prompts_sha256
 from layton_batch.runs.rejudging import differences, frozen_gold, recorded_jury
-from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.gold import VERDICT, Gold
 from layton_batch.scoring.gold_file import gold_rows, read_gold
 from layton_batch.scoring.jury_record import JudgeRecord
 from layton_batch.settings import Settings
@@ -31,10 +32,10 @@ def written(folder: Path, gold: Gold) -> Gold:
 def own_gold(folder: Path, text: str) -> Gold:
     """A gold set with the votes of the manifest's jury of one: of the bundled answers, those it would judge."""
     bundled = read_gold(str(BUNDLED / "gold_llm.jsonl"), folder, Settings(folder))
-    seat = bundled.judges.index(JUDGE)
-    rows = [replace(row, judges=(row.judges[seat],)) for row in bundled.rows if row.judges[seat] is not None]
-    labelled = tuple(row for row in rows if row.provider not in ("gemini", "google"))
-    return written(folder, Gold.of((JUDGE,), labelled, {JUDGE: recorded_jury(load(folder, text))[JUDGE]}))
+    answers = bundled.rows.filter(
+        pl.col(VERDICT["answer_correct"] + JUDGE).is_not_null(), ~pl.col("provider").is_in(["gemini", "google"])
+    )
+    return written(folder, Gold((JUDGE,), answers, {JUDGE: recorded_jury(load(folder, text))[JUDGE]}))
 
 
 def test_a_gold_set_of_our_own_run_is_the_same_jury(tmp_path: Path) -> None:

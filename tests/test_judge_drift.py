@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy import stats
 
-from layton_batch.scoring.evidence import Entrant, Judged
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import JudgeDrift, diagnose
 from layton_batch.scoring.judges_told import diagnosis_told
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import exact_sign_test
+from tests.evidence import Judged, frames, judged_frame
 
 WHO = Entrant("finch", "birds", 0)
 
 
-def judged(before: list[bool], now: list[bool]) -> list[Judged]:
-    return [
-        Judged(WHO, "birds", f"i{number}", {"owl": later}, human=None, recorded={"owl": first})
-        for number, (first, later) in enumerate(zip(before, now, strict=True))
-    ]
+def judged(before: list[bool], now: list[bool]) -> pl.DataFrame:
+    return judged_frame(
+        [
+            Judged(WHO, "birds", f"i{number}", {"owl": later}, human=None, recorded={"owl": first})
+            for number, (first, later) in enumerate(zip(before, now, strict=True))
+        ]
+    )
 
 
 def drift(before: list[bool], now: list[bool]) -> JudgeDrift:
-    (found,) = diagnose(judged(before, now), [], [], {}, Rules()).drift
+    (found,) = diagnose(judged(before, now), *frames([]), {}, Rules()).drift
     return found
 
 
@@ -40,7 +44,7 @@ def test_a_judge_that_became_stricter_is_named_with_its_counts() -> None:
     assert (found.judge, found.answers, found.more_yes, found.fewer_yes) == ("owl", 80, 0, 12)
     assert found.p_value < 0.001
     (section,) = [
-        one for one in diagnosis_told(diagnose(judged(before, now), [], [], {}, Rules())) if one.key == "drift"
+        one for one in diagnosis_told(diagnose(judged(before, now), *frames([]), {}, Rules())) if one.key == "drift"
     ]
     assert "yes to 0 more and 12 fewer (p 0.000): its votes may not mean" in section.parts[0].text  # type: ignore[union-attr]
 
@@ -49,14 +53,14 @@ def test_where_nothing_is_seen_it_is_said_what_would_have_been() -> None:
     few, many = drift([True, False] * 10, [True, False] * 10), drift([True, False] * 200, [True, False] * 200)
     assert (few.p_value, many.p_value) == (1.0, 1.0)
     assert few.detectable > 3 * many.detectable > 0
-    told = diagnosis_told(diagnose(judged([True] * 20, [True] * 20), [], [], {}, Rules()))
+    told = diagnosis_told(diagnose(judged([True] * 20, [True] * 20), *frames([]), {}, Rules()))
     (section,) = [one for one in told if one.key == "drift"]
     assert "no drift; one of ±" in section.parts[0].text  # type: ignore[union-attr]
 
 
 def test_nothing_is_said_of_drift_where_no_answer_was_judged_twice() -> None:
     rows = [Judged(WHO, "birds", "i1", {"owl": True}, human=None, recorded={"hawk": True})]
-    found = diagnose(rows, [], [], {}, Rules())
+    found = diagnose(judged_frame(rows), *frames([]), {}, Rules())
     assert found.drift == ()
     assert "drift" not in {section.key for section in diagnosis_told(found)}
 

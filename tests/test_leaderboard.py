@@ -33,11 +33,12 @@ from layton_batch.scoring.board import (
     rank_board,
     rank_marks,
 )  # fmt: skip
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
+from tests.evidence import Ballot, Label, frames
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"
 METRICS = ("both_correct", "answer_correct", "justification_correct")
@@ -116,18 +117,18 @@ def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]
 def test_the_order_of_the_input_changes_nothing(method: str) -> None:
     ballots, labels = made_up()
     rules = Rules(method=method, seed=3)
-    before = rank_board(ballots, labels, rules)
+    before = rank_board(*frames(ballots, labels), rules)
     rng = random.Random(1)
     rng.shuffle(ballots)
     rng.shuffle(labels)
-    assert rank_board(ballots, labels, rules) == before
+    assert rank_board(*frames(ballots, labels), rules) == before
 
 
 def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
     ballots, labels = made_up(8)
     for seed in range(4):
-        rows = rank_board(ballots, labels, Rules(seed=seed))
-        assert rows == rank_board(ballots, labels, Rules(seed=seed))
+        rows = rank_board(*frames(ballots, labels), Rules(seed=seed))
+        assert rows == rank_board(*frames(ballots, labels), Rules(seed=seed))
         for row in rows:
             for one in (row.new, row.this_set):
                 assert 1 <= (one.rank_best or 0) <= (one.rank or 0) <= (one.rank_worst or 0) <= 8
@@ -136,7 +137,7 @@ def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
 
 def test_labels_are_told_apart_by_whose_they_are() -> None:
     ballots, labels = made_up()
-    rows = {row.model: row for row in rank_board(ballots, labels, Rules())}
+    rows = {row.model: row for row in rank_board(*frames(ballots, labels), Rules())}
     for model, row in rows.items():
         own = sum(label.entrant.model == model for label in labels)
         assert row.own_labels == own
@@ -152,7 +153,7 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     ballots, labels = made_up()
     hinted = Entrant("model-0", "provider-0", 2)
     at_two_hints = [replace(one, entrant=hinted) for one in ballots if one.entrant.model == "model-0"]
-    rows = rank_board([*ballots, *at_two_hints], labels, Rules())
+    rows = rank_board(*frames([*ballots, *at_two_hints], labels), Rules())
     by_level = {row.n_hints: row for row in rows if row.model == "model-0"}
     assert by_level[2].own_labels == 0
     assert by_level[2].flags == ("borrowed_only", OTHER_HINTS)
@@ -161,19 +162,21 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     notes = " ".join(capsys.readouterr().out.split())
     assert "borrowed from other models and other hints" in notes
     assert any("borrowed labels are other hints'" in note for note in board_notes(rows))
-    write_board(rank_board(ballots, labels, Rules()), "table")
+    write_board(rank_board(*frames(ballots, labels), Rules()), "table")
     assert "other hints" not in capsys.readouterr().out
-    assert all(OTHER_HINTS not in row.flags for row in rank_board([*ballots, *at_two_hints], labels, Rules("paper")))
+    assert all(
+        OTHER_HINTS not in row.flags for row in rank_board(*frames([*ballots, *at_two_hints], labels), Rules("paper"))
+    )
 
 
 def test_without_any_label_the_board_says_so_and_promises_little() -> None:
     ballots, _ = made_up()
-    for row in rank_board(ballots, [], Rules()):
+    for row in rank_board(*frames(ballots, []), Rules()):
         assert "no_gold" in row.flags
         assert (row.upper or 0) - (row.lower or 0) > 80
         assert row.score is None
         assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, 0)
-    (paper, *_) = rank_board(ballots, [], Rules(method="paper"))
+    (paper, *_) = rank_board(*frames(ballots, []), Rules(method="paper"))
     assert paper.score is None
     assert paper.rank is None
 
@@ -181,23 +184,23 @@ def test_without_any_label_the_board_says_so_and_promises_little() -> None:
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
     ballots, known = made_up()
-    silent = [replace(one, yes=0, total=0, known_zero=True, kind="missing") for one in ballots]
+    silent = [replace(one, yes=0, total=0, kind="missing") for one in ballots]
     stranger, first = Entrant("stranger", "elsewhere", 0), known[0].entrant
     strangers = [replace(one, entrant=stranger) for one in known if labels and one.entrant == first]
     for rank in (rank_board, rank_votes):
-        rows = rank(silent, strangers, Rules())
+        rows = rank(*frames(silent, strangers), Rules())
         assert len(rows) == 5
         assert {row.n_missing for row in rows} == {row.n_items for row in rows}
         assert all((row.this_set.upper or 0) == 0 for row in rows)
-    view = outlook(silent, strangers, Rules())
+    view = outlook(*frames(silent, strangers), Rules())
     assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
 
 
 def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None:
     who = Entrant("m", "p", 0)
     kinds = ["answered", "abstained", "unparsed", "unparsed", "missing"]
-    ballots = [Ballot(who, str(i), 3, 3, known_zero=kind != "answered", kind=kind) for i, kind in enumerate(kinds)]
-    (row,) = rank_board(ballots, [], Rules())
+    ballots = [Ballot(who, str(i), 3, 3, kind=kind) for i, kind in enumerate(kinds)]
+    (row,) = rank_board(*frames(ballots, []), Rules())
     assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
     assert (row.this_set.upper or 100) <= 20
 
@@ -205,10 +208,10 @@ def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None
 def test_contradictions_name_the_model_and_the_item() -> None:
     ballots, labels = made_up()
     with pytest.raises(DataError, match=r"item 'item-0' of model 'model-0' .* twice"):
-        rank_board([*ballots, ballots[0]], labels, Rules())
+        rank_board(*frames([*ballots, ballots[0]], labels), Rules())
     other = replace(labels[0], correct=not labels[0].correct)
     with pytest.raises(DataError, match="2 human labels, half of them yes"):
-        rank_board(ballots, [*labels, other], Rules())
+        rank_board(*frames(ballots, [*labels, other]), Rules())
 
 
 def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> ItemScores:
@@ -272,9 +275,9 @@ def test_kinds_that_do_not_fit_are_one_column(capsys: pytest.CaptureFixture[str]
 
 def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
     ballots, labels = made_up()
-    lost = [replace(one, known_zero=True, kind="unparsed", yes=0, total=0) if i == 0 else one
+    lost = [replace(one, kind="unparsed", yes=0, total=0) if i == 0 else one
             for i, one in enumerate(ballots)]  # fmt: skip
-    rows = rank_board(lost, labels, Rules())
+    rows = rank_board(*frames(lost, labels), Rules())
     assert {row.model: dict(row.failures) for row in rows if row.failures} == {
         ballots[0].entrant.model: {"unparsed": 1}
     }
@@ -284,28 +287,28 @@ def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.Capture
 
 def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -> None:
     ballots, labels = made_up()
-    before = rank_board(ballots, labels, Rules())
-    assert rank_board(ballots, [*labels, labels[0]], Rules()) == before
+    before = rank_board(*frames(ballots, labels), Rules())
+    assert rank_board(*frames(ballots, [*labels, labels[0]]), Rules()) == before
     other = replace(labels[0], correct=not labels[0].correct)
-    assert rank_board(ballots, [other, *labels, labels[0]], Rules()) == before
+    assert rank_board(*frames(ballots, [other, *labels, labels[0]]), Rules()) == before
 
 
 def test_ranges_are_those_of_the_data_and_not_of_a_seed() -> None:
-    assert len({repr(rank_board(*made_up(), Rules(seed=seed))) for seed in range(20)}) == 1
+    assert len({repr(rank_board(*frames(*made_up()), Rules(seed=seed))) for seed in range(20)}) == 1
 
 
 def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
     ballots, labels = made_up()
     alone = ballots[0].entrant
     ballots = [replace(one, yes=min(one.yes, 1), total=1) if one.entrant == alone else one for one in ballots]
-    flagged = {row.model for row in rank_board(ballots, labels, Rules()) if "short_jury" in row.flags}
+    flagged = {row.model for row in rank_board(*frames(ballots, labels), Rules()) if "short_jury" in row.flags}
     assert flagged == {alone.model}
     recused = [replace(one, yes=min(one.yes, 2), total=2) if one.entrant == alone else one for one in made_up()[0]]
-    assert not any("short_jury" in row.flags for row in rank_board(recused, labels, Rules()))
+    assert not any("short_jury" in row.flags for row in rank_board(*frames(recused, labels), Rules()))
 
 
 def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
-    row = rank_board(*made_up(), Rules())[0]
+    row = rank_board(*frames(*made_up()), Rules())[0]
     names = list(row.columns())
     assert tuple(names[: len(CONTRACT)]) == CONTRACT
     assert names == [*SCHEMAS["leaderboard"], "failures"]
@@ -323,7 +326,7 @@ def hostile_board() -> list[BoardRow]:
     ballots, labels = made_up(len(HOSTILE))
     names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
     renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
-    return rank_board(renamed, labels, Rules())
+    return rank_board(*frames(renamed, labels), Rules())
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -370,13 +373,13 @@ def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureF
     shown = capsys.readouterr().out
     assert "graded by rule" in shown
     assert "labels" not in shown
-    write_board(rank_board(*made_up(), Rules(method="paper")), "table")
+    write_board(rank_board(*frames(*made_up()), Rules(method="paper")), "table")
     assert "the published bootstrap's" in capsys.readouterr().out
 
 
 def test_what_holds_for_several_models_is_said_once() -> None:
     ballots, _ = made_up()
-    (note,) = board_notes(rank_board(ballots, [], Rules()))
+    (note,) = board_notes(rank_board(*frames(ballots, []), Rules()))
     assert note.startswith("all models: ")
     assert FLAGS["no_gold"] in note
 
@@ -393,9 +396,9 @@ def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
 def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
     ballots, labels = made_up()
     known = [label for label in labels if label.entrant.provider != "provider-1"]
-    rows = rank_board(ballots, known, Rules())
+    rows = rank_board(*frames(ballots, known), Rules())
     assert {row.provider for row in rows if "maker_without_labels" in row.flags} == {"provider-1"}
-    assert not any("maker_without_labels" in row.flags for row in rank_board(ballots, labels, Rules()))
+    assert not any("maker_without_labels" in row.flags for row in rank_board(*frames(ballots, labels), Rules()))
     write_board(rows, "table")
     shown = capsys.readouterr().out
     assert "Assumes that labels are right and that the jury is the one that was labelled." in shown
@@ -406,7 +409,7 @@ def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: p
 
 
 def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
-    rows = rank_board(*made_up(), Rules())
+    rows = rank_board(*frames(*made_up()), Rules())
     here = on_this_set(rows)
     assert [row.rank for row in here] == sorted(row.rank or 0 for row in here)
     assert {row.target for row in rows} == {NEW_ITEMS}
@@ -424,10 +427,10 @@ def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
 
 def test_the_paper_s_board_is_on_this_set_and_an_unlabelled_one_on_new_items() -> None:
     ballots, labels = made_up()
-    paper = rank_board(ballots, labels, Rules(method="paper"))
+    paper = rank_board(*frames(ballots, labels), Rules(method="paper"))
     assert on_this_set(paper) == paper
     assert {(row.target, row.new) for row in paper} == {(THIS_SET, UNKNOWN)}
-    unlabelled = rank_votes(ballots, [], Rules())
+    unlabelled = rank_votes(*frames(ballots, []), Rules())
     assert on_this_set(unlabelled) == unlabelled
     assert {(row.target, row.this_set) for row in unlabelled} == {(NEW_ITEMS, UNKNOWN)}
 
@@ -460,7 +463,7 @@ def spelt(text: str) -> set[str]:
 
 
 def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = rank_board(*made_up(), Rules())
+    rows = rank_board(*frames(*made_up()), Rules())
     for board, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
         write_board(board, "table")
         shown = " ".join(capsys.readouterr().out.split())
@@ -500,9 +503,9 @@ def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: in
         for name, right in models.items()
         for item in range(items)
     ]
-    assert ends_of_ranks(rank_votes(ballots, [], Rules())) == expected
+    assert ends_of_ranks(rank_votes(*frames(ballots, []), Rules())) == expected
     own = [Label(one.entrant, one.item_id, one.yes, 3, one.yes == 3, one.content) for one in ballots]
-    assert ends_of_ranks(rank_votes(ballots, own, Rules())) == expected
+    assert ends_of_ranks(rank_votes(*frames(ballots, own), Rules())) == expected
     stranger = Entrant("third", "third", 0)
     others = [Label(stranger, f"z{item}", 3 * (item % 2), 3, item % 2 == 1, 1000 + item) for item in range(200)]
-    assert ends_of_ranks(rank_votes(ballots, others, Rules())) == expected
+    assert ends_of_ranks(rank_votes(*frames(ballots, others), Rules())) == expected

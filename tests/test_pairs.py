@@ -14,12 +14,13 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.statistics import print_comparison
 from layton_batch.scoring import pairs as pairs_module
 from layton_batch.scoring.compare import compare_marks, compare_votes
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.label_plan import Aim, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.site.standing import label_need
+from tests.evidence import Ballot, Label, frames
 
 ITEMS = 40
 RULES = Rules()
@@ -36,7 +37,7 @@ def evidence(models: int = 3) -> tuple[list[Ballot], list[Label]]:
     for model in range(models):
         for item in range(ITEMS):
             yes, content = sum(dice.random() < 0.4 + 0.15 * model for _ in range(3)), 100 * model + item
-            ballots.append(Ballot(entrant(model), f"i{item}", yes, 3, content, known_zero=False, kind="answered"))
+            ballots.append(Ballot(entrant(model), f"i{item}", yes, 3, content, kind="answered"))
             if dice.random() < 0.2:
                 labels.append(Label(entrant(model), f"i{item}", yes, 3, dice.random() < yes / 3, content))
     return ballots, labels
@@ -44,20 +45,20 @@ def evidence(models: int = 3) -> tuple[list[Ballot], list[Label]]:
 
 def test_a_pair_says_what_comparing_the_two_says() -> None:
     ballots, labels = evidence()
-    found = pairs_by_votes(ballots, labels, RULES)
+    found = pairs_by_votes(*frames(ballots, labels), RULES)
     assert len(found) == 3
     for pair in found:
-        new, here = compare_votes(ballots, labels, (pair.model, pair.other), RULES).standings
+        new, here = compare_votes(*frames(ballots, labels), (pair.model, pair.other), RULES).standings
         assert pair.better == pytest.approx(here.better, abs=1e-3)
         assert pair.better_new == pytest.approx(new.better, abs=1e-3)
 
 
 def test_a_comparison_has_the_difference_of_the_board_s_scores_and_its_own_detectable_difference() -> None:
     ballots, labels = evidence()
-    rows = {row.model: row for row in rank_votes(ballots, labels, RULES)}
+    rows = {row.model: row for row in rank_votes(*frames(ballots, labels), RULES)}
     least = set()
     for one, other in (("m0", "m1"), ("m0", "m2"), ("m1", "m2")):
-        new, here = compare_votes(ballots, labels, (one, other), RULES).standings
+        new, here = compare_votes(*frames(ballots, labels), (one, other), RULES).standings
         assert here.difference == pytest.approx(
             (rows[one].this_set.score or 0) - (rows[other].this_set.score or 0), abs=0.11
         )
@@ -90,14 +91,14 @@ def test_a_pair_whose_interval_leaves_0_out_is_said_to_be_separated_and_needs_no
 
 def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:
     ballots, _ = evidence()
-    rows = {row.model: row for row in rank_votes(ballots, [], RULES)}
-    found = compare_votes(ballots, [], ("m2", "m0"), RULES)
+    rows = {row.model: row for row in rank_votes(*frames(ballots, []), RULES)}
+    found = compare_votes(*frames(ballots, []), ("m2", "m0"), RULES)
     (new,) = found.standings
     assert (found.method, found.labels) == ("uncalibrated", None)
     assert new.difference == pytest.approx((rows["m2"].score or 0) - (rows["m0"].score or 0), abs=0.11)
     silent = [Ballot(Entrant("quiet", "p9", 0), "i0", 0, 0)]
     with pytest.raises(DataError, match="no judge gave a verdict"):
-        compare_votes([*ballots, *silent], [], ("m0", "quiet"), RULES)
+        compare_votes(*frames([*ballots, *silent], []), ("m0", "quiet"), RULES)
 
 
 @pytest.mark.parametrize("maker", ["p0", "another"])
@@ -107,7 +108,7 @@ def test_of_two_models_with_the_same_votes_each_is_as_likely_the_better_one(labe
     twin = Entrant("twin", maker, 0)
     ballots += [replace(one, entrant=twin) for one in ballots if one.entrant == entrant(0)]
     labels += [replace(one, entrant=twin) for one in labels if one.entrant == entrant(0)]
-    for standing in compare_votes(ballots, labels if labelled else [], ("m0", "twin"), RULES).standings:
+    for standing in compare_votes(*frames(ballots, labels if labelled else []), ("m0", "twin"), RULES).standings:
         assert (standing.better, standing.difference) == (0.5, pytest.approx(0, abs=1e-9))
 
 
@@ -123,16 +124,16 @@ def test_a_pair_graded_by_rule_is_exact_here_and_likely_on_new_items() -> None:
 
 
 def test_a_board_of_one_or_of_too_many_has_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert pairs_by_votes(*evidence(1), RULES) == []
+    assert pairs_by_votes(*frames(*evidence(1)), RULES) == []
     monkeypatch.setattr(pairs_module, "MOST", 2)
-    assert pairs_by_votes(*evidence(3), RULES) == []
+    assert pairs_by_votes(*frames(*evidence(3)), RULES) == []
 
 
 def test_as_many_labels_as_are_said_to_be_enough_make_intervals_about_as_short_as_labels_can() -> None:
     ballots, labels = evidence()
-    enough = outlook(ballots, labels, RULES, length=0).enough
+    enough = outlook(*frames(ballots, labels), RULES, length=0).enough
     assert 0 < enough.labels <= len(ballots) - len(labels)
-    plan = plan_next(ballots, labels, Aim(half_width=0.0), RULES)
+    plan = plan_next(*frames(ballots, labels), Aim(half_width=0.0), RULES)
     assert len(plan.rows) == enough.labels
     for model in plan.models:
         assert 0 < model.half_width_least <= model.half_width_then <= 1.06 * model.half_width_least
@@ -141,8 +142,8 @@ def test_as_many_labels_as_are_said_to_be_enough_make_intervals_about_as_short_a
 
 def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_shows() -> None:
     ballots, labels = evidence()
-    shown = {row.model: row for row in rank_votes(ballots, labels, RULES)}
-    for model in plan_next(ballots, labels, Aim(labels=0), RULES).models:
+    shown = {row.model: row for row in rank_votes(*frames(ballots, labels), RULES)}
+    for model in plan_next(*frames(ballots, labels), Aim(labels=0), RULES).models:
         row = shown[model.model]
         assert row.lower is not None
         assert row.upper is not None
@@ -152,7 +153,7 @@ def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_sh
 def test_where_every_answer_has_a_label_nothing_is_asked_for() -> None:
     ballots, _ = evidence()
     everything = [Label(one.entrant, one.item_id, one.yes, one.total, one.yes > 1, one.content) for one in ballots]
-    assert outlook(ballots, everything, RULES, length=0).enough.labels == 0
+    assert outlook(*frames(ballots, everything), RULES, length=0).enough.labels == 0
 
 
 def test_the_sentence_names_the_command(tmp_path: Path) -> None:

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.sources import Place, Row
 from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.board import FLAGS, RULE
 from layton_batch.scoring.evidence import content_key
-from layton_batch.scoring.gold import Gold, GoldRow, Marks
+from layton_batch.scoring.gold_file import parse_gold
 from layton_batch.scoring.rules import Rules
 from layton_batch.stages import rank
 from layton_batch.states import Role
@@ -91,8 +92,15 @@ class JudgedJobs(FinishedJobs):
         return [*super().jobs(), *judges]
 
 
-def gold_row(item: str, model: str, answer: str, human: bool) -> GoldRow:
-    return GoldRow(item, "p", model, 0, answer, None, (Marks(True, True, True),), Marks(human, human, human))
+def gold_row(item: str, model: str, answer: str, human: bool) -> tuple[Place, Row]:
+    decisions = ("is_answer_correct_old-judge", "is_justification_correct_old-judge", "both_correct_old-judge")
+    people = ("human_answer_correct", "human_justification_correct", "human_both_correct")
+    said: Row = {"riddle_id": item, "provider": "p", "model": model, "answer": answer, "justification": None}
+    return Place("gold.jsonl", 1), said | dict.fromkeys(decisions, True) | dict.fromkeys(people, human)
+
+
+def _given(verdicts: list[dict[str, Any]]) -> dict[str, bool]:
+    return {one["judge"]: one["verdict"] for one in verdicts if one["verdict"] is not None}
 
 
 def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: Path) -> None:
@@ -105,8 +113,7 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         write(folder.part("predictions", f"predict-{name}"), frame("predictions", [said]))
         verdict = {**one, "judge": f"judge-{name}", "both_correct": False}
         write(folder.part("verdicts", f"judge-{name}"), frame("verdicts", [verdict]))
-    recorded = Gold.of(
-        ("old-judge",),
+    recorded = parse_gold(
         [
             gold_row("i1", "a", "said by a", human=True),  # this run's very answer
             gold_row("i1", "b", "said otherwise", human=False),  # another answer to the same item
@@ -120,7 +127,10 @@ def test_a_run_s_verdicts_meet_the_labels_of_exactly_the_same_answers(tmp_path: 
         manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
         load_labels=lambda: Labels(recorded),
     )
-    rows = [(row.entrant.model, row.family, dict(row.verdicts), row.human) for row in rank.judged(run, "both_correct")]
+    verdicts = rank.judged(run, "both_correct").sort("model", "human", nulls_last=False)
+    rows = [
+        (row["model"], row["family"], _given(row["verdicts"]), row["human"]) for row in verdicts.iter_rows(named=True)
+    ]
     assert rows == [
         ("a", "f", {"judge-a": False}, True),
         ("b", "f", {"judge-b": False}, None),

@@ -10,11 +10,12 @@ import pytest
 
 from layton_batch.grading.ranking import of_sheet, ranked
 from layton_batch.scoring.board import BoardRow
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.samples import mean_of_rounds, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.tasks.rome_rules.marks import over_rounds
+from tests.evidence import Ballot, Label, frames
 
 RULES = Rules(metric="accuracy")
 
@@ -86,7 +87,7 @@ def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
     labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
     first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]
     second = [*votes("larch", [3] * 7 + [0] * 5), *votes("wagtail", [3] * 6 + [0] * 6)]
-    boards = [rank_votes(ballots, labels, rules) for ballots in (first, second)]
+    boards = [rank_votes(*frames(ballots, labels), rules) for ballots in (first, second)]
     rows = mean_of_rounds(boards, {"larch": 2, "wagtail": 1})
     scores = [next(row.score for row in board if row.model == "larch") for board in boards]
     assert [(row.rank, row.model, row.rounds) for row in rows] == [(1, "larch", 2), (2, "wagtail", None)]

@@ -13,11 +13,12 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.grading.board_sources import Asked, read_sources, rows_of
 from layton_batch.scoring.board import BoardRow
-from layton_batch.scoring.evidence import Ballot, Entrant, Label
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, rounds
 from layton_batch.settings import Settings
+from tests.evidence import Ballot, Label, frames, labels_frame, votes_frame
 
 METRIC = "both_correct"
 
@@ -35,7 +36,7 @@ def made_up(models: int = 7, items: int = 40) -> tuple[list[Ballot], list[Label]
             yes = sum(draw.random() < (0.95 if right else 0.1) for _ in range(total))
             if kind != "answered":
                 yes = total = 0
-            ballots.append(Ballot(who, f"item-{item:02d}", yes, total, 100 * number + item, kind != "answered", kind))
+            ballots.append(Ballot(who, f"item-{item:02d}", yes, total, 100 * number + item, kind))
             if number < 4 and total and draw.random() < 0.33:
                 labels.append(Label(who, f"item-{item:02d}", yes, total, right, 100 * number + item))
     elsewhere = replace(labels[0], entrant=Entrant("model-0", "provider-0", 4), content=-1)
@@ -47,7 +48,8 @@ def write_votes(path: Path, ballots: Sequence[Ballot], sample: int = 1) -> Path:
     rows = [
         {"item_id": one.item_id, "model": one.entrant.model, "provider": one.entrant.provider,
          "n_hints": one.entrant.n_hints, "sample": sample, "metric": METRIC,
-         "flag": one.kind if one.known_zero else None, "yes": one.yes, "total": one.total, "content": one.content}
+         "flag": one.kind if one.kind != "answered" else None, "yes": one.yes, "total": one.total,
+         "content": one.content}
         for one in ballots
     ]  # fmt: skip
     pl.DataFrame(rows, schema=SCHEMA).write_parquet(path)
@@ -67,15 +69,15 @@ def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
 
 
 def board_of(folder: Path, labels: Sequence[Label]) -> list[BoardRow]:
-    (ballots,), _ = rounds(read_votes(str(folder), METRIC))
-    return rank_votes(ballots, labels, Rules())
+    (votes,), _ = rounds(read_votes(str(folder), METRIC))
+    return rank_votes(votes, labels_frame(labels), Rules())
 
 
 @pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
 def test_the_board_of_files_is_that_of_their_votes(tmp_path: Path, labelled: bool) -> None:
     ballots, labels = made_up()
     labels = labels if labelled else []
-    assert board_of(in_files(tmp_path / "votes", ballots), labels) == rank_votes(ballots, labels, Rules())
+    assert board_of(in_files(tmp_path / "votes", ballots), labels) == rank_votes(*frames(ballots, labels), Rules())
 
 
 def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> None:
@@ -83,19 +85,20 @@ def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> No
     path = write_votes(tmp_path / "votes.parquet", ballots)
     pl.read_parquet(path).drop("n_hints", "sample", "content", "flag").write_parquet(path)
     (found,), samples = rounds(read_votes(str(path), METRIC))
-    assert list(found) == ballots
+    assert found.equals(votes_frame(ballots))
     assert samples == {"m": 1}
 
 
 def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path) -> None:
     ballots, labels = made_up()
     folder = in_files(tmp_path / "votes", ballots)
-    voted = [replace(one, yes=2, total=2) if one.known_zero else one for one in ballots]
+    voted = [replace(one, yes=2, total=2) if one.kind != "answered" else one for one in ballots]
     others = in_files(tmp_path / "others", voted)
     for given in (labels, []):
         assert board_of(others, given) == board_of(folder, given)
     (small,), _ = rounds(read_votes(str(others), METRIC))
-    assert [(one.yes, one.total) for one in small if one.known_zero] == [(0, 0)] * sum(one.known_zero for one in voted)
+    unjudged = small.filter(pl.col("kind") != "answered")
+    assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
 
 
 def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:

@@ -34,9 +34,9 @@ class Forecast:
 def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
     """Of the labels as they are now; ``extra``: how much longer than usual the queue is."""
     rules = run.rules
-    ballots, labels = evidence(run, rules.metric)
-    given = joined(run, ballots)
-    view = outlook(ballots, labels, rules, design, steps=STEPS, length=QUEUE + extra)
+    votes, labels = evidence(run, rules.metric)
+    given = joined(run, votes)
+    view = outlook(votes, labels, rules, design, steps=STEPS, length=QUEUE + extra)
     return Forecast(
         outlook=view,
         queue=tuple(map(_key, view.queue)),
@@ -45,7 +45,7 @@ def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
         },
         disputed={key: found for key, one in _by_key(given) if (found := _dispute(one))},
         agreement=annotator_agreement(given, rules.metric, rules.level),
-        labels=len(labels),
+        labels=labels.height,
     )
 
 

@@ -56,7 +56,7 @@ def judges(
 
     evidence = _jury_sources(sources, runs, Asked(None, metric, seed, level), verdicts=True)
     judge_families = evidence.judge_families | _pairs(families or [])
-    diagnosis = diagnose(evidence.judged, evidence.ballots, evidence.labels, judge_families, evidence.rules)
+    diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, judge_families, evidence.rules)
     people = annotator_agreement(evidence.annotated, evidence.rules.metric, evidence.rules.level)
     if as_json:
         print_json({**asdict(diagnosis), "annotators": people})
@@ -96,14 +96,15 @@ def label_plan(
     from layton_batch.grading.board_sources import Asked
     from layton_batch.reports.statistics import print_label_plan
     from layton_batch.scoring.compare import find_entrant
+    from layton_batch.scoring.evidence import entrants_of
     from layton_batch.scoring.label_plan import Aim, plan_next
 
     aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
     evidence = _jury_sources(sources, runs, Asked(None, metric, seed, level))
-    entrants = list(dict.fromkeys(ballot.entrant for ballot in evidence.ballots))
+    entrants = entrants_of(evidence.votes)
     only = [find_entrant(entrants, name) for name in models or ()]
-    plan = plan_next(evidence.ballots, evidence.labels, aim, evidence.rules, only)
+    plan = plan_next(evidence.votes, evidence.labels, aim, evidence.rules, only)
     if output is not None:
         _write_asks(output, plan.rows)
         say(f"{len(plan.rows)} predictions to label: {output}")
@@ -143,7 +144,7 @@ def compare(
     if evidence.sheets:
         comparison = compare_marks(evidence.sheets, (first, second), evidence.rules)
     else:
-        comparison = compare_votes(evidence.ballots, evidence.labels, (first, second), evidence.rules)
+        comparison = compare_votes(evidence.votes, evidence.labels, (first, second), evidence.rules)
     if as_json:
         print_json(comparison)
     else:
@@ -165,7 +166,7 @@ def _jury_sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: b
     found = _sources(names, runs, asked, verdicts=verdicts)
     if found.sheets:
         raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
-    if not found.ballots:
+    if found.votes.is_empty():
         raise DataError("no model is done yet: there is nothing to examine")
     return found
 

@@ -12,7 +12,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.records import Item
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, settled
-from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.evidence import ENTRANT, Entrant
 from layton_batch.stages.rank import entrant, evidence, finished_jobs, joined
 
 _HINTS = ("first_hint", "second_hint", "third_hint", "special_hint")
@@ -37,9 +37,9 @@ def write_items(run: Run, out: Path) -> int:
 
 def _confirmed(run: Run) -> dict[str, tuple[str, str, list[str]]]:
     """By item: explanation, who wrote it, who confirmed it."""
-    ballots, _ = evidence(run, _METRIC)
-    yes = {(one.entrant, one.item_id): one.yes for one in ballots}
-    people = joined(run, ballots).by_prediction
+    cast, _ = evidence(run, _METRIC)
+    yes = {(Entrant(*who), item_id): yes for *who, item_id, yes in cast.select(*ENTRANT, "item_id", "yes").iter_rows()}
+    people = joined(run, cast).by_prediction
     best: dict[str, tuple[int, tuple[str, str, list[str]]]] = {}
     for who, item_id, written in _written(run):
         given = people.get((who, item_id), {})

@@ -10,7 +10,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic
 from layton_batch.runs.context import Run
 from layton_batch.scoring.vote_files import SCHEMA
-from layton_batch.stages.rank import finished_jobs, votes_of
+from layton_batch.stages.rank import finished_jobs, scores_of
 
 _GROUP_ROWS = 100_000
 """Rows of a row group: a reader of one metric skips the groups of the others."""
@@ -26,11 +26,7 @@ def write_votes(run: Run, out: Path) -> int:
     done = finished_jobs(run)
     if not done:
         raise DataError(f"run {run.id}: no model is done yet; there is nothing to export")
-    parts = [
-        votes_of(run, job, metric).with_columns(provider=pl.lit(job.spec.provider)).select(list(SCHEMA))
-        for metric in run.task.metrics
-        for job in done
-    ]
+    parts = [scores_of(run, job, metric).select(list(SCHEMA)) for metric in run.task.metrics for job in done]
     votes = pl.concat(parts).sort("metric", "model", "provider", "n_hints", "sample", "item_id")
     with atomic.writing(out) as handle:
         votes.write_parquet(handle, compression="zstd", row_group_size=_GROUP_ROWS)

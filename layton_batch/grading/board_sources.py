@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from layton_batch.errors import ManifestError
 from layton_batch.scoring.annotations import Joined
 from layton_batch.scoring.board import (
@@ -18,7 +20,7 @@ from layton_batch.scoring.board import (
     rank_marks,
     with_flag,
 )
-from layton_batch.scoring.evidence import Ballot, ItemScores, Judged, Label, span_of
+from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
@@ -72,16 +74,16 @@ class Sources:
     """Everything several sources hold on one metric: a jury's votes and people's labels, or a rule's marks."""
 
     rules: Rules
-    ballots: Sequence[Ballot] = ()
-    labels: list[Label] = field(default_factory=list)
+    votes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VOTES))
+    labels: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LABELS))
     sheets: list[ItemScores] = field(default_factory=list)
     sampled: list[ItemScores] = field(default_factory=list)
     """The marks behind those of ``sheets``, a sheet a sample."""
-    later: Sequence[tuple[Sequence[Ballot], list[Label]]] = ()
-    """What ``ballots`` and ``labels`` hold of the first round, of each further one."""
+    later: Sequence[tuple[pl.DataFrame, pl.DataFrame]] = ()
+    """What ``votes`` and ``labels`` hold of the first round, of each further one."""
     samples: dict[str, int] = field(default_factory=dict)
     """By model, how often it was asked."""
-    judged: list[Judged] = field(default_factory=list)
+    judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JUDGED))
     judge_families: dict[str, str] = field(default_factory=dict)
     jury: frozenset[str] = frozenset()
     other_jury: bool = False
@@ -104,9 +106,9 @@ def rows_of(found: Sources) -> list[BoardRow]:
     if found.sheets:
         rows = with_rounds(rank_marks(found.sheets, found.rules), found.sampled)
     else:
-        rounds = [(found.ballots, found.labels), *found.later]
+        rounds = [(found.votes, found.labels), *found.later]
         rows = mean_of_rounds([rank_votes(*one, found.rules) for one in rounds], found.samples)
-    rows = with_flag(rows, OTHER_JURY) if found.other_jury and found.labels else rows
+    rows = with_flag(rows, OTHER_JURY) if found.other_jury and found.labels.height else rows
     return with_flag(rows, OTHER_MODEL, found.other_models)
 
 
@@ -133,20 +135,18 @@ def read_sources(
         found.sampled += part.sampled
         found.samples |= part.samples
         found.files += part.files
-        found.judged += part.judged
         found.judge_families |= part.judge_families
         found.other_models |= part.other_models
         found.notes += part.notes
-    found.ballots = _together([part.ballots for part in parts])
+    found.judged = pl.concat([part.judged for part in parts])
     found.annotated = Joined({key: one for part in parts for key, one in part.annotated.by_prediction.items()})
-    # a label that several sources carry is one label
-    found.labels = list(dict.fromkeys(label for part in parts for label in part.labels))
-    found.later = [_round(parts, number) for number in range(1, 1 + max(len(part.later) for part in parts))]
+    rounds = range(1 + max(len(part.later) for part in parts))
+    (found.votes, found.labels), *found.later = [_round(parts, number) for number in rounds]
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
-    found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels))
+    found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels.height))
     found.rules = replace(found.rules, other_jury=found.other_jury)
-    if (found.sheets or found.files) and found.ballots:
+    if (found.sheets or found.files) and found.votes.height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     if (found.sheets or found.files) and asked.labels:
         raise ManifestError("--labels: these sources are graded by rule; people's labels are for a jury's votes")
@@ -155,29 +155,27 @@ def read_sources(
     return found
 
 
-def _together(ballots: Sequence[Sequence[Ballot]]) -> Sequence[Ballot]:
-    there = [cast for cast in ballots if cast]
-    return there[0] if len(there) == 1 else [ballot for cast in there for ballot in cast]
-
-
 def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     """A file of which only the labels are taken. Raises DataError for one that is not in the form."""
     from layton_batch.scoring.gold import rounds_of
     from layton_batch.scoring.gold_file import read_gold
 
     gold = read_gold(path, settings.cwd, settings, keep_texts=False)
-    (_, labels), *later = rounds_of(gold, metric)
+    (votes, labels), *later = rounds_of(gold, metric)
     return Sources(
-        Rules(metric=metric), labels=labels, later=[((), given) for _, given in later], other_jury=gold.other_jury
+        Rules(metric=metric),
+        labels=labels,
+        later=[(votes.clear(), given) for _, given in later],
+        other_jury=gold.other_jury,
     )
 
 
-def _round(parts: Sequence[Sources], number: int) -> tuple[Sequence[Ballot], list[Label]]:
-    """All sources in one of the later rounds; those with fewer begin again with their first."""
-    rounds = [[(part.ballots, part.labels), *part.later] for part in parts]
-    chosen = [mine[number % len(mine)] for mine in rounds]
-    labels = dict.fromkeys(label for _, given in chosen for label in given)
-    return _together([cast for cast, _ in chosen]), list(labels)
+def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """All sources in one of the rounds, of which the first is 0; those with fewer begin again with their first. A label
+    that several sources carry is one label."""
+    rounds = [[(part.votes, part.labels), *part.later] for part in parts]
+    votes, labels = zip(*(mine[number % len(mine)] for mine in rounds), strict=True)
+    return pl.concat(votes), pl.concat(labels).unique(maintain_order=True)
 
 
 def _bring_together(found: Sources, asked: Asked) -> None:
@@ -234,11 +232,12 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
-    judged = judged_of(gold, wanted) if verdicts else []
     jury = frozenset(gold.judges)
     first, *later = rounds_of(gold, wanted)
-    found = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), judged=judged, jury=jury)
+    found = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), jury=jury)
     found.other_jury = gold.other_jury
+    if verdicts:
+        found.judged = judged_of(gold, wanted)
     return found
 
 
@@ -249,7 +248,8 @@ def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, v
         raise ManifestError(f"{source}: a file of votes does not say how each judge decided; give the run")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     (first, *later), samples = rounds(read_votes(source, wanted))
-    return Sources(Rules(metric=wanted), first, later=[(one, []) for one in later], samples=samples)
+    nothing = pl.DataFrame(schema=LABELS)
+    return Sources(Rules(metric=wanted), first, later=[(votes, nothing) for votes in later], samples=samples)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
@@ -275,7 +275,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
             found.sheets = item_scores(run, found.rules.metric)
             found.sampled = sample_sheets(run, found.rules.metric)
             return found
-        found.ballots, found.labels = evidence(run, found.rules.metric)
+        found.votes, found.labels = evidence(run, found.rules.metric)
         found.samples = dict(samples(run))
         rounds = max(found.samples.values(), default=1)
         found.later = [evidence(run, found.rules.metric, number) for number in range(2, 1 + rounds)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import polars as pl
+
 from layton_batch.files import tables
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Joined, settled
-from layton_batch.scoring.evidence import Entrant, content_key
+from layton_batch.scoring.evidence import ENTRANT, PREDICTION, with_contents
+from layton_batch.scoring.gold import HUMAN
 
-_SAID = ("item_id", "model", "provider", "n_hints", "sample", "answer", "justification")
-_MARKS = ("answer_correct", "justification_correct", "both_correct")
+_ANSWERS = (*ENTRANT, "item_id", "sample", "answer", "justification")
 
 
 def write_labels(run: Run, joined: Joined) -> None:
@@ -23,23 +25,20 @@ def write_labels(run: Run, joined: Joined) -> None:
 
 def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
     """One row for each answer that people labelled: what people settled on, the gold set one of them."""
-    labels = run.load_labels()
-    annotations = joined.by_prediction
-    gold = {
-        (Entrant(row.model, row.provider, row.n_hints), row.item_id, content_key(row.answer, row.justification)): row
-        for row in (labels.gold.rows if labels.gold else ())
-        if row.human is not None
-    }
-    if not gold and not annotations:
+    gold, people = run.load_labels().gold, list(joined.by_prediction.values())
+    if gold is None and not people:
         return
-    parts = tables.read_each(run.folder.tables, "predictions", _SAID)
-    for row in (row for part in parts for row in part.iter_rows(named=True)):
-        who, sample = Entrant(row["model"], row["provider"], row["n_hints"]), row["sample"] or 1
-        known = gold.get((who, row["item_id"], content_key(row["answer"], row["justification"])))
-        marks = (None,) * len(_MARKS) if known is None or known.human is None else tuple(known.human)
-        people = annotations.get((who, row["item_id"]), {}).values() if sample == 1 else ()
-        count = len(people) + (known is not None)
-        if count:
-            said = {name: settled(mark, people, name) for name, mark in zip(_MARKS, marks, strict=True)}
-            yield {"item_id": row["item_id"], "model": row["model"], "n_hints": row["n_hints"], "sample": sample,
-                   "people": count} | said  # fmt: skip
+    nothing = tables.frame("predictions", []).select(_ANSWERS)
+    parts = [with_contents(part) for part in (nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS))]
+    answers = pl.concat(parts).with_columns(pl.col("sample").fill_null(1))
+    answers = answers.join(joined.places, on=[*ENTRANT, "item_id"], how="left", maintain_order="left")
+    if gold is not None:
+        words = gold.labelled.unique(PREDICTION, keep="last").select(*PREDICTION, *HUMAN.values(), in_gold=1)
+        answers = answers.join(words, on=PREDICTION, how="left", maintain_order="left")
+    for row in answers.iter_rows(named=True):
+        in_gold = gold is not None and row["in_gold"] is not None
+        given = people[row["about"]].values() if row["about"] is not None and row["sample"] == 1 else ()
+        if given or in_gold:
+            said = {name: settled(row[column] if in_gold else None, given, name) for name, column in HUMAN.items()}
+            names = ("item_id", "model", "n_hints", "sample")
+            yield {name: row[name] for name in names} | {"people": len(given) + in_gold} | said

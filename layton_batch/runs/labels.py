@@ -26,7 +26,8 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.label_log import is_log, log_paths, read_deeds
 from layton_batch.runs.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
-from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.evidence import PREDICTION
+from layton_batch.scoring.gold import HUMAN, Gold
 from layton_batch.scoring.gold_file import BUNDLED, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.text import plural
@@ -260,11 +261,10 @@ def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
 
 def _marks(gold: Gold | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
     """Every label by what it is about."""
-    found: dict[tuple[object, ...], object] = {
-        ("gold", row.item_id, row.provider, row.model, row.n_hints, row.answer, row.justification): row.human
-        for row in (gold.rows if gold else ())
-        if row.human is not None
-    }
+    found: dict[tuple[object, ...], object] = {}
+    if gold:
+        labels = gold.labelled.select(*PREDICTION, *HUMAN.values()).iter_rows()
+        found = {("gold", *label[: len(PREDICTION)]): label[len(PREDICTION) :] for label in labels}
     for about, one in latest(annotations).items():
         found[("annotation", *about)] = (one.answer_correct, one.justification_correct, one.both_correct)
     return found

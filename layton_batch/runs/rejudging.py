@@ -7,10 +7,12 @@ jury of this run judges the labelled answers again, by ordinary requests. The la
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
+
+import polars as pl
 
 from layton_batch.errors import ManifestError
 from layton_batch.files.run_folder import slug
@@ -19,7 +21,8 @@ from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.identity import predict_id
-from layton_batch.scoring.gold import Gold, GoldRow
+from layton_batch.scoring.evidence import ENTRANT, Entrant
+from layton_batch.scoring.gold import VERDICT, Gold
 from layton_batch.scoring.gold_file import BUNDLED
 from layton_batch.scoring.jury_record import JudgeRecord, judge_record
 from layton_batch.states import Role
@@ -39,7 +42,7 @@ class Rejudged:
 
     job: Job
     judged: ModelSpec
-    rows: tuple[GoldRow, ...]
+    rows: pl.DataFrame
     own: str | None = None
     hints: int = 0
 
@@ -60,8 +63,8 @@ def differences(manifest: Manifest, gold: Gold) -> list[str]:
     models = {judge.model.name: judge.model.model for judge in manifest.panel()}
     here_and_now = recorded_jury(manifest)
     is_bundled = manifest.gold is not None and manifest.gold.source == BUNDLED
-    for judged, _, rows in _by_model(manifest, _labelled(gold)):
-        voted = {name for row in rows for name, marks in zip(gold.judges, row.judges, strict=True) if marks is not None}
+    for judged, _, rows in _by_model(manifest, gold.labelled):
+        voted = {judge for judge in gold.judges if not _decided(rows, judge).is_empty()}
         seated = {judge.model.name for judge in seat_jury(manifest.panel(), judged, manifest.seats)}
         if voted and voted != seated:
             there, here = ", ".join(sorted(voted)), ", ".join(sorted(seated))
@@ -121,8 +124,8 @@ def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> l
 
     An answer to an item that the run does not have cannot be judged, and is left out.
     """
-    rows = [row for row in _labelled(gold) if row.answer is not None and row.item_id in item_ids]
-    chosen = _sample(rows, rejudge_count(manifest, gold))
+    rows = gold.labelled.filter(~pl.col("silent"), pl.col("item_id").is_in(list(item_ids)))
+    chosen = _sample(rows, gold, rejudge_count(manifest, gold))
     own = {
         (spec.name, spec.provider, manifest.hints_of(spec)): predict_id(spec)
         for spec in manifest.asked_specs()
@@ -134,48 +137,41 @@ def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> l
         name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
-            found.append(Rejudged(job, judged, tuple(answers), asked, n_hints))
+            found.append(Rejudged(job, judged, answers, asked, n_hints))
     return found
 
 
-def _labelled(gold: Gold) -> list[GoldRow]:
-    return [row for row in gold.rows if row.human is not None]
+def _decided(rows: pl.DataFrame, judge: str) -> pl.DataFrame:
+    """The rows that a judge decided anything of."""
+    return rows.filter(pl.any_horizontal(pl.col([prefix + judge for prefix in VERDICT.values()]).is_not_null()))
 
 
-def _by_model(manifest: Manifest, rows: Iterable[GoldRow]) -> Iterator[tuple[ModelSpec, int, list[GoldRow]]]:
+def _by_model(manifest: Manifest, rows: pl.DataFrame) -> Iterator[tuple[ModelSpec, int, pl.DataFrame]]:
     """The model that answered, its hint level and its rows. A model that the run does not ask is of its provider's
     family."""
     known = {(spec.name, spec.provider): spec for spec in manifest.model_specs()}
-    by_name: dict[tuple[str, str, int], list[GoldRow]] = defaultdict(list)
-    for row in rows:
-        by_name[row.model, row.provider, row.n_hints].append(row)
-    for (model, provider, n_hints), answers in by_name.items():
-        yield known.get((model, provider)) or ModelSpec(model, provider, model, provider), n_hints, answers
+    for names, answers in rows.group_by(ENTRANT, maintain_order=True):
+        who = Entrant(*names)
+        spec = known.get((who.model, who.provider)) or ModelSpec(who.model, who.provider, who.model, who.provider)
+        yield spec, who.n_hints, answers
 
 
-def _sample(rows: Sequence[GoldRow], count: int | Literal["all"]) -> list[GoldRow]:
+def _sample(rows: pl.DataFrame, gold: Gold, count: int | Literal["all"]) -> pl.DataFrame:
     """So many of the rows, from every published vote in proportion; which ones hangs on the rows alone."""
-    if count == "all" or count >= len(rows):
-        return list(rows)
-    strata: dict[tuple[int, int], list[GoldRow]] = defaultdict(list)
-    for row in sorted(rows, key=_order):
-        strata[_vote(row)].append(row)
-    shares = {vote: count * len(members) / len(rows) for vote, members in strata.items()}
+    if count == "all" or count >= rows.height:
+        return rows
+    votes = replace(gold, rows=rows).on("both_correct").select("yes", "total").rows()
+    keys = rows.select("item_id", "provider", "model", "n_hints").rows()
+    strata: dict[tuple[int, int], list[tuple[str, str, str, int]]] = defaultdict(list)
+    for key, vote in sorted(zip(keys, votes, strict=True), key=_order):
+        strata[vote].append(key)
+    shares = {vote: count * len(members) / len(keys) for vote, members in strata.items()}
     sizes = {vote: int(share) for vote, share in shares.items()}
     for vote in sorted(shares, key=lambda vote: (sizes[vote] - shares[vote], vote))[: count - sum(sizes.values())]:
         sizes[vote] += 1
-    kept = {_key(row) for vote, members in strata.items() for row in members[: sizes[vote]]}
-    return [row for row in rows if _key(row) in kept]
+    kept = {key for vote, members in strata.items() for key in members[: sizes[vote]]}
+    return rows.filter(pl.Series([key in kept for key in keys], dtype=pl.Boolean))
 
 
-def _vote(row: GoldRow) -> tuple[int, int]:
-    marks = [marks.both for marks in row.judges if marks is not None and marks.both is not None]
-    return sum(marks), len(marks)
-
-
-def _key(row: GoldRow) -> tuple[str, str, str, int]:
-    return row.item_id, row.provider, row.model, row.n_hints
-
-
-def _order(row: GoldRow) -> bytes:
-    return sha256(repr(_key(row)).encode("utf-8", "surrogatepass")).digest()
+def _order(row: tuple[tuple[str, str, str, int], object]) -> bytes:
+    return sha256(repr(row[0]).encode("utf-8", "surrogatepass")).digest()

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+
+import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Place, Row, Rows, with_text_id
-from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
+from layton_batch.scoring.evidence import ENTRANT, LABELS, PREDICTION, VOTES, Entrant, content_key
 from layton_batch.scoring.propensity import propensity_of
 
 _ITEM = ("item_id", "riddle_id")
@@ -31,6 +33,7 @@ _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(
 """How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
 
 Prediction = tuple[Entrant, str]
+_PLACE = (*ENTRANT, "item_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,12 @@ class Joined:
 
     by_prediction: Mapping[Prediction, Mapping[str, Annotation]]
     apart: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def places(self) -> pl.DataFrame:
+        """Whose answers to which items they are about, with their number in ``by_prediction``, ``about``."""
+        names = [(who.model, who.provider, who.n_hints, item_id) for who, item_id in self.by_prediction]
+        return pl.DataFrame(names, schema={name: VOTES[name] for name in _PLACE}, orient="row").with_row_index("about")
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -234,11 +243,11 @@ def latest(annotations: Iterable[Annotation]) -> dict[tuple[object, ...], Annota
     return standing
 
 
-def join(annotations: Iterable[Annotation], ballots: Sequence[Ballot], ids: Mapping[Entrant, str]) -> Joined:
+def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> Joined:
     """Each annotation beside the prediction it is about. ``ids``: what entrants are called at their provider."""
     found: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
     apart: Counter[str] = Counter()
-    index = _Index(ballots, ids)
+    index = _Index(votes, ids)
     for one in annotations:
         entrant, reason = index.entrant_of(one)
         if entrant is None:
@@ -253,17 +262,19 @@ def join(annotations: Iterable[Annotation], ballots: Sequence[Ballot], ids: Mapp
 class _Index:
     """The predictions of a run, to be found by what an annotation says of them."""
 
-    def __init__(self, ballots: Sequence[Ballot], ids: Mapping[Entrant, str]) -> None:
-        self._contents = {(one.entrant, one.item_id): one.content for one in ballots}
-        self._items = {one.item_id for one in ballots}
+    def __init__(self, votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> None:
+        self._contents: dict[Prediction, int] = {}
         self._said: dict[tuple[str, int], list[Entrant]] = defaultdict(list)
         self._named: dict[str, list[Entrant]] = defaultdict(list)
         self._by_id: dict[str, list[Entrant]] = defaultdict(list)
-        for one in ballots:
-            self._said[one.item_id, one.content].append(one.entrant)
-        for entrant in dict.fromkeys(one.entrant for one in ballots):
+        for names, rows in votes.group_by(ENTRANT, maintain_order=True):
+            entrant = Entrant(*names)
             self._named[entrant.model].append(entrant)
             self._by_id[ids.get(entrant, entrant.model)].append(entrant)
+            for item_id, content in rows.select("item_id", "content").iter_rows():
+                self._contents[entrant, item_id] = content
+                self._said[item_id, content].append(entrant)
+        self._items = set(votes["item_id"])
 
     def entrant_of(self, one: Annotation) -> tuple[Entrant | None, str]:
         """Whose prediction it is about, or None and why."""
@@ -310,26 +321,24 @@ def settled(gold: bool | None, given: Iterable[Annotation], metric: str) -> bool
     return majority([*marks, *([] if gold is None else [gold])])
 
 
-def with_annotations(
-    ballots: Sequence[Ballot], labels: Sequence[Label], joined: Joined, metric: str
-) -> Iterator[Label]:
+def with_annotations(votes: pl.DataFrame, labels: pl.DataFrame, joined: Joined, metric: str) -> pl.DataFrame:
     """The labels of a gold set and those of annotations, one for each prediction. What has no votes has none."""
-    if not joined.by_prediction:
-        yield from labels
-        return
-    known = {(label.entrant, label.item_id, label.content): label for label in labels}
-    mine: dict[tuple[Entrant, str, int], Label] = {}
-    for ballot in ballots:
-        given = joined.by_prediction.get((ballot.entrant, ballot.item_id))
-        if given:
-            key = (ballot.entrant, ballot.item_id, ballot.content)
-            word = settled(known[key].correct if key in known else None, given.values(), metric)
-            if known.pop(key, None) is None and not ballot.total:
-                continue
-            if word is not None:
-                chance = next((one.propensity for one in given.values() if one.propensity is not None), None)
-                mine[key] = Label(
-                    ballot.entrant, ballot.item_id, ballot.yes, ballot.total, word, ballot.content, chance
-                )
-    yield from (label for label in labels if (label.entrant, label.item_id, label.content) in known)
-    yield from mine.values()
+    words = annotated_words(votes, labels, joined, metric)
+    has_label = pl.col("correct").is_not_null() & (pl.col("gold").is_not_null() | (pl.col("total") > 0))
+    others = labels.join(words, on=PREDICTION, how="anti", maintain_order="left")
+    return pl.concat([others, words.filter(has_label).select(*LABELS)])
+
+
+def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: Joined, metric: str) -> pl.DataFrame:
+    """The answers that people annotated as labels of their own, and what the ``gold`` set says of each; ``correct`` is
+    null for a tie."""
+    people = list(joined.by_prediction.values())
+    known = gold.unique(PREDICTION, keep="last").select(*PREDICTION, gold="correct")
+    mine = votes.join(joined.places, on=_PLACE, maintain_order="left")
+    mine = mine.join(known, on=PREDICTION, how="left", maintain_order="left")
+    words = [settled(word, people[at].values(), metric) for word, at in mine.select("gold", "about").iter_rows()]
+    chances = [next((one.propensity for one in given.values() if one.propensity is not None), None) for given in people]
+    return mine.with_columns(
+        correct=pl.Series(words, dtype=pl.Boolean),
+        propensity=pl.Series([chances[at] for at in mine["about"]], dtype=pl.Float64),
+    )

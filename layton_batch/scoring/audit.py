@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from layton_batch.scoring.counting import Counted, settled
-from layton_batch.scoring.evidence import Label
+from layton_batch.scoring.counting import Counted
 from layton_batch.stats.strata import IntArray
 from layton_batch.stats.surveys import PickedLabels
 
 
-def picked_labels(counted: Counted, labels: Sequence[Label]) -> PickedLabels:
+def picked_labels(counted: Counted) -> PickedLabels:
     """Count the own labels of every model that came with a propensity, and those that came without one."""
     strata, gold = counted.strata, counted.gold
     own = gold.own_target_row >= 0
     rows = gold.own_target_row[own]
-    by_plan = np.array([label.propensity is not None for label in settled(labels)], dtype=np.bool_)[own]
+    by_plan = counted.labels["propensity"].is_not_null().to_numpy()[own]
     counts = by_plan & (strata.row_bin[rows] >= 0)
     at = counted.target.model[rows[counts]], strata.row_bin[rows[counts]]
     picked, right = np.zeros_like(strata.n), np.zeros_like(strata.n)

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 
-from layton_batch.scoring.ballots import Ballots
-from layton_batch.scoring.counting import Counted, count_votes, in_order
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.evidence import ENTRANT, Entrant, ItemScores
 from layton_batch.scoring.law import VoteLaw, mark_law
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, PAPER_LEVEL, Rules
 from layton_batch.stats.joint import JointDraws
@@ -239,47 +239,47 @@ class _Scored:
     flags: tuple[str, ...]
 
 
-def rank_board(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
+def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> list[BoardRow]:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
-    Neither the order of the ballots nor ``rules.seed`` moves a range: what is drawn for it is always the same. Raises
+    Neither the order of the rows nor ``rules.seed`` moves a range: what is drawn for it is always the same. Raises
     DataError for predictions or labels that contradict each other.
     """
-    if not ballots:
+    if votes.is_empty():
         return []
-    ballots = Ballots.of(ballots)
     if rules.method == PAPER:
-        rows = _paper_board(count_votes(ballots, labels, by_seats=False), rules)
+        rows = _paper_board(count_votes(votes, labels, by_seats=False), rules)
     else:
-        rows = _with_other_hints(_jury_board(count_votes(in_order(ballots), labels), rules), labels)
-    short = _with_a_short_jury(ballots, labels)
-    flagged = (
-        with_flag([row], SHORT_JURY) if (row.model, row.provider, row.n_hints) in short else [row] for row in rows
-    )
-    return [row for one in flagged for row in one]
+        rows = _with_other_hints(_jury_board(count_votes(votes, labels), rules), labels)
+    short = _with_a_short_jury(votes, labels)
+    return [with_flags(row, SHORT_JURY) if (row.model, row.provider, row.n_hints) in short else row for row in rows]
 
 
-def _with_other_hints(rows: Sequence[BoardRow], labels: Sequence[Label]) -> list[BoardRow]:
+def _with_other_hints(rows: Sequence[BoardRow], labels: pl.DataFrame) -> list[BoardRow]:
     """The rows; one whose model has labels at another hint level says so. The paper's method does not use these."""
     levels: dict[tuple[str, str], set[int]] = defaultdict(set)
-    for label in labels:
-        levels[label.entrant.model, label.entrant.provider].add(label.entrant.n_hints)
-    found = [row for row in rows if levels[row.model, row.provider] - {row.n_hints}]
-    return [flagged for row in rows for flagged in (with_flag([row], OTHER_HINTS) if row in found else [row])]
+    for model, provider, n_hints in labels.select(ENTRANT).unique().iter_rows():
+        levels[model, provider].add(n_hints)
+    return [with_flags(row, OTHER_HINTS) if levels[row.model, row.provider] - {row.n_hints} else row for row in rows]
 
 
-def _with_a_short_jury(ballots: Ballots, labels: Sequence[Label]) -> set[tuple[str, str, int]]:
+def _with_a_short_jury(votes: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[str, str, int]]:
     """Entrants of whom some answers have fewer verdicts than others of theirs, or by more than the one judge who leaves
     before its own family's answers fewer than any answer of the board or of the labels."""
-    sizes = ballots.jury_sizes()
-    most = max([*map(max, sizes.values()), *(label.total for label in labels)], default=0)
-    short = (one for one, totals in sizes.items() if len(totals) > 1 or min(totals) < most - 1)
-    return {(one.model, one.provider, one.n_hints) for one in short}
+    total = pl.col("total")
+    sizes = votes.filter(total > 0).group_by(ENTRANT).agg(least=total.min(), most=total.max())
+    most = pl.concat([sizes["most"], labels["total"]]).max() or 0
+    short = sizes.filter((pl.col("least") < pl.col("most")) | (pl.col("least") < most - 1))  # type: ignore[operator]
+    return set(short.select(ENTRANT).iter_rows())
+
+
+def with_flags(row: BoardRow, *flags: str) -> BoardRow:
+    return replace(row, flags=(*row.flags, *flags))
 
 
 def with_flag(rows: Sequence[BoardRow], flag: str, models: Collection[str] | None = None) -> list[BoardRow]:
     """The rows, each of which says so as well; with ``models`` only theirs."""
-    return [replace(row, flags=(*row.flags, flag)) if models is None or row.model in models else row for row in rows]
+    return [with_flags(row, flag) if models is None or row.model in models else row for row in rows]
 
 
 def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
@@ -289,7 +289,7 @@ def _paper_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     scores = paper_scores(strata, seed=rules.seed)
     scored = [_paper_print(score, behind[i], unjudged[i]) for i, score in enumerate(scores)]
     ranks = paper_ranks([score.score for score in scores], [score.half_width for score in scores])
-    kinds = counted.ballots.kinds_of()
+    kinds = _kinds(counted)
     rows = []
     for i in ranks.order.tolist():
         rank, best, worst = ranks.of(i) or (None, None, None)
@@ -319,7 +319,7 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
     draws_here, draws_new = law.draws()
     here = _ranked([score.score for score in scores], draws_here, rules.level)
     new = _ranked([score.new_score for score in scores], draws_new, _two_sided(rules.level))
-    kinds = counted.ballots.kinds_of()
+    kinds = _kinds(counted)
     placed = [_placed(scores_of, new[i], here[i]) for i, scores_of in enumerate(scored)]
     rows = [_row(entrant, scores_of, kinds, rules) for entrant, scores_of in zip(counted.entrants, placed, strict=True)]
     return in_rank_order(rows)
@@ -328,12 +328,18 @@ def _jury_board(counted: Counted, rules: Rules) -> list[BoardRow]:
 def _board_without_labels(counted: Counted, scored: Sequence[_Scored], rules: Rules) -> list[BoardRow]:
     """Return rows without a score: votes alone do not say how often people agree with them. Only answers that are known
     to be wrong bound the share of right ones."""
-    strata, kinds, rows = counted.strata, counted.ballots.kinds_of(), []
+    strata, kinds, rows = counted.strata, _kinds(counted), []
     highest = strata.n.sum(axis=1) / np.maximum(strata.items, 1)
     for entrant, scores, upper in zip(counted.entrants, scored, highest.tolist(), strict=True):
         bounds = Estimate(lower=0.0, upper=ceil_tenth(upper))
         rows.append(_row(entrant, replace(scores, new=Estimate(lower=0.0, upper=100.0), this_set=bounds), kinds, rules))
     return rows
+
+
+def _kinds(counted: Counted) -> Counter[tuple[Entrant, str]]:
+    """How often what became of each entrant's replies."""
+    times = counted.votes.group_by("who", "kind").len()
+    return Counter({(counted.entrants[who], kind): count for who, kind, count in times.iter_rows()})
 
 
 def _placed(scores: _Scored, new: _Rank, here: _Rank) -> _Scored:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.board import NEW_ITEMS, RULE, THIS_SET
-from layton_batch.scoring.counting import Counted, count_votes, in_order
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.evidence import Entrant, ItemScores, entrants_of
 from layton_batch.scoring.law import VoteLaw, mark_law
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
@@ -82,16 +83,14 @@ def _spellings(entrant: Entrant) -> tuple[str, ...]:
     return entrant.model, long, f"{entrant.model}@{entrant.n_hints}", f"{long}@{entrant.n_hints}"
 
 
-def compare_votes(
-    ballots: Sequence[Ballot], labels: Sequence[Label], names: tuple[str, str], rules: Rules
-) -> Comparison:
+def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, str], rules: Rules) -> Comparison:
     """Two entrants of a jury board; without any label by the jury's raw shares, as the board has them.
 
     Raises DataError for names that are not clear, are the same entrant, or are of an entrant that nobody judged.
     """
-    if not labels:
-        return _compare_shares(ballots, names, rules)
-    counted = count_votes(in_order(ballots), labels)
+    if labels.is_empty():
+        return _compare_shares(votes, names, rules)
+    counted = count_votes(votes, labels)
     pair = _pair(counted.entrants, names)
     law = VoteLaw(counted, rules)
     here, new = law.draws()
@@ -121,8 +120,8 @@ def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: R
     return _compare_means(sheets, names, rules, RULE)
 
 
-def _compare_shares(ballots: Sequence[Ballot], names: tuple[str, str], rules: Rules) -> Comparison:
-    sheets, entrants = share_sheets(ballots), list(dict.fromkeys(ballot.entrant for ballot in ballots))
+def _compare_shares(votes: pl.DataFrame, names: tuple[str, str], rules: Rules) -> Comparison:
+    sheets, entrants = share_sheets(votes), entrants_of(votes)
     judged = {sheet.entrant for sheet in sheets}
     for name in names:
         if find_entrant(entrants, name) not in judged:

@@ -1,91 +1,100 @@
-"""How votes and labels are counted: from named models and items to the arrays of ``stats``."""
+"""How votes and labels are counted: from frames of named models and items to the arrays of ``stats``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.ballots import Ballots
-from layton_batch.scoring.evidence import Ballot, Entrant, Label
+from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, PREDICTION, Entrant
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """Ballots and labels as arrays: model i is ``entrants[i]``, target row r is ``ballots[r]``."""
+    """Votes and labels in order, and as arrays: model i is ``entrants[i]``; rows of target and gold are those of
+    ``votes`` and ``labels``."""
 
     entrants: tuple[Entrant, ...]
-    ballots: Ballots
+    votes: pl.DataFrame
+    labels: pl.DataFrame
     target: TargetPredictions
     gold: GoldPredictions
     strata: Strata
 
 
-def in_order(ballots: Iterable[Ballot]) -> Ballots:
-    """By entrant and item, so that what is drawn does not hang on the order in which sources were given."""
-    return Ballots.of(ballots).in_order()
+def count_votes(votes: pl.DataFrame, labels: pl.DataFrame, *, by_seats: bool = True) -> Counted:
+    """Count by entrant and by vote, in the order of names, so that what is drawn does not hang on the order of sources;
+    not ``by_seats``, one of one judge is the same as three of three.
 
-
-def count_votes(ballots: Iterable[Ballot], labels: Sequence[Label], *, by_seats: bool = True) -> Counted:
-    """Count by entrant, in the order of first appearance, and by vote; not ``by_seats``, one of one judge is the same
-    as three of three.
-
-    Raises DataError for a prediction that occurs twice, and for labels of one prediction of which as many say yes as
-    no.
+    Raises DataError for an answer that occurs twice, and for labels of one answer of which as many say yes as no.
     """
-    cast = Ballots.of(ballots).numbered()
-    if (again := cast.twice()) is not None:
+    entrants = votes.select(ENTRANT).unique().sort(ENTRANT)
+    cast = _in_order(votes, entrants)
+    labels = settled(labels)
+    authors = pl.concat([entrants, labels.select(ENTRANT)]).unique(maintain_order=True).with_row_index("author")
+    makers = pl.Enum(authors["provider"].unique(maintain_order=True))
+    authors = authors.with_columns(pl.col("author").cast(pl.Int64), maker=pl.col("provider").cast(makers).to_physical())
+    target = TargetPredictions(
+        model=cast["who"].to_numpy(),
+        item=cast["item"].to_numpy(),
+        yes=cast["yes"].to_numpy(),
+        total=cast["total"].to_numpy(),
+        known_zero=cast.select(NEEDS_NO_JURY).to_series().to_numpy(),
+        provider=_ints(authors["maker"])[: entrants.height],
+    )
+    rows = cast.select(PREDICTION).with_row_index("row")
+    labelled = labels.join(authors, on=ENTRANT, how="left", maintain_order="left")
+    labelled = labelled.join(rows, on=PREDICTION, how="left", maintain_order="left")
+    author = labelled["author"].to_numpy()
+    gold = GoldPredictions(
+        model=np.where(author < entrants.height, author, -1),
+        provider=_ints(labelled["maker"]),
+        yes=labelled["yes"].to_numpy(),
+        total=labelled["total"].to_numpy(),
+        label=_ints(labelled["correct"]),
+        own_target_row=_ints(labelled["row"].cast(pl.Int64).fill_null(-1)),
+        author=author,
+    )
+    names = tuple(Entrant(*names) for names in entrants.iter_rows())
+    return Counted(names, cast, labels, target, gold, build_strata(target, gold, by_seats=by_seats))
+
+
+def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:
+    """The votes by entrant and item, with the numbers ``who`` and ``item``; items are numbered as they first come."""
+    items = votes.select("item_id").unique().sort("item_id")
+    numbered = votes.with_row_index("row")
+    for names, number in ((entrants, "who"), (items, "place")):
+        numbered = numbered.join(names.with_row_index(number), on=names.columns, how="left", maintain_order="left")
+    cast = numbered.sort("who", "place", maintain_order=True)
+    again = cast.filter((pl.col("who") == pl.col("who").shift()) & (pl.col("place") == pl.col("place").shift()))
+    if again.height:
+        row = again.sort("row").row(0, named=True)
         raise DataError(
-            f"item {again.item_id!r} of model {again.entrant.model!r} (hint level {again.entrant.n_hints}) is there "
+            f"item {row['item_id']!r} of model {row['model']!r} (hint level {row['n_hints']}) is there "
             "twice; give each model's answers in one source only"
         )
-    providers: dict[str, int] = {}
-    target = TargetPredictions(
-        model=cast.who,
-        item=cast.item,
-        yes=cast.yes,
-        total=cast.total,
-        known_zero=cast.known_zero,
-        provider=_ints([providers.setdefault(entrant.provider, len(providers)) for entrant in cast.entrants]),
-    )
-    gold = _gold(cast, settled(labels), providers)
-    return Counted(tuple(cast.entrants), cast, target, gold, build_strata(target, gold, by_seats=by_seats))
+    first = cast.select("place").unique(maintain_order=True).with_row_index("item")
+    cast = cast.join(first, on="place", how="left", maintain_order="left")
+    return cast.with_columns(pl.col("who", "item").cast(pl.Int32)).drop("row", "place")
 
 
-def _gold(cast: Ballots, labels: Sequence[Label], providers: dict[str, int]) -> GoldPredictions:
-    entrants: dict[Entrant, int] = {entrant: number for number, entrant in enumerate(cast.entrants)}
-    authors = dict(entrants)
-    return GoldPredictions(
-        model=_ints([entrants.get(label.entrant, -1) for label in labels]),
-        provider=_ints([providers.setdefault(label.entrant.provider, len(providers)) for label in labels]),
-        yes=_ints([label.yes for label in labels]),
-        total=_ints([label.total for label in labels]),
-        label=_ints([int(label.correct) for label in labels]),
-        own_target_row=_ints(cast.find([(label.entrant, label.item_id, label.content) for label in labels])),
-        author=_ints([authors.setdefault(label.entrant, len(authors)) for label in labels]),
-    )
-
-
-def settled(labels: Sequence[Label]) -> list[Label]:
-    """One label for every prediction: what most of its annotators say. Raises DataError for an even split."""
-    said: dict[tuple[Entrant, str, int], list[Label]] = {}
-    for label in labels:
-        said.setdefault((label.entrant, label.item_id, label.content), []).append(label)
-    return [_majority(group) for group in said.values()]
-
-
-def _majority(group: Sequence[Label]) -> Label:
-    yes = sum(label.correct for label in group)
-    if 2 * yes == len(group):
+def settled(labels: pl.DataFrame) -> pl.DataFrame:
+    """One label for every answer: what most of its annotators say. Raises DataError for an even split."""
+    is_yes = 2 * pl.col("correct").sum() > pl.len()
+    tied = labels.group_by(PREDICTION, maintain_order=True).agg(pl.len().alias("labels"), pl.col("correct").sum())
+    tied = tied.filter(2 * pl.col("correct") == pl.col("labels"))
+    if tied.height:
+        row = tied.row(0, named=True)
         raise DataError(
-            f"item {group[0].item_id!r} of model {group[0].entrant.model!r} has {len(group)} human labels, "
+            f"item {row['item_id']!r} of model {row['model']!r} has {row['labels']} human labels, "
             "half of them yes and half no; settle it and keep one"
         )
-    return next(label for label in group if label.correct == (2 * yes > len(group)))
+    said = pl.exclude(PREDICTION).filter(pl.col("correct") == is_yes).first()
+    return labels.group_by(PREDICTION, maintain_order=True).agg(said)
 
 
-def _ints(values: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.array(values, dtype=np.int64)
+def _ints(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return column.cast(pl.Int64).to_numpy()

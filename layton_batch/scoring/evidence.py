@@ -1,13 +1,14 @@
-"""What is known of predictions: votes, labels, verdicts and marks, by who said what on which item. It knows nothing of
-runs or files."""
+"""The frames that a board is made of, votes, labels and verdicts, and a rule's marks. It knows nothing of runs or
+files."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
 
 import numpy as np
+import polars as pl
 
 from layton_batch.errors import DataError
 
@@ -21,53 +22,38 @@ class Entrant:
     n_hints: int
 
 
-@dataclass(frozen=True, slots=True)
-class Ballot:
-    """A prediction and its votes: ``yes`` of ``total`` verdicts; ``known_zero``: wrong without a jury.
-
-    ``content`` identifies what was said, so that a label can be known to belong to exactly this prediction.
-    """
-
-    entrant: Entrant
-    item_id: str
-    yes: int
-    total: int
-    content: int = 0
-    known_zero: bool = False
-    kind: str = "answered"
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A person's word on a prediction (perhaps of an earlier run), with the votes the jury gave it.
-
-    ``propensity``: the chance with which ``label-plan`` picked it, where it did and says so.
-    """
-
-    entrant: Entrant
-    item_id: str
-    yes: int
-    total: int
-    correct: bool
-    content: int = 0
-    propensity: float | None = None
+ENTRANT = ("model", "provider", "n_hints")
+PREDICTION = (*ENTRANT, "item_id", "content")
+"""Columns that name who is ranked, and an answer. ``content`` identifies what was said (``content_key``), so that a
+label can be known to belong to exactly this answer."""
+_COUNTED: Mapping[str, pl.DataType] = {
+    **dict.fromkeys(("model", "provider"), pl.String()),
+    "n_hints": pl.Int64(),
+    "item_id": pl.String(),
+    **dict.fromkeys(("content", "yes", "total"), pl.Int64()),
+}
+VOTES: Mapping[str, pl.DataType] = {**_COUNTED, "kind": pl.String()}
+"""The frame of votes: a row an answer, with ``yes`` of ``total`` verdicts. ``kind``: what became of the reply; all but
+``answered`` is wrong without a jury."""
+LABELS: Mapping[str, pl.DataType] = {**_COUNTED, "correct": pl.Boolean(), "propensity": pl.Float64()}
+"""The frame of labels: a row what people say of an answer (perhaps of an earlier run), with the votes that the jury
+gave it. ``propensity``: the chance with which ``label-plan`` picked it, where it did and says so."""
+JUDGED: Mapping[str, pl.DataType] = {
+    **{name: VOTES[name] for name in PREDICTION},
+    "family": pl.String(),
+    "human": pl.Boolean(),
+    "verdicts": pl.List(pl.Struct({"judge": pl.String(), "verdict": pl.Boolean(), "recorded": pl.Boolean()})),
+}
+"""The frame of verdicts on one metric: a row an answer. ``family``: who made the model that answered, where that is
+known, else its provider; ``human``: people's word; ``recorded``: the verdict that the gold set has of the same answer,
+where ``verdict`` is a later one."""
+ANSWERED = "answered"
+NEEDS_NO_JURY = pl.col("kind") != ANSWERED
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A prediction with every judge's verdict on one metric, by judge, and a person's word where there is one.
-
-    ``family``: who made the model that answered, where that is known, else its provider. ``recorded``: the verdicts
-    that the gold set has of the same answer, where ``verdicts`` are later ones.
-    """
-
-    entrant: Entrant
-    family: str
-    item_id: str
-    verdicts: Mapping[str, bool]
-    human: bool | None
-    content: int = 0
-    recorded: Mapping[str, bool] = field(default_factory=dict)
+def entrants_of(votes: pl.DataFrame) -> list[Entrant]:
+    """Everybody who has an answer, in the order of the names."""
+    return [Entrant(*names) for names in votes.select(ENTRANT).unique().sort(ENTRANT).iter_rows()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +80,12 @@ def content_key(answer: str | None, justification: str | None) -> int:
     justification_length = -1 if justification is None else len(justification)
     text = f"{answer_length}:{justification_length}:{answer or ''}{justification or ''}"
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "little", signed=True)
+
+
+def with_contents(answers: pl.DataFrame) -> pl.DataFrame:
+    """The answers with ``content`` in the place of their texts."""
+    contents = map(content_key, answers["answer"], answers["justification"])
+    return answers.drop("answer", "justification").with_columns(content=pl.Series(list(contents), dtype=pl.Int64))
 
 
 def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

@@ -23,27 +23,27 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
+import polars as pl
 from msgspec import Meta
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
 from layton_batch.files.sources import Lines, Place, Row, nothing_in, portions, with_text_id
 from layton_batch.records import JsonValue
-from layton_batch.scoring.gold import Columns, ColumnsBuilder, Gold, GoldRow, Marks
-from layton_batch.scoring.jury_record import JudgeRecord, Records, record_columns
+from layton_batch.scoring.evidence import ENTRANT, content_key
+from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, Gold
+from layton_batch.scoring.jury_record import Records, record_columns
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
 
 BUNDLED = "bundled"
 ITEM, ANSWER, JUSTIFICATION = "riddle_id", "answer", "justification"
-_ANSWER, _JUSTIFICATION, _BOTH = _PREFIXES = ("is_answer_correct_", "is_justification_correct_", "both_correct_")
-_HUMAN = ("human_answer_correct", "human_justification_correct", "human_both_correct")
+_ANSWER, _JUSTIFICATION = VERDICT["answer_correct"], VERDICT["justification_correct"]
 _OTHER_JURY = "labels_of_another_jury"
-_NEEDED = (ITEM, "provider", "model", *_HUMAN[:2])
+_NEEDED = (ITEM, "provider", "model", HUMAN["answer_correct"], HUMAN["justification_correct"])
 _SAMPLES = 10_000
-_PORTION_ROWS = 1_000
+_PORTION_ROWS, _FRAME_ROWS = 1_000, 20_000
 _Item = Annotated[str, Meta(min_length=1)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 _Text = Annotated[str, Meta(min_length=1)]
 _FIELDS: Mapping[str, tuple[object, ...]] = {
@@ -108,9 +108,10 @@ class _Form:
     """The columns of a gold set as far as it is read, and the typed decoder of a line with these columns."""
 
     def __init__(self, columns: Mapping[str, None]) -> None:
-        names = (name.removeprefix(one) for name in columns for one in _PREFIXES if name.startswith(one))
+        names = (name.removeprefix(one) for name in columns for one in VERDICT.values() if name.startswith(one))
         self.judges = list(dict.fromkeys(names))
-        self.decisions = [prefix + judge for judge in self.judges for prefix in _PREFIXES] + list(_HUMAN)
+        self.decisions = [prefix + judge for judge in self.judges for prefix in VERDICT.values()]
+        self.decisions += HUMAN.values()
         self.of_jury = [name for name in columns if name.startswith("judge_") or name == _OTHER_JURY]
         known = [*_FIELDS, *self.decisions, *self.of_jury]
         self._known = len(known)
@@ -139,29 +140,16 @@ class _Form:
         return [msgspec.structs.astuple(row)[: self._known] for row in rows]
 
 
-class _Decisions(dict[tuple[bool | None, ...], int]):
-    """The number of each combination of decisions; ``decided``: by number, the judges' by name, and a person's."""
-
-    def __init__(self, judges: Sequence[str], decided: list[tuple[Mapping[str, Marks | None], Marks | None]]) -> None:
-        super().__init__()
-        self._judges, self._decided = judges, decided
-
-    def __missing__(self, values: tuple[bool | None, ...]) -> int:
-        marks = [_marks(*values[at : at + 3]) for at in range(0, len(values), 3)]
-        number = self[values] = len(self._decided)
-        self._decided.append((dict(zip(self._judges, marks, strict=False)), marks[-1]))
-        return number
-
-
 class _Reader:
     """Rows that become a gold set. A fault in a row is raised after what is wrong with the columns of all rows."""
 
     def __init__(self, *, keep_texts: bool = True) -> None:
-        self._builder, self._records = ColumnsBuilder(keep_texts=keep_texts), Records()
+        self._keep_texts, self._records = keep_texts, Records()
         self._names: dict[str, None] = {}
         self._form: _Form | None = None
-        self._decided: list[tuple[Mapping[str, Marks | None], Marks | None]] = []
-        self._decisions = _Decisions((), self._decided)
+        self._waiting: list[_Values] = []
+        """Rows of the form that are not in a frame yet."""
+        self._frames: list[pl.DataFrame] = []
         self._files: list[tuple[int, str]] = []
         """The number of the first row of each file, and the file's name."""
         self._lines = array("Q")
@@ -187,9 +175,9 @@ class _Reader:
         """Append rows of any columns."""
         names = dict.fromkeys(chain.from_iterable(row for _, row in rows))
         if self._form is None or not names.keys() <= self._names.keys():
+            self._close_frame()
             self._names |= names
             self._form = _Form(self._names)
-            self._decisions = _Decisions(self._form.judges, self._decided)
         for file, places in groupby((place for place, _ in rows), attrgetter("file")):
             self._note(file, (place.line for place in places))
         if self._fault is None:
@@ -211,30 +199,32 @@ class _Reader:
 
     def _add(self, form: _Form, rows: Sequence[_Values]) -> None:
         """Append rows whose places are the last that were noted."""
-        if not rows:
-            return
-        columns = list(zip(*rows, strict=True))
-        items, providers, models, hints, answers, justifications, kinds, ranked, chances, samples = columns[:_FIRST]
-        of_jury = columns[_FIRST + len(form.decisions) :]
-        self._builder.extend(
-            entrants=zip(models, providers, hints, strict=True),
-            items=map(str, items),
-            answers=answers,
-            justifications=justifications,
-            kinds=kinds,
-            ranked=ranked,
-            propensities=chances,
-            samples=samples,
-            decisions=map(
-                self._decisions.__getitem__, zip(*columns[_FIRST : _FIRST + len(form.decisions)], strict=True)
-            ),
-        )
-        if of_jury:
-            first = len(self._lines) - len(rows)
-            for number, values in enumerate(zip(*of_jury, strict=True), first):
-                row = dict(zip(form.of_jury, values, strict=True))
+        self._waiting += rows
+        if form.of_jury:
+            for number, values in enumerate(rows, len(self._lines) - len(rows)):
+                row = dict(zip(form.of_jury, values[_FIRST + len(form.decisions) :], strict=True))
                 self._records.take(row, self._place(number), form.of_jury)
                 self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
+        if len(self._waiting) >= _FRAME_ROWS:
+            self._close_frame()
+
+    def _close_frame(self) -> None:
+        if self._form is None or not self._waiting:
+            return
+        names = (*_FIELDS, *self._form.decisions)
+        columns = dict(zip(names, zip(*self._waiting, strict=True), strict=False))
+        texts = columns[ANSWER], columns[JUSTIFICATION]
+        columns |= {
+            ITEM: tuple(map(str, columns[ITEM])),
+            "content": tuple(map(content_key, *texts)),
+            "silent": tuple(text is None for text in texts[0]),
+        }
+        if not self._keep_texts:
+            columns |= {name: (None,) * len(self._waiting) for name in (ANSWER, JUSTIFICATION)}
+        columns["item_id"] = columns.pop(ITEM)
+        types = {name: GOLD.get(name, pl.Boolean()) for name in columns}
+        self._frames.append(pl.DataFrame(columns, schema=types))
+        self._waiting.clear()
 
     def gold(self) -> Gold:
         """The gold set of all rows. Raises DataError for the first thing that is wrong with them."""
@@ -245,23 +235,36 @@ class _Reader:
         judges = _judges(list(self._names), file)
         if self._fault is not None:
             raise self._fault
-        decided = [(tuple(given.get(judge) for judge in judges), human) for given, human in self._decided]
-        columns = self._builder.columns(decided)
-        self._check_unique(columns)
-        return Gold(judges, columns, self._records.of(judges), self._other_jury)
+        self._close_frame()
+        graders = [[prefix + judge for prefix in VERDICT.values()] for judge in judges] + [list(HUMAN.values())]
+        rows = pl.concat(self._frames, how="diagonal").select(*GOLD, *chain.from_iterable(graders))
+        self._frames.clear()
+        is_known = pl.col("kind") != ""
+        rows = rows.with_columns(
+            pl.when(is_known).then("kind").alias("kind"),
+            pl.col("ranked").fill_null(value=True),
+            *(_both(*columns) for columns in graders),
+        )
+        self._check_unique(rows)
+        return Gold(judges, rows, self._records.of(judges), self._other_jury)
 
-    def _check_unique(self, rows: Columns) -> None:
-        prediction = rows.who.astype(np.int64) * len(rows.items) + rows.item
-        key = (2 * prediction + rows.ranked) * (_SAMPLES + 1) + rows.sample
-        if (key[1:] > key[:-1]).all():
+    def _check_unique(self, rows: pl.DataFrame) -> None:
+        key = rows.select(*ENTRANT, "item_id", "ranked", pl.col("sample").fill_null(0))
+        if key.n_unique() == key.height:
             return
-        order = np.argsort(key, kind="stable")  # rows of one prediction keep their order
-        same = key[order][1:] == key[order][:-1]
-        if same.any():
-            second, first = min(zip(order[1:][same].tolist(), order[:-1][same].tolist(), strict=True))
-            item, model = rows.items[rows.item[second]], rows.entrants[rows.who[second]].model
-            places = f"{self._place(second)}: item {item!r} of model {model!r} stands already in {self._place(first)}"
-            raise DataError(places)
+        again = key.with_row_index("row").filter(~pl.struct(key.columns).is_first_distinct()).row(0, named=True)
+        same = pl.all_horizontal(pl.col(name) == again[name] for name in key.columns)
+        first = key.with_row_index("row").filter(same).item(0, "row")
+        item, model = again["item_id"], again["model"]
+        places = f"{self._place(again['row'])}: item {item!r} of model {model!r} stands already in {self._place(first)}"
+        raise DataError(places)
+
+
+def _both(answer: str, justification: str, both: str) -> pl.Expr:
+    """The decision on both, derived from its parts where only these are known."""
+    parts = pl.col(answer), pl.col(justification)
+    derived = pl.when(parts[0].is_not_null() & parts[1].is_not_null()).then(parts[0] & parts[1])
+    return pl.coalesce(both, derived).alias(both)
 
 
 def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
@@ -296,14 +299,6 @@ def _decision(row: Row, column: str, place: Place) -> bool | None:
     return value
 
 
-def _marks(answer: bool | None, justification: bool | None, both: bool | None) -> Marks | None:
-    if answer is None and justification is None and both is None:
-        return None
-    if both is None and answer is not None and justification is not None:
-        both = answer and justification
-    return Marks(answer, justification, both)
-
-
 def _sample(row: Row, place: Place) -> int | None:
     sample = row.get("sample")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= _SAMPLES):
@@ -327,32 +322,13 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
 
 def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
     """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
-    return written_rows(gold.judges, gold.rows, gold.recorded, other_jury=gold.other_jury)
-
-
-def written_rows(
-    judges: Sequence[str], rows: Iterable[GoldRow], recorded: Mapping[str, JudgeRecord], *, other_jury: bool
-) -> Iterator[dict[str, object]]:
-    """Write rows, whose ``judges`` are in the order of these, as :func:`gold_rows`."""
-    known: dict[str, object] = {_OTHER_JURY: True} if other_jury else {}
-    known |= {name: text for judge, one in recorded.items() for name, text in record_columns(judge, one).items()}
-    for row in rows:
-        plain: dict[str, object] = {
-            ITEM: row.item_id,
-            "provider": row.provider,
-            "model": row.model,
-            "n_hints": row.n_hints,
-            ANSWER: row.answer,
-            JUSTIFICATION: row.justification,
-        }
-        for judge, marks in zip(judges, row.judges, strict=True):
-            plain |= _written(marks, _ANSWER + judge, _JUSTIFICATION + judge, _BOTH + judge)
-        kind = {"kind": row.kind} if row.kind else {}
-        chance = {} if row.propensity is None else {"propensity": row.propensity}
-        asked = {} if row.sample is None else {"sample": row.sample}
-        people = _written(row.human, *_HUMAN)
-        yield plain | people | kind | ({} if row.ranked else {"ranked": False}) | chance | asked | known
-
-
-def _written(marks: Marks | None, *names: str) -> dict[str, object]:
-    return dict(zip(names, marks or (None, None, None), strict=True))
+    known: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
+    known |= {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
+    decisions = [prefix + judge for judge in gold.judges for prefix in VERDICT.values()] + list(HUMAN.values())
+    names = ("item_id", "provider", "model", "n_hints", ANSWER, JUSTIFICATION, *decisions)
+    for row in gold.rows.iter_rows(named=True):
+        plain: dict[str, object] = {ITEM if name == "item_id" else name: row[name] for name in names}
+        kind = {"kind": row["kind"]} if row["kind"] else {}
+        counts = {} if row["ranked"] else {"ranked": False}
+        chosen = {name: row[name] for name in (PROPENSITY, "sample") if row[name] is not None}
+        yield plain | kind | counts | chosen | known

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.audit import picked_labels
-from layton_batch.scoring.counting import Counted, count_votes, in_order
-from layton_batch.scoring.evidence import Ballot, Judged, Label
+from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import exact_sign_test, two_sided_quantile
@@ -151,8 +151,9 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Arrays:
-    """Verdicts [R, J] and people's words [R]: 1, 0, -1 for none."""
+    """Verdicts [R, J] and people's words [R]: 1, 0, -1 for none; row r is row r of ``answers``."""
 
+    answers: pl.DataFrame
     judges: tuple[str, ...]
     families: tuple[str, ...]
     verdicts: Ints
@@ -170,21 +171,25 @@ class _Arrays:
 
 
 def diagnose(
-    judged: Sequence[Judged],
-    ballots: Sequence[Ballot],
-    labels: Sequence[Label],
+    judged: pl.DataFrame,
+    votes: pl.DataFrame,
+    labels: pl.DataFrame,
     judge_families: Mapping[str, str],
     rules: Rules,
 ) -> Diagnosis:
-    """Examine every judge that gave a verdict. ``judge_families``: the family of each judge, as far as that is known.
+    """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``judge_families``: the family of
+    each judge, as far as that is known.
 
     Raises DataError where nobody judged anything.
     """
-    rows = sorted(judged, key=lambda row: (row.entrant, row.item_id, row.content))
-    arrays = _arrays(rows)
-    if not arrays.judges:
+    answers = judged.sort(PREDICTION, maintain_order=True).with_row_index("row")
+    verdicts = answers.select("row", "verdicts").explode("verdicts").unnest("verdicts").drop_nulls("verdict")
+    if verdicts.is_empty():
         raise DataError("these sources hold no verdict of any judge on this metric")
-    worths, audit = _label_worths(ballots, labels, rules)
+    arrays = _arrays(answers, verdicts)
+    counted = None if votes.is_empty() else count_votes(votes, labels)
+    law = None if counted is None else VoteLaw(counted, rules)
+    worths, audit = _label_worths(law) if law else ((), None)
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
@@ -192,53 +197,47 @@ def diagnose(
         jury=jury_report(arrays.yes, arrays.total, arrays.human),
         agreement=agreement(arrays.yes, arrays.total),
         bins=calibration(arrays.yes, arrays.total, arrays.human, level=rules.level),
-        mistakes=_mistakes(arrays, rows),
+        mistakes=_mistakes(arrays),
         models=worths,
-        ability_slope=_slope(ballots, labels, rules),
-        drift=_drift(rows, rules.level),
+        ability_slope=law.slope if law and labels.height else None,
+        drift=tuple(_drift(verdicts.drop_nulls("recorded"), rules.level)),
         audit=audit,
     )
 
 
-def _drift(rows: Sequence[Judged], level: float) -> tuple[JudgeDrift, ...]:
-    """Return the drift of each judge, on the answers that it judged before and now."""
-    pairs: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
-    for row in rows:
-        for judge in row.recorded.keys() & row.verdicts.keys():
-            pairs[judge].append((row.recorded[judge], row.verdicts[judge]))
-    return tuple(_drift_of(judge, both, level) for judge, both in sorted(pairs.items()))
+def has_verdicts(judged: pl.DataFrame) -> bool:
+    """Whether any judge gave a verdict on an answer."""
+    return bool(judged["verdicts"].explode().struct.field("verdict").is_not_null().any())
 
 
-def _drift_of(judge: str, pairs: Sequence[tuple[bool, bool]], level: float) -> JudgeDrift:
-    more, fewer = (
-        sum(1 for before, now in pairs if (before, now) == moved) for moved in ((False, True), (True, False))
-    )
-    changed = (more + fewer + 1) / (len(pairs) + 2)  # a judge that changed nothing yet may
-    sd = math.sqrt(changed / len(pairs))
-    return JudgeDrift(judge, len(pairs), more, fewer, exact_sign_test(more, fewer), min(detectable(sd, level), 1.0))
+def _drift(pairs: pl.DataFrame, level: float) -> Iterator[JudgeDrift]:
+    """The drift of each judge, on the answers that it judged before and now."""
+    before, now = pl.col("recorded"), pl.col("verdict")
+    counts = pairs.group_by("judge").agg(pl.len(), more=(now & ~before).sum(), fewer=(before & ~now).sum())
+    for judge, answers, more, fewer in counts.sort("judge").iter_rows():
+        changed = (more + fewer + 1) / (answers + 2)  # a judge that changed nothing yet may
+        least = min(detectable(math.sqrt(changed / answers), level), 1.0)
+        yield JudgeDrift(judge, answers, more, fewer, exact_sign_test(more, fewer), least)
 
 
-def _slope(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> tuple[float, float, float] | None:
-    """Mean and ends of the ability slope, None without labels."""
-    if not ballots or not labels:
-        return None
-    return VoteLaw(count_votes(in_order(ballots), labels), rules).slope
-
-
-def _arrays(rows: Sequence[Judged]) -> _Arrays:
-    judges = tuple(sorted({name for row in rows for name in row.verdicts}))
-    families = tuple(sorted({row.family for row in rows}))
-    place = {family: i for i, family in enumerate(families)}
-    items = {item: i for i, item in enumerate(sorted({row.item_id for row in rows}))}
-    verdicts = np.array([[int(row.verdicts.get(name, -1)) for name in judges] for row in rows], dtype=np.int64)
+def _arrays(answers: pl.DataFrame, verdicts: pl.DataFrame) -> _Arrays:
+    judges, families = (sorted(names.unique()) for names in (verdicts["judge"], answers["family"]))
+    items = answers["item_id"].unique().sort()
+    given = np.full((answers.height, len(judges)), -1, dtype=np.int64)
+    given[verdicts["row"], _codes(verdicts["judge"], judges)] = verdicts["verdict"].cast(pl.Int64)
     return _Arrays(
-        judges=judges,
-        families=families,
-        verdicts=verdicts.reshape(len(rows), len(judges)),
-        human=np.array([-1 if row.human is None else int(row.human) for row in rows], dtype=np.int64),
-        family=np.array([place[row.family] for row in rows], dtype=np.int64),
-        item=np.array([items[row.item_id] for row in rows], dtype=np.int64),
+        answers=answers,
+        judges=tuple(judges),
+        families=tuple(families),
+        verdicts=given,
+        human=answers["human"].cast(pl.Int64).fill_null(-1).to_numpy(),
+        family=_codes(answers["family"], families),
+        item=_codes(answers["item_id"], items),
     )
+
+
+def _codes(names: pl.Series, order: Sequence[str] | pl.Series) -> Ints:
+    return names.cast(pl.Enum(order)).to_physical().cast(pl.Int64).to_numpy()
 
 
 def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: Rules) -> tuple[JudgeFinding, ...]:
@@ -276,35 +275,29 @@ def _unknown_family(arrays: _Arrays, judge: int) -> str:
     return "the judge's family is not known: give --judge-family JUDGE=FAMILY"
 
 
-def _mistakes(arrays: _Arrays, rows: Sequence[Judged]) -> tuple[Mistake, ...]:
+def _mistakes(arrays: _Arrays) -> tuple[Mistake, ...]:
     mistakes = []
     for error in jury_errors(arrays.yes, arrays.total, arrays.human):
-        row = rows[error.row]
-        wrong = tuple(name for name, verdict in sorted(row.verdicts.items()) if int(verdict) != error.label)
-        who = row.entrant
+        model, provider, n_hints, item_id, *_ = arrays.answers.select(PREDICTION).row(error.row)
+        given = zip(arrays.judges, arrays.verdicts[error.row].tolist(), strict=True)
+        wrong = tuple(name for name, verdict in given if verdict not in (-1, error.label))
         mistakes.append(
-            Mistake(row.item_id, who.model, who.provider, who.n_hints, error.yes, error.total, bool(error.label),
-                    error.contested, wrong)
-        )  # fmt: skip
+            Mistake(
+                item_id, model, provider, n_hints, error.yes, error.total, bool(error.label), error.contested, wrong
+            )
+        )
     return tuple(mistakes)
 
 
-def _label_worths(
-    ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules
-) -> tuple[tuple[LabelWorth, ...], Audit | None]:
+def _label_worths(law: VoteLaw) -> tuple[tuple[LabelWorth, ...], Audit | None]:
     """Return what the labels of every model are worth, and the audit of the scores by those that a plan picked."""
-    if not ballots:
-        return (), None
-    counted = count_votes(in_order(ballots), labels)
-    strata, law = counted.strata, VoteLaw(counted, rules)
-    post = law.posterior
+    counted, post, rules = law.counted, law.posterior, law.rules
+    strata = counted.strata
     _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
-    here, new = effective_sizes(
-        posterior_mean(strata, post), expected_variance(strata, post), new_variance, strata.items
-    )
-    own = strata.own_labels.sum(axis=1).tolist()
     score = posterior_mean(strata, post)
-    picks = picked_labels(counted, labels)
+    here, new = effective_sizes(score, expected_variance(strata, post), new_variance, strata.items)
+    own = strata.own_labels.sum(axis=1).tolist()
+    picks = picked_labels(counted)
     worths = tuple(
         LabelWorth(
             who.model, who.provider, who.n_hints, own[i], float(here[i]), float(new[i]),

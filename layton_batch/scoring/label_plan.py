@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.scoring.audit import picked_labels, with_planned
 from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
-from layton_batch.scoring.counting import Counted, count_votes, in_order
-from layton_batch.scoring.evidence import Ballot, Entrant, Label
+from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import two_sided_quantile
@@ -136,7 +137,7 @@ class Plan:
 
 
 def plan_next(
-    ballots: Sequence[Ballot], labels: Sequence[Label], aim: Aim, rules: Rules, models: Sequence[Entrant] = ()
+    votes: pl.DataFrame, labels: pl.DataFrame, aim: Aim, rules: Rules, models: Sequence[Entrant] = ()
 ) -> Plan:
     """What to label next for ``aim``, for all entrants or only for ``models``.
 
@@ -144,8 +145,10 @@ def plan_next(
     """
     aim.check()
     # what is known of a model comes from its own votes and from labels: the others' votes can be left out
-    board = _BoardNow.of([ballot for ballot in ballots if not models or ballot.entrant in models], labels, rules,
-                      this_set=aim.this_set)  # fmt: skip
+    if models:
+        names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
+        votes = votes.join(names, on=ENTRANT, how="semi")
+    board = _BoardNow.of(votes, labels, rules, this_set=aim.this_set)
     is_balanced = aim.design == "balanced"
     rows, audit = (_balanced(board, aim), 0) if is_balanced else _contested(board, aim)
     balanced = None if is_balanced else _balanced_labels(board, rows)
@@ -173,12 +176,12 @@ class _BoardNow:
     picks: PickedLabels
 
     @classmethod
-    def of(cls, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules, *, this_set: bool) -> _BoardNow:
-        counted = count_votes(in_order(ballots), labels)
+    def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules, *, this_set: bool) -> _BoardNow:
+        counted = count_votes(votes, labels)
         law = VoteLaw(counted, rules)
         post, models = law.posterior, len(counted.entrants)
         spread = Spread.on_these_items(models) if this_set else _on_new_items(law, labels, post)
-        return cls(counted, rules, post, spread, picked_labels(counted, labels))
+        return cls(counted, rules, post, spread, picked_labels(counted))
 
     def half_widths(self, rows: IntArray) -> FloatArray:
         """[K] expected half widths (fractions) once ``rows`` are labelled."""
@@ -206,14 +209,13 @@ class _BoardNow:
         return np.asarray(post.alpha / (post.alpha + post.beta))
 
 
-def _on_new_items(law: VoteLaw, labels: Sequence[Label], post: Posterior) -> Spread:
+def _on_new_items(law: VoteLaw, labels: pl.DataFrame, post: Posterior) -> Spread:
     """The spread of scores on new items. Without a label nothing is known of the jury but its votes."""
     counted = law.counted
     here = expected_variance(counted.strata, post)
-    least = _variance_on_new(
-        VoteLaw(count_votes(counted.ballots, [*labels, *_expected_labels(counted, post)]), law.rules)
-    )
-    return Spread.between(_variance_on_new(law) if labels else least + here, least, here)
+    labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, post)]))
+    least = _variance_on_new(VoteLaw(labelled, law.rules))
+    return Spread.between(_variance_on_new(law) if labels.height else least + here, least, here)
 
 
 def _variance_on_new(law: VoteLaw) -> FloatArray:
@@ -223,22 +225,22 @@ def _variance_on_new(law: VoteLaw) -> FloatArray:
     return np.array([((upper - lower) / (2 * z)) ** 2 for lower, upper in ends])
 
 
-def _expected_labels(counted: Counted, post: Posterior) -> list[Label]:
+def _expected_labels(counted: Counted, post: Posterior) -> pl.DataFrame:
     """A label on every answer that has none: at each vote of a model as many of them yes as are expected. Without any
     label that is the share of its judges."""
-    strata, labels = counted.strata, []
+    strata, words = counted.strata, []
     share = strata.bin_yes / np.maximum(strata.bin_total, 1)
     rate = (
         post.alpha / (post.alpha + post.beta) if len(counted.gold.label) else np.broadcast_to(share, post.alpha.shape)
     )
     seen = np.zeros(strata.n.shape, dtype=np.int64)
-    for row in np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0)).tolist():
+    rows = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
+    for row in rows.tolist():
         at = int(counted.target.model[row]), int(strata.row_bin[row])
         seen[at] += 1
-        yes = math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5)
-        ballot = counted.ballots[row]
-        labels.append(Label(ballot.entrant, ballot.item_id, ballot.yes, ballot.total, yes, ballot.content))
-    return labels
+        words.append(math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5))
+    correct, propensity = pl.Series(words, dtype=pl.Boolean), pl.lit(None, pl.Float64)
+    return counted.votes[rows].with_columns(correct=correct, propensity=propensity).select(*LABELS)
 
 
 def _contested(board: _BoardNow, aim: Aim) -> tuple[IntArray, int]:
@@ -380,13 +382,12 @@ def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
 
 
 def _asks(counted: Counted, rows: IntArray, design: str) -> tuple[LabelAsk, ...]:
-    asks = []
     chance = _propensities(counted, rows, design)
-    for row in rows.tolist():
-        ballot = counted.ballots[row]
-        asks.append(LabelAsk(ballot.item_id, ballot.entrant.provider, ballot.entrant.model, ballot.entrant.n_hints,
-                             chance[row]))  # fmt: skip
-    return tuple(asks)
+    asked = counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
+    return tuple(
+        LabelAsk(item_id, provider, model, n_hints, chance[row])
+        for row, (item_id, provider, model, n_hints) in zip(rows.tolist(), asked, strict=True)
+    )
 
 
 # ---- for whoever labels now ------------------------------------------------------------------------------------------
@@ -413,8 +414,8 @@ class Outlook:
 
 
 def outlook(
-    ballots: Sequence[Ballot],
-    labels: Sequence[Label],
+    votes: pl.DataFrame,
+    labels: pl.DataFrame,
     rules: Rules,
     design: str = DESIGNS[0],
     *,
@@ -425,7 +426,7 @@ def outlook(
 
     The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
     """
-    board = _BoardNow.of(ballots, labels, rules, this_set=False)
+    board = _BoardNow.of(votes, labels, rules, this_set=False)
     strata = board.counted.strata
     free = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
     steps = sorted({min(step, len(free)) for step in steps})

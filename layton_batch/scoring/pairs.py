@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
-from layton_batch.scoring.counting import count_votes, in_order
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.counting import count_votes
+from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.law import VoteLaw, mark_law
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.joint import JointDraws
@@ -31,9 +32,9 @@ class Pair:
     better_new: float
 
 
-def pairs_by_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[Pair]:
+def pairs_by_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> list[Pair]:
     """All pairs of a jury board, each once; none where there are more than ``MOST`` entrants."""
-    counted = count_votes(in_order(ballots), labels)
+    counted = count_votes(votes, labels)
     if not 1 < len(counted.entrants) <= MOST:
         return []
     here, new = VoteLaw(counted, rules).draws()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+
+import polars as pl
 
 from layton_batch.scoring.board import (
     NEW_ITEMS,
@@ -15,9 +16,8 @@ from layton_batch.scoring.board import (
     floor_tenth,
     rank_board,
     rank_marks,
-    with_flag,
 )
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Label
+from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, Entrant, ItemScores
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
@@ -29,7 +29,7 @@ AIM_POINTS = 3
 _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by itself
 
 
-def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> list[BoardRow]:
+def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> list[BoardRow]:
     """As ``rank_board``, but without any label by the raw share: how often the jury says yes.
 
     Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, and a row is for new items
@@ -38,14 +38,19 @@ def rank_votes(ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules)
     would give ± 3 points on these items.
     The paper's method has no score then.
     """
-    if labels or rules.method == "paper" or not ballots:
-        return rank_board(ballots, labels, rules)
-    mine, judged = _by_entrant(ballots)
-    rows = rank_marks(share_sheets(ballots), rules)
-    needed = _labels_needed(ballots, rules)
-    ranked = [_row(row, mine[_entrant(row)], len(judged[_entrant(row)]), needed) for row in rows]
-    nobody = [_silent(who, len(mine[who]), rules) for who in sorted(judged) if not judged[who]]
-    return [one for row in ranked for one in _flagged(row, mine[_entrant(row)])] + nobody
+    if labels.height or rules.method == "paper" or votes.is_empty():
+        return rank_board(votes, labels, rules)
+    needed = _labels_needed(votes, labels, rules)
+    counts = votes.group_by(ENTRANT).agg(
+        items=pl.len(),
+        judged=_HAS_OUTCOME.sum(),
+        share=_MARK.filter(_HAS_OUTCOME).mean(),
+        sizes=pl.col("total").filter(pl.col("total") > 0).n_unique(),
+    )
+    of = {Entrant(*names): (items, judged, share, sizes) for *names, items, judged, share, sizes in counts.iter_rows()}
+    rows = {_entrant(row): row for row in rank_marks(share_sheets(votes), rules)}
+    ranked = [_row(row, needed.get(who), *of[who]) for who, row in rows.items()]
+    return ranked + [_silent(who, of[who][0], rules) for who in sorted(of) if who not in rows]
 
 
 def need(labels: Sequence[int | None]) -> str:
@@ -59,52 +64,40 @@ def need(labels: Sequence[int | None]) -> str:
     )
 
 
-def share_sheets(ballots: Sequence[Ballot]) -> list[ItemScores]:
+def share_sheets(votes: pl.DataFrame) -> list[ItemScores]:
     """The jury's shares of yes as marks, of every entrant that has a judged answer."""
-    return [_sheet(entrant, judged) for entrant, judged in _by_entrant(ballots)[1].items() if judged]
+    marks = votes.filter(_HAS_OUTCOME).with_columns(mark=_MARK)
+    return [
+        ItemScores(
+            entrant=Entrant(*who),
+            item_ids=sheet["item_id"].to_list(),
+            marks=sheet["mark"].to_list(),
+            kinds=sheet["kind"].to_list(),
+        )
+        for who, sheet in marks.group_by(ENTRANT, maintain_order=True)
+    ]
 
 
-def _by_entrant(ballots: Sequence[Ballot]) -> tuple[dict[Entrant, list[Ballot]], dict[Entrant, list[Ballot]]]:
-    """All ballots of each entrant, and those whose outcome is known by votes or without them."""
-    mine: dict[Entrant, list[Ballot]] = defaultdict(list)
-    for ballot in ballots:
-        mine[ballot.entrant].append(ballot)
-    judged = {entrant: [ballot for ballot in cast if _has_outcome(ballot)] for entrant, cast in mine.items()}
-    return mine, judged
+_HAS_OUTCOME = (pl.col("total") > 0) | NEEDS_NO_JURY
+_MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
 
 
-def _has_outcome(ballot: Ballot) -> bool:
-    return ballot.total > 0 or ballot.known_zero
-
-
-def _sheet(who: Entrant, cast: Sequence[Ballot]) -> ItemScores:
-    return ItemScores(
-        entrant=who,
-        item_ids=[one.item_id for one in cast],
-        marks=[0.0 if one.known_zero else one.yes / one.total for one in cast],
-        kinds=[one.kind for one in cast],
-    )
-
-
-def _row(row: BoardRow, cast: Sequence[Ballot], judged: int, needed: Mapping[Entrant, int]) -> BoardRow:
-    share = sum(one.yes / one.total for one in cast if one.total and not one.known_zero) / judged
+def _row(row: BoardRow, needed: int | None, items: int, judged: int, share: float, sizes: int) -> BoardRow:
+    """``sizes``: how many numbers of judges voted on its answers."""
     low, high = wilson_interval(share, judged, row.level)
-    unjudged = len(cast) - judged
+    unjudged = items - judged
+    flags = (["unjudged"] if unjudged else []) + ([SHORT_JURY] if sizes > 1 else [])
     return replace(
         row,
         method=UNCALIBRATED,
         new=replace(row.new, lower=floor_tenth(low), upper=ceil_tenth(high), half_width=ceil_tenth((high - low) / 2)),
         this_set=UNKNOWN,
-        n_items=len(cast),
+        n_items=items,
         n_unjudged=unjudged,
-        flags=("unjudged",) if unjudged else (),
+        flags=tuple(flags),
         failures={**row.failures, **({"unjudged": unjudged} if unjudged else {})},
-        labels_needed=needed.get(_entrant(row)),
+        labels_needed=needed,
     )
-
-
-def _flagged(row: BoardRow, cast: Sequence[Ballot]) -> list[BoardRow]:
-    return with_flag([row], SHORT_JURY) if len({one.total for one in cast if one.total}) > 1 else [row]
 
 
 def _entrant(row: BoardRow) -> Entrant:
@@ -136,11 +129,11 @@ def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
     )
 
 
-def _labels_needed(ballots: Sequence[Ballot], rules: Rules) -> dict[Entrant, int]:
+def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> dict[Entrant, int]:
     """Return the number of labels for each entrant, as ``label-plan --this-set --half-width 3`` says."""
     from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
 
-    if len({ballot.entrant for ballot in ballots}) > _MOST_PLANNED:
+    if votes.select(ENTRANT).n_unique() > _MOST_PLANNED:
         return {}
-    plan = plan_next(ballots, [], Aim(half_width=AIM_POINTS / 100, this_set=True), rules)
+    plan = plan_next(votes, labels, Aim(half_width=AIM_POINTS / 100, this_set=True), rules)
     return {Entrant(one.model, one.provider, one.n_hints): one.labels for one in plan.models}

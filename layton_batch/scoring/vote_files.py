@@ -14,9 +14,8 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
-from layton_batch.scoring.ballots import Ballots
-from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.vote_table import ballots_of
+from layton_batch.scoring.evidence import ANSWERED, ENTRANT, VOTES
+from layton_batch.states import PredictionKind
 
 SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("item_id", "model", "provider"), pl.String()),
@@ -24,8 +23,8 @@ SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("metric", "flag"), pl.String()),
     **dict.fromkeys(("yes", "total", "content"), pl.Int64()),
 }
-_ENTRANT = ("model", "provider", "n_hints")
 _OPTIONAL = {"n_hints": 0, "sample": 1, "content": 0, "flag": None}
+_NEVER_JUDGED = tuple(str(kind) for kind in PredictionKind if kind != ANSWERED)
 _NEVER_NULL = ("item_id", "model", "provider", "yes", "total")
 
 
@@ -80,18 +79,23 @@ def _column(name: str, is_present: bool) -> pl.Expr:
     return values.cast(SCHEMA[name], strict=True)
 
 
-def rounds(votes: pl.DataFrame) -> tuple[list[Ballots], dict[str, int]]:
-    """Return the ballots of every round, and how often each model was asked.
+def votes_of(scores: pl.DataFrame) -> pl.DataFrame:
+    """Rows of ``scores`` on one metric, of which the models' ``provider`` is known, as the frame of votes: no votes on
+    what is wrong without a jury."""
+    never = pl.col("flag").is_in(_NEVER_JUDGED)
+    return scores.with_columns(
+        pl.when(never).then(0).otherwise(pl.col("yes", "total")).name.keep(),
+        kind=pl.when(never).then("flag").otherwise(pl.lit(ANSWERED)),
+    ).select(pl.col(name).cast(dtype) for name, dtype in VOTES.items())
+
+
+def rounds(votes: pl.DataFrame) -> tuple[list[pl.DataFrame], dict[str, int]]:
+    """Return the frame of votes of every round, and how often each model was asked.
 
     A model with fewer samples than others begins again with its first.
     """
-    asked = votes.group_by(_ENTRANT, maintain_order=True).agg(samples=pl.col("sample").n_unique())
-    entrants = [Entrant(*who) for who in asked.select(_ENTRANT).iter_rows()]
-    numbered = votes.join(asked.with_row_index("who"), on=_ENTRANT, how="left", maintain_order="left")
-    numbered = numbered.with_columns(sample=pl.col("sample").rank("dense").over("who"))
-    most: int = max(asked["samples"].to_list(), default=1)
-    ballots = [
-        ballots_of(entrants, numbered.filter(pl.col("sample") == 1 + number % pl.col("samples")))
-        for number in range(most)
-    ]
-    return ballots, dict(asked.select("model", "samples").iter_rows())
+    sample = pl.col("sample")
+    numbered = votes.with_columns(sample.rank("dense").over(ENTRANT), asked=sample.n_unique().over(ENTRANT))
+    most: int = numbered["asked"].max() or 1  # type: ignore[assignment]
+    frames = [votes_of(numbered.filter(sample == 1 + number % pl.col("asked"))) for number in range(most)]
+    return frames, dict(numbered.select("model", "asked").unique(maintain_order=True).iter_rows())

@@ -38,6 +38,7 @@ def _gold_answers(run: Run, job: Job) -> Iterator[Prediction]:
         return
     own = stored_predictions(run, found.own) if found.own else ()
     judged = {(one.item_id, one.answer, one.justification) for one in own}
-    for row in found.rows:
-        if (row.item_id, row.answer, row.justification) not in judged:
-            yield Prediction(row.item_id, found.judged.name, PredictionKind.ANSWERED, row.answer, row.justification)
+    for said in found.rows.select("item_id", "answer", "justification").iter_rows():
+        if said not in judged:
+            item_id, answer, justification = said
+            yield Prediction(item_id, found.judged.name, PredictionKind.ANSWERED, answer, justification)

@@ -6,6 +6,7 @@ same record gives the same bytes wherever it runs.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -194,10 +195,14 @@ def _marks(asked: Counting) -> Iterator[dict[str, object]]:
 
 def _votes(asked: Counting) -> pl.DataFrame:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
-    from layton_batch.scoring.vote_table import with_contents
+    from layton_batch.scoring.evidence import with_contents
 
     folder, job = asked.folder, asked.job
-    predictions = with_contents(folder.part("predictions", job.id), ["item_id", "kind"])
+    said = ("item_id", "kind", "answer", "justification")
+    nothing = tables.frame("predictions", []).select(said)
+    # some of the texts are in memory at a time
+    portions = itertools.chain([nothing], tables.read_portions(folder.part("predictions", job.id), said))
+    predictions = pl.concat(map(with_contents, portions))
     fields = {metric: METRIC_FIELDS.get(metric, metric) for metric in asked.metrics}
     columns = ["item_id", *dict.fromkeys(fields.values())]
     verdicts = pl.concat([tables.read_part(folder.part("verdicts", name), columns=columns) for name in asked.judges])

@@ -318,10 +318,10 @@ class _Planner:
         self._prompts.about(one.job.id)
         candidates = (
             Candidate(
-                items[row.item_id],
-                Prediction(row.item_id, name, PredictionKind.ANSWERED, row.answer, row.justification),
+                items[item_id],
+                Prediction(item_id, name, PredictionKind.ANSWERED, answer, justification),
             )
-            for row in one.rows
+            for item_id, answer, justification in one.rows.select("item_id", "answer", "justification").iter_rows()
         )
         # which of the judges' jobs asks first for what several want depends on when their models are done
         return self._exact(one.job, self._prompts.judges(candidates, one.job.spec, task), set(), None)

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 import polars as pl
 
 from layton_batch.clock import utc
 from layton_batch.files import tables
-from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.files.table_columns import SCHEMAS, VERDICTS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
-from layton_batch.scoring.annotations import Joined, join, settled, with_annotations
+from layton_batch.scoring.annotations import Joined, annotated_words, join, with_annotations
 from layton_batch.scoring.annotators import annotator_agreement
-from layton_batch.scoring.ballots import Ballots
 from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
-from layton_batch.scoring.evidence import Ballot, Entrant, ItemScores, Judged, Label, content_key
-from layton_batch.scoring.gold import GoldRow, Marks, judged_of, labels_of, rejudged_labels
-from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
+from layton_batch.scoring.gold import judged_of, labels_of
+from layton_batch.scoring.judges import diagnose, has_verdicts
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.scoring.vote_table import ballots_of
+from layton_batch.scoring.vote_files import votes_of
 from layton_batch.stages.readiness import finished
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import Role
@@ -65,7 +64,7 @@ def _labels_digest(run: Run) -> str | None:
     return run.load_labels().digest if run.task.uses_jury else None
 
 
-_Evidence = tuple[Ballots, list[Label]]
+_Evidence = tuple[pl.DataFrame, pl.DataFrame]
 
 
 def board(run: Run, rules: Rules, first: _Evidence | None = None) -> list[BoardRow]:
@@ -84,10 +83,10 @@ def board(run: Run, rules: Rules, first: _Evidence | None = None) -> list[BoardR
 
 def _voted(run: Run, rules: Rules, found: _Evidence) -> list[BoardRow]:
     """The jury board of one round."""
-    ballots, labels = found
+    votes, labels = found
     other = has_labels_of_another_jury(run)
-    rows = rank_votes(ballots, labels, replace(rules, other_jury=other))
-    return with_flag(rows, OTHER_JURY) if labels and other else rows
+    rows = rank_votes(votes, labels, replace(rules, other_jury=other))
+    return with_flag(rows, OTHER_JURY) if labels.height and other else rows
 
 
 def answered_by_others(run: Run) -> frozenset[str]:
@@ -99,31 +98,31 @@ def evidence(run: Run, metric: str, number: int = 1) -> _Evidence:
     """The votes on the models that are done, in one round, and people's labels as they are now. The gold set's stand
     beside the votes of this run's jury, where it judged the labelled answers again, else beside those in the gold set;
     annotations stand beside the votes of this run's jury on its own answers."""
-    ballots = _ballots(run, jobs_of_round(run, number), metric)
-    labels = with_annotations(ballots, _gold_labels(run, metric, ballots), joined(run, ballots), metric)
-    return ballots, list(labels)
+    votes = _votes(run, jobs_of_round(run, number), metric)
+    return votes, with_annotations(votes, _gold_labels(run, metric, votes), joined(run, votes), metric)
 
 
-def _gold_labels(run: Run, metric: str, ballots: Ballots) -> list[Label]:
+def _gold_labels(run: Run, metric: str, votes: pl.DataFrame) -> pl.DataFrame:
     gold = run.load_labels().gold
     if gold is None:
-        return []
-    labels = labels_of(gold, metric)
-    own = ballots.votes_on([(label.entrant, label.item_id, label.content) for label in labels])
-    if not rejudging(run):
-        votes = [own.get((one.entrant, one.item_id, one.content), (one.yes, one.total)) for one in labels]
-        return [replace(one, yes=yes, total=total) for one, (yes, total) in zip(labels, votes, strict=True)]
-    return rejudged_labels(gold, metric, _rejudged(run, metric), own)
+        return pl.DataFrame(schema=LABELS)
+    labels, counts = labels_of(gold, metric), ("yes", "total")
+    own = votes.filter(pl.col("total") > 0).select(*PREDICTION, *counts)
+    if rejudging(run):
+        again = _rejudged(run, metric).group_by(PREDICTION).agg(yes=pl.col("verdict").sum(), total=pl.len())
+        own = pl.concat([own, again.join(own, on=PREDICTION, how="anti").cast({name: LABELS[name] for name in counts})])
+        return labels.drop(counts).join(own, on=PREDICTION, maintain_order="left").select(*LABELS)
+    return labels.update(own, on=PREDICTION)
 
 
-def joined(run: Run, ballots: Sequence[Ballot] | None = None, number: int = 1) -> Joined:
+def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> Joined:
     """The annotations beside the predictions of the models that are done, in one round."""
     annotations = run.load_labels().annotations
     if not annotations:
         return Joined({})
-    if ballots is None:
-        ballots = _ballots(run, jobs_of_round(run, number), run.task.metrics[0])
-    return join(annotations, ballots, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
+    if votes is None:
+        votes = _votes(run, jobs_of_round(run, number), run.task.metrics[0])
+    return join(annotations, votes, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
 
 
 def reader_notes(run: Run) -> list[str]:
@@ -157,16 +156,11 @@ def _unseen(run: Run) -> int:
     first, now = run.load_gold(), run.load_labels().gold
     if first is None or now is None or not rejudging(run):
         return 0
-    judged_then = {(*_key(row), row.item_id) for row in first.rows if row.human is not None}
-    later = {key for row in now.rows if row.human is not None and (key := (*_key(row), row.item_id)) not in judged_then}
-    if not later:
+    later = now.labelled.select(PREDICTION).unique().join(first.labelled, on=PREDICTION, how="anti")
+    if later.is_empty():
         return 0
-    own = {(one.entrant, one.content, one.item_id) for one in _ballots(run, finished_jobs(run), run.task.metrics[0])}
-    return len(later - own)
-
-
-def _key(row: GoldRow) -> tuple[Entrant, int]:
-    return Entrant(row.model, row.provider, row.n_hints), content_key(row.answer, row.justification)
+    own = _votes(run, finished_jobs(run), run.task.metrics[0])
+    return later.join(own, on=PREDICTION, how="anti").height
 
 
 _APART = {
@@ -188,31 +182,26 @@ def has_labels_of_another_jury(run: Run) -> bool:
     return gold is not None and bool(differences(run.manifest, gold)) and not rejudging(run)
 
 
-def rejudged_marks(run: Run) -> dict[tuple[Entrant, str, int], dict[str, Marks]]:
-    """This jury's verdicts on labelled answers, by entrant, item, content and judge."""
-    parts = [_rejudged(run, metric) for metric in METRIC_FIELDS]
-    both, answer, justification = parts
-    return {
-        key: {name: Marks(*(part.get(key, {}).get(name) for part in (answer, justification, both))) for name in names}
-        for key, names in ((key, {name for part in parts for name in part.get(key, {})}) for key in set().union(*parts))
-    }
-
-
-def _rejudged(run: Run, metric: str) -> dict[tuple[Entrant, str, int], dict[str, bool]]:
-    """This jury's verdicts on labelled answers, by entrant, item, content and judge; a model's when all of its jury are
-    done."""
-    graded, field = {job.id for job in rejudging(run) if job.graded}, METRIC_FIELDS.get(metric, metric)
-    juries: dict[Entrant, list[str]] = defaultdict(list)
+def rejudged_verdicts(run: Run, columns: Sequence[str]) -> pl.DataFrame:
+    """This jury's verdicts on labelled answers of the gold set, by what names the answer, and judge; a model's when all
+    of its jury are done. ``columns``: of the table ``rejudged``."""
+    graded = {job.id for job in rejudging(run) if job.graded}
+    juries: dict[str, list[str]] = defaultdict(list)
     for job_id, one in run.rejudging.items():
-        juries[Entrant(one.judged.name, one.judged.provider, one.rows[0].n_hints)].append(job_id)
-    verdicts: dict[tuple[Entrant, str, int], dict[str, bool]] = defaultdict(dict)
-    for who, jury in juries.items():
-        for job_id in jury if graded.issuperset(jury) else ():
-            given = tables.read_part(run.folder.part("rejudged", job_id), columns=["item_id", "judge", field])
-            contents = {row.item_id: content_key(row.answer, row.justification) for row in run.rejudging[job_id].rows}
-            for item_id, judge, verdict in given.drop_nulls().iter_rows():
-                verdicts[who, item_id, contents[item_id]][judge] = verdict
-    return verdicts
+        juries[one.about].append(job_id)
+    parts = [
+        pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {name: VERDICTS[name] for name in columns})
+    ]
+    for job_id in (job_id for jury in juries.values() if graded.issuperset(jury) for job_id in jury):
+        given = tables.read_part(run.folder.part("rejudged", job_id), columns=["item_id", *columns])
+        parts.append(run.rejudging[job_id].rows.select(PREDICTION).join(given, on="item_id", maintain_order="left"))
+    return pl.concat(parts)
+
+
+def _rejudged(run: Run, metric: str) -> pl.DataFrame:
+    """This jury's verdicts on labelled answers, on one metric."""
+    field = METRIC_FIELDS.get(metric, metric)
+    return rejudged_verdicts(run, ["judge", field]).rename({field: "verdict"}).drop_nulls()
 
 
 def item_scores(run: Run, metric: str) -> list[ItemScores]:
@@ -220,32 +209,46 @@ def item_scores(run: Run, metric: str) -> list[ItemScores]:
     return mean_sheets(sample_sheets(run, metric))
 
 
-def judged(run: Run, metric: str, ballots: Sequence[Ballot] | None = None) -> list[Judged]:
+def judged(run: Run, metric: str, votes: pl.DataFrame | None = None) -> pl.DataFrame:
     """Every prediction of the models that are done with its jury's verdicts, and the gold set's recorded ones.
 
-    A prediction that is in both counts once: with this run's verdicts and the gold set's label. ``ballots``: those of
+    A prediction that is in both counts once: with this run's verdicts and the gold set's label. ``votes``: those of
     the first round, where they are known.
     """
     gold = run.load_labels().gold
-    rows = judged_of(gold, metric) if gold else []
-    then = {(row.entrant, row.item_id, row.content): row.verdicts for row in rows}
+    recorded = judged_of(gold, metric) if gold else pl.DataFrame(schema=JUDGED)
+    recorded = recorded.unique(PREDICTION, keep="last", maintain_order=True)
+    if votes is None:
+        votes = _votes(run, jobs_of_round(run, 1), metric)
+    words = annotated_words(votes, recorded.rename({"human": "correct"}), joined(run, votes), metric)
+    own = votes.select(PREDICTION).join(
+        recorded.select(*PREDICTION, "human"), on=PREDICTION, how="left", maintain_order="left"
+    )
+    own = own.join(words.select(*PREDICTION, "correct", "about"), on=PREDICTION, how="left", maintain_order="left")
+    own = own.with_columns(human=pl.when(pl.col("about").is_null()).then("human").otherwise("correct"))
+    others = recorded.join(own, on=PREDICTION, how="anti", maintain_order="left")
+    answers = pl.concat([own.select(*PREDICTION, "human"), others.select(*PREDICTION, "human")])
+    families = [(*_names(entrant(run, job)), job.spec.family) for job in finished_jobs(run)]
+    schema = {name: JUDGED[name] for name in (*ENTRANT, "family")}
+    family = pl.DataFrame(families, schema=schema, orient="row").unique(ENTRANT, keep="last")
+    answers = answers.join(family, on=ENTRANT, how="left", maintain_order="left")
+    answers = answers.with_columns(pl.col("family").fill_null(pl.col("provider")))
+    before = (
+        recorded.select(*PREDICTION, "verdicts")
+        .explode("verdicts")
+        .drop_nulls("verdicts")
+        .unnest("verdicts")
+        .drop("recorded")
+    )
+    of_others, known = before.join(own, on=PREDICTION, how="anti"), before
     if rejudging(run):
-        given = _rejudged(run, metric)
-        keys = [(row.entrant, row.item_id, row.content) for row in rows]
-        rows = [
-            replace(row, verdicts=given.get(key, {}), recorded=then[key]) for row, key in zip(rows, keys, strict=True)
-        ]
-    recorded = {(row.entrant, row.item_id, row.content): row for row in rows}
-    annotated = joined(run, ballots).by_prediction
-    own, families = {}, {entrant(run, job): job.spec.family for job in finished_jobs(run)}
-    for row in _own_judged(run, _said(run, metric, ballots), metric, families):
-        key = (row.entrant, row.item_id, row.content)
-        gold_row = recorded.pop(key, None)
-        people = annotated.get((row.entrant, row.item_id), {}).values()
-        human = settled(gold_row.human if gold_row else None, people, metric)
-        own[row.entrant, row.item_id] = replace(row, human=human, recorded=then.get(key, {}))
-    others = [replace(row, family=families.get(row.entrant, row.family)) for row in recorded.values()]
-    return [*own.values(), *others]
+        of_others = _rejudged(run, metric).join(own, on=PREDICTION, how="anti")
+    else:
+        known = before.join(own, on=PREDICTION, how="semi")
+    now, known = pl.concat([_own_verdicts(run, votes, metric), of_others]), known.rename({"verdict": "recorded"})
+    pairs = now.join(known, on=[*PREDICTION, "judge"], how="full", coalesce=True)
+    pairs = pairs.sort("judge").group_by(PREDICTION).agg(verdicts=pl.struct("judge", "verdict", "recorded"))
+    return answers.join(pairs, on=PREDICTION, how="left", maintain_order="left").select(*JUDGED)
 
 
 def finished_jobs(run: Run) -> list[Job]:
@@ -289,12 +292,12 @@ def _write_pairs(run: Run, found: _Evidence | None) -> None:
     if found is None:
         pairs, need, now = pairs_by_marks(item_scores(run, run.rules.metric)), None, None
     else:
-        ballots, labels = found
+        votes, labels = found
         rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
-        _write_judges(run, ballots, labels, rules)
-        pairs = pairs_by_votes(ballots, labels, rules) if labels else []
-        need = outlook(ballots, labels, rules, length=0) if 0 < len(ballots) <= MOST_PLANNED else None
-        now = need.gains[0].mean if need and labels else None
+        _write_judges(run, votes, labels, rules)
+        pairs = pairs_by_votes(votes, labels, rules) if labels.height else []
+        need = outlook(votes, labels, rules, length=0) if 0 < votes.height <= MOST_PLANNED else None
+        now = need.gains[0].mean if need and labels.height else None
     rows = []
     if need is not None and need.enough.labels:
         rows = [{"labels": need.enough.labels, "half_width_now": now, "half_width_then": need.enough.mean}]
@@ -302,25 +305,29 @@ def _write_pairs(run: Run, found: _Evidence | None) -> None:
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
 
 
-def _write_judges(run: Run, ballots: Sequence[Ballot], labels: Sequence[Label], rules: Rules) -> None:
+def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> None:
     """What `judges` says of this board's jury; no row where nobody judged or there is too much of it."""
     record = None
-    rows = judged(run, rules.metric, ballots) if len(ballots) <= MOST_PLANNED else []
-    if any(row.verdicts for row in rows):
+    verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)
+    if has_verdicts(verdicts):
         families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
-        people = annotator_agreement(joined(run, ballots), rules.metric, rules.level)
-        record = DiagnosisRecord(diagnose(rows, ballots, labels, families, rules), people)
+        people = annotator_agreement(joined(run, votes), rules.metric, rules.level)
+        record = DiagnosisRecord(diagnose(verdicts, votes, labels, families, rules), people)
     write_record(run.folder.part("judges", "judges"), record)
 
 
-def _ballots(run: Run, jobs: Sequence[Job], metric: str) -> Ballots:
-    votes = [votes_of(run, job, metric).with_columns(who=pl.lit(n, pl.Int32)) for n, job in enumerate(jobs)]
-    return ballots_of([entrant(run, job) for job in jobs], pl.concat(votes)) if votes else Ballots.of(())
+def _votes(run: Run, jobs: Sequence[Job], metric: str) -> pl.DataFrame:
+    parts = [votes_of(scores_of(run, job, metric)) for job in jobs]
+    return pl.concat([pl.DataFrame(schema=VOTES), *parts])
 
 
-def votes_of(run: Run, job: Job, metric: str) -> pl.DataFrame:
-    """The job's rows of the table ``scores`` on one metric, each with what tells which answer it is of."""
-    return tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
+def scores_of(run: Run, job: Job, metric: str) -> pl.DataFrame:
+    """The job's rows of the table ``scores`` on one metric, with whose answers they are of."""
+    scores = tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
+    who = entrant(run, job)
+    return scores.with_columns(
+        provider=pl.lit(who.provider), n_hints=pl.lit(who.n_hints, pl.Int64), model=pl.lit(who.model)
+    )
 
 
 def entrant(run: Run, job: Job) -> Entrant:
@@ -336,7 +343,7 @@ def sample_sheets(run: Run, metric: str) -> list[ItemScores]:
 
 def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     kinds = tables.read_part(run.folder.part("predictions", job.id), columns=["item_id", "kind"])
-    rows = votes_of(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
+    rows = scores_of(run, job, metric).join(kinds, on="item_id", how="left", maintain_order="left")
     items = rows["item_id"].to_list()
     return ItemScores(
         entrant=entrant(run, job),
@@ -349,30 +356,21 @@ def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
     )
 
 
-_Prediction = tuple[Entrant, str, int]
-
-
-def _said(run: Run, metric: str, ballots: Sequence[Ballot] | None) -> Iterator[_Prediction]:
-    """Whose predictions of the first round there are: entrant, item and content."""
-    cast = _ballots(run, jobs_of_round(run, 1), metric) if ballots is None else ballots
-    return ((one.entrant, one.item_id, one.content) for one in cast)
-
-
-def _own_judged(
-    run: Run, said: Iterable[_Prediction], metric: str, families: Mapping[Entrant, str]
-) -> Iterator[Judged]:
-    """The first round's predictions with the verdicts of every judge that could be read."""
+def _own_verdicts(run: Run, votes: pl.DataFrame, metric: str) -> pl.DataFrame:
+    """What names an answer of the first round, judge and verdict, of every judge that could be read."""
     jobs, field = run.store.jobs(), METRIC_FIELDS.get(metric, metric)
-    sitting: dict[str, list[Job]] = defaultdict(list)
-    for job in jobs:
-        sitting[str(job.depends_on)].append(job)
-    by_entrant: dict[Entrant, dict[str, dict[str, bool]]] = {}
+    parts = [
+        pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {"judge": pl.String, "verdict": pl.Boolean})
+    ]
     for job in jobs_of_round(run, 1):
-        verdicts = by_entrant.setdefault(entrant(run, job), {})
-        for other in sitting[job.id]:
-            given = tables.read_part(run.folder.part("verdicts", other.id), columns=["item_id", "judge", field])
-            for item_id, judge, verdict in given.iter_rows():
-                if verdict is not None:
-                    verdicts.setdefault(item_id, {})[judge] = verdict
-    for who, item_id, content in said:
-        yield Judged(who, families[who], item_id, by_entrant[who].get(item_id, {}), None, content)
+        who = entrant(run, job)
+        mine = votes.filter(*(pl.col(name) == value for name, value in zip(ENTRANT, _names(who), strict=True)))
+        for judge in (other for other in jobs if other.depends_on == job.id):
+            given = tables.read_part(run.folder.part("verdicts", judge.id), columns=["item_id", "judge", field])
+            given = given.rename({field: "verdict"}).drop_nulls("verdict")
+            parts.append(mine.select(PREDICTION).join(given, on="item_id", maintain_order="left"))
+    return pl.concat(parts)
+
+
+def _names(who: Entrant) -> tuple[str, str, int]:
+    return who.model, who.provider, who.n_hints

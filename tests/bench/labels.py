@@ -8,10 +8,11 @@ from itertools import product
 import numpy as np
 
 from layton_batch.scoring.counting import count_votes
-from layton_batch.scoring.evidence import Ballot, Entrant, Label
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.label_plan import Aim, Plan, plan_next
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
+from tests.evidence import Ballot, Label, frames
 from tests.stats.worlds import WORLDS, Board, World, draw
 
 SEED, BOARDS = 20_261_123, 12
@@ -75,11 +76,11 @@ def follow(board: Board, aim: Aim) -> Delivered:
     """Make the plan, give the labels it asks for, and score again."""
     rules = Rules()
     ballots, labels = _named(board)
-    plan = plan_next(ballots, labels, aim, rules)
+    plan = plan_next(*frames(ballots, labels), aim, rules)
     row_of = {(one.entrant.model, one.item_id): i for i, one in enumerate(ballots)}
     rows = [row_of[ask.model, ask.item_id] for ask in plan.rows]
     labels += [_label(ballots[row], bool(board.correct[row])) for row in rows]
-    counted = count_votes(ballots, labels)
+    counted = count_votes(*frames(ballots, labels))
     widths = {}
     for i, one in enumerate(VoteLaw(counted, rules).scores()):
         ends = (one.lower, one.upper) if aim.this_set else (one.new_lower, one.new_upper)

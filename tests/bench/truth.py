@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from layton_batch.scoring.counting import count_votes, in_order
+from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
@@ -55,9 +55,9 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     """Score board ``number`` of a world; ``drawn``: its differences and ranks as well."""
     rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
     board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
-    ballots, labels = named(board)
+    votes, labels = named(board)
     begun = time.process_time()
-    counted = count_votes(in_order(ballots), labels)
+    counted = count_votes(votes, labels)
     law = VoteLaw(counted, Rules(label_error=declared))
     rows = law.scores()
     joint = law.draws() if drawn else None

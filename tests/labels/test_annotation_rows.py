@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
@@ -19,8 +20,9 @@ from layton_batch.scoring.annotations import (
     parse_annotations,
     with_annotations,
 )
-from layton_batch.scoring.evidence import Ballot, Entrant, Label, content_key
+from layton_batch.scoring.evidence import Entrant, content_key
 from layton_batch.settings import Settings
+from tests.evidence import Ballot, Label, labels_frame, votes_frame
 
 A, B = Entrant("a", "p", 0), Entrant("b", "p", 0)
 ROW: dict[str, Any] = {"item_id": "i1", "model": "a", "answer_correct": True, "justification_correct": False}
@@ -119,16 +121,18 @@ def test_the_majority_decides_and_a_tie_is_no_label(marks: list[bool], word: boo
     assert majority(marks) is word
 
 
-def ballots() -> list[Ballot]:
-    return [
-        Ballot(A, "i1", 1, 3, content_key("x", None)),
-        Ballot(A, "i2", 0, 3, content_key("y", None)),
-        Ballot(B, "i1", 3, 3, content_key("z", "because")),
-    ]
+def votes() -> pl.DataFrame:
+    return votes_frame(
+        [
+            Ballot(A, "i1", 1, 3, content_key("x", None)),
+            Ballot(A, "i2", 0, 3, content_key("y", None)),
+            Ballot(B, "i1", 3, 3, content_key("z", "because")),
+        ]
+    )
 
 
 def beside(*annotations: Annotation) -> tuple[dict[tuple[str, str], list[str]], dict[str, int]]:
-    found = join(annotations, ballots(), {A: "a-2026", B: "shared-id"})
+    found = join(annotations, votes(), {A: "a-2026", B: "shared-id"})
     return (
         {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()},
         dict(found.apart),
@@ -153,7 +157,7 @@ def test_labels_of_other_models_items_providers_and_hint_levels_are_left_out_and
 def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> None:
     found = join(
         [parsed(annotator="ann"), parsed(annotator="ann", model="a-2026", answer_correct=False)],
-        ballots(),
+        votes(),
         {A: "a-2026"},
     )
     (given,) = found.by_prediction.values()
@@ -161,9 +165,10 @@ def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> No
 
 
 def labelled(*annotations: Annotation, gold: list[Label] | None = None) -> dict[tuple[str, str], tuple[int, int, bool]]:
-    joined = join(annotations, ballots(), {})
-    found = with_annotations(ballots(), gold or [], joined, "answer_correct")
-    return {(one.entrant.model, one.item_id): (one.yes, one.total, one.correct) for one in found}
+    joined = join(annotations, votes(), {})
+    found = with_annotations(votes(), labels_frame(gold or []), joined, "answer_correct")
+    rows = found.select("model", "item_id", "yes", "total", "correct").iter_rows()
+    return {(model, item_id): (yes, total, correct) for model, item_id, yes, total, correct in rows}
 
 
 def test_annotations_become_labels_beside_the_jury_s_votes() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
@@ -14,13 +16,15 @@ from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.board import OTHER_JURY
-from layton_batch.scoring.gold import Gold, GoldRow
+from layton_batch.scoring.evidence import PREDICTION
+from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.rules import Rules
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import board, evidence, judged
 from layton_batch.states import Role
+from tests.evidence import frames
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
 GOLD = BUNDLED / "gold_llm.jsonl"
@@ -31,14 +35,17 @@ def asked(how: str = "", *, source: Path = GOLD, limit: int = 12, providers: tup
     return manifest_text(providers, limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
 
 
-def labelled(bench: Lab, text: str) -> list[GoldRow]:
+def labelled(bench: Lab, text: str) -> pl.DataFrame:
     """The labelled answers to items of the run, less those that the run got as well: its jury judges them anyway."""
-    items = set(bench.table(text, "items")["item_id"])
-    got = set(bench.table(text, "predictions").select("item_id", "answer", "justification").iter_rows())
-    rows = [row for row in bundled().rows if row.human is not None and row.answer is not None and row.item_id in items]
-    mine = [row for row in rows if row.model == MODELS["openai"]]
-    own = [row for row in mine if (row.item_id, row.answer, row.justification) in got]
-    return [row for row in rows if row not in own]
+    rows = labelled_answers().join(bench.table(text, "items"), on="item_id", how="semi", maintain_order="left")
+    said = ["item_id", "answer", "justification"]
+    got = rows.filter(pl.col("model") == MODELS["openai"])
+    got = got.join(bench.table(text, "predictions"), on=said, how="semi", nulls_equal=True)
+    return rows.join(got, on=PREDICTION, how="anti", maintain_order="left")
+
+
+def labelled_answers() -> pl.DataFrame:
+    return bundled().labelled.filter(pl.col("answer").is_not_null())
 
 
 def bundled() -> Gold:
@@ -55,10 +62,11 @@ def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_
     with lab(tmp_path) as bench:
         bench.finish(asked("rejudge = 5"))
         with bench.open(asked("rejudge = 5")) as run:
-            rows = [row for row in judged(run, "both_correct") if judge in row.recorded and judge in row.verdicts]
-            found = {one.judge: one for one in diagnose(judged(run, "both_correct"), [], [], {}, Rules()).drift}
-        assert found[judge].answers == len(rows) > 0
-        moved = sum(row.recorded[judge] != row.verdicts[judge] for row in rows)
+            verdicts = judged(run, "both_correct")
+            found = {one.judge: one for one in diagnose(verdicts, *frames([]), {}, Rules()).drift}
+        twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
+        assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
+        moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height
         assert found[judge].more_yes + found[judge].fewer_yes == moved
 
 
@@ -69,7 +77,7 @@ def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stan
         status = bench.finish(asked())
         assert status.state is RunState.DONE
         answers = labelled(bench, asked())
-        assert sorted(rejudged(bench, asked())) == sorted(row.item_id for row in answers)
+        assert sorted(rejudged(bench, asked())) == sorted(answers["item_id"])
         assert set(bench.billed().values()) == {1}
         verdicts = bench.table(asked(), "rejudged")
         assert verdicts.height == len(answers)
@@ -80,7 +88,7 @@ def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stan
         with bench.open(asked()) as run:
             _, labels = evidence(run, "both_correct")
             rows = board(run, run.rules)
-        assert {label.total for label in labels} == {1}  # one seat: never the three votes of the gold set
+        assert set(labels["total"]) == {1}  # one seat: never the three votes of the gold set
         assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
         assert not any(OTHER_JURY in row.flags for row in rows)
 
@@ -123,21 +131,18 @@ def test_rejudging_and_trust_are_not_asked_for_together(tmp_path: Path) -> None:
 def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         manifest = bench.manifest(asked("rejudge = 9"))
-    rows = [row for row in bundled().rows if row.human is not None and row.answer is not None]
-    items = {row.item_id for row in rows}
-    orders = (bundled().rows, tuple(reversed(bundled().rows)))
-    found = [rejudge_jobs(manifest, Gold.of(bundled().judges, order), items) for order in orders]
-    chosen = [{(row.item_id, row.model) for one in jobs for row in one.rows} for jobs in found]
+    gold, items = bundled(), set(labelled_answers()["item_id"])
+    orders = (gold, replace(gold, rows=gold.rows.reverse()))
+    found = [rejudge_jobs(manifest, order, items) for order in orders]
+    key = ("item_id", "model")
+    chosen = [{answer for one in jobs for answer in one.rows.select(key).iter_rows()} for jobs in found]
     assert chosen[0] == chosen[1]
     assert len(chosen[0]) == 9
-    votes = Counter(votes_of(row) for row in rows)
-    kept = Counter(votes_of(row) for row in rows if (row.item_id, row.model) in chosen[0])
-    assert all(abs(kept[vote] - 9 * votes[vote] / len(rows)) < 1 for vote in votes)
-
-
-def votes_of(row: GoldRow) -> tuple[int, int]:
-    marks = [marks.both for marks in row.judges if marks is not None]
-    return sum(map(bool, marks)), len(marks)
+    rows = gold.on("both_correct").join(labelled_answers(), on=PREDICTION, how="semi")
+    voted = list(rows.select(*key, "yes", "total").iter_rows())
+    votes = Counter(tuple(vote) for _, _, *vote in voted)
+    kept = Counter(tuple(vote) for item, model, *vote in voted if (item, model) in chosen[0])
+    assert all(abs(kept[vote] - 9 * votes[vote] / len(voted)) < 1 for vote in votes)
 
 
 def test_a_run_that_began_without_rejudging_asks_only_that_when_its_manifest_says_so(tmp_path: Path) -> None:

@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import polars as pl
 
-from layton_batch.scoring.evidence import Ballot, Entrant, Label
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.stats.strata import BoolArray, FloatArray, GoldPredictions, IntArray, TargetPredictions
+from tests.evidence import Ballot, Label, frames
 from tests.stats.worlds import Board, World
 from tests.stats.worlds import draw as draw_vote_first
 
@@ -142,7 +144,7 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     return Board(target, gold, correct.ravel(), correct.mean(axis=1), np.array(strengths))
 
 
-def named(board: Board) -> tuple[list[Ballot], list[Label]]:
+def named(board: Board) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The board's votes and labels as the program reads them; model i is `model-i`, with as many digits for all."""
     target, gold = board.target, board.gold
     makers = target.provider[target.model].tolist()
@@ -156,7 +158,7 @@ def named(board: Board) -> tuple[list[Ballot], list[Label]]:
         Label(one.entrant, one.item_id, one.yes, one.total, bool(said), one.content)
         for one, said in zip((ballots[row] for row in gold.own_target_row.tolist()), gold.label.tolist(), strict=True)
     ]
-    return ballots, labels
+    return frames(ballots, labels)
 
 
 def _new_makers(world: TruthWorld) -> tuple[int, ...]:

@@ -1,0 +1,78 @@
+"""Votes, labels and verdicts one by one, as tests make them up, and the frames that the program takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """A row of the frame of votes."""
+
+    entrant: Entrant
+    item_id: str
+    yes: int
+    total: int
+    content: int = 0
+    kind: str = "answered"
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A row of the frame of labels."""
+
+    entrant: Entrant
+    item_id: str
+    yes: int
+    total: int
+    correct: bool
+    content: int = 0
+    propensity: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A row of the frame of verdicts; ``verdicts`` and ``recorded`` by judge."""
+
+    entrant: Entrant
+    family: str
+    item_id: str
+    verdicts: Mapping[str, bool]
+    human: bool | None
+    content: int = 0
+    recorded: Mapping[str, bool] = field(default_factory=dict)
+
+
+def votes_frame(ballots: Sequence[Ballot]) -> pl.DataFrame:
+    return pl.DataFrame([_row(ballot) for ballot in ballots], schema=VOTES)
+
+
+def labels_frame(labels: Sequence[Label]) -> pl.DataFrame:
+    return pl.DataFrame([_row(label) for label in labels], schema=LABELS)
+
+
+def frames(ballots: Sequence[Ballot], labels: Sequence[Label] = ()) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The two frames of a board."""
+    return votes_frame(ballots), labels_frame(labels)
+
+
+def judged_frame(judged: Sequence[Judged]) -> pl.DataFrame:
+    rows = []
+    for one in judged:
+        names = sorted({*one.verdicts, *one.recorded})
+        given = [
+            {"judge": name, "verdict": one.verdicts.get(name), "recorded": one.recorded.get(name)} for name in names
+        ]
+        rows.append({**_row(one), "verdicts": given})
+    return pl.DataFrame(rows, schema=JUDGED)
+
+
+def _row(one: Ballot | Label | Judged) -> dict[str, object]:
+    who = one.entrant
+    named = {"model": who.model, "provider": who.provider, "n_hints": who.n_hints}
+    return named | {name: getattr(one, name) for name in one.__dataclass_fields__ if name != "entrant"}
