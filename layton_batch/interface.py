@@ -22,7 +22,7 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError, OverBudgetError
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.grading.board_sources import Asked, Sources, read_sources, rows_of
+from layton_batch.grading.board_sources import Asked, Sources, board_of, read_sources
 from layton_batch.imports.entering import enter
 from layton_batch.imports.every_eval_ever import IMPORTED
 from layton_batch.imports.reading import Imported, answers
@@ -39,9 +39,9 @@ from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState, Status
-from layton_batch.scoring.board import THIS_SET, on_this_set
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.samples import mean_sheets
 from layton_batch.settings import Settings
@@ -231,8 +231,8 @@ def leaderboard(
     """
     options = Asked(method, metric, seed, level, max_score, tuple(map(str, labels)))
     evidence = _read(source, options, _folder(runs, Settings.from_process()))
-    rows = rows_of(evidence)
-    return tables.frame("leaderboard", [row.columns() for row in (on_this_set(rows) if this_set else rows)])
+    board = board_of(evidence)
+    return stored(on_this_set(board) if this_set else board)
 
 
 def compare(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import polars as pl
 
+from layton_batch.files.leaderboard_columns import ESTIMATE
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant
+from layton_batch.scoring.leaderboard import flags_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,3 +79,26 @@ def _row(one: Ballot | Label | Judged) -> dict[str, object]:
     who = one.entrant
     named = {"model": who.model, "provider": who.provider, "n_hints": who.n_hints}
     return named | {name: getattr(one, name) for name in one.__dataclass_fields__ if name != "entrant"}
+
+
+UNKNOWN = SimpleNamespace(**dict.fromkeys(ESTIMATE))
+"""What is known of a target of which nothing is."""
+
+
+class Rows(list[SimpleNamespace]):
+    """A leaderboard's rows, one by one, with ``new`` and ``this_set``; ``frame``: the leaderboard."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        super().__init__(map(_shown, frame.iter_rows(named=True)))
+        self.frame = frame
+
+
+def _shown(row: dict[str, object]) -> SimpleNamespace:
+    new, this_set = (SimpleNamespace(**{name: row[prefix + name] for name in ESTIMATE}) for prefix in ("new_", "set_"))
+    failures = {failure["kind"]: failure["count"] for failure in row["failures"]}  # type: ignore[attr-defined]
+    more = {"new": new, "this_set": this_set, "flags": tuple(flags_of(row["flags"])), "failures": failures}
+    return SimpleNamespace(**row | more)
+
+
+def changed(row: SimpleNamespace, **changes: object) -> SimpleNamespace:
+    return SimpleNamespace(**vars(row) | changes)

@@ -10,15 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.table_columns import SCHEMAS
-from layton_batch.files.tables import frame
-from layton_batch.grading.board_sources import Asked, read_sources, rows_of
-from layton_batch.reports.leaderboard import board_csv, board_markdown, board_notes, write_board
+from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
+from layton_batch.grading.board_sources import Asked, board_of, read_sources
+from layton_batch.reports import leaderboard as report
 from layton_batch.reports.table import folded
-from layton_batch.scoring.board import (
+from layton_batch.scoring import board, leaderboard, uncalibrated
+from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.label_plan import outlook
+from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
     FLAGS,
@@ -26,19 +29,11 @@ from layton_batch.scoring.board import (
     OTHER_HINTS,
     RULE,
     THIS_SET,
-    UNKNOWN,
-    BoardRow,
     alike,
-    on_this_set,
-    rank_board,
-    rank_marks,
-)  # fmt: skip
-from layton_batch.scoring.evidence import Entrant, ItemScores
-from layton_batch.scoring.label_plan import outlook
+)
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
-from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
-from tests.evidence import Ballot, Label, frames
+from tests.evidence import UNKNOWN, Ballot, Label, Rows, frames
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data" / "layton"
 METRICS = ("both_correct", "answer_correct", "justification_correct")
@@ -62,12 +57,32 @@ HOSTILE = (
 )
 
 
-def real(metric: str, method: str | None = None, **asked: Any) -> list[BoardRow]:
+def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> Rows:
+    return Rows(board.rank_board(votes, labels, rules))
+
+
+def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> Rows:
+    return Rows(uncalibrated.rank_votes(votes, labels, rules))
+
+
+def rank_marks(sheets: list[ItemScores], rules: Rules) -> Rows:
+    return Rows(board.rank_marks(sheets, rules))
+
+
+def on_this_set(rows: Rows) -> Rows:
+    return Rows(leaderboard.on_this_set(rows.frame))
+
+
+def write_board(rows: Rows, form: str, *, wide: bool = False) -> None:
+    report.write_board(rows.frame, form, wide=wide)
+
+
+def real(metric: str, method: str | None = None, **asked: Any) -> Rows:
     source = DATA / "ppi_llm.jsonl"
     if not source.exists():
         pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
     settings = Settings.from_environment({}, DATA)
-    return rows_of(read_sources([str(source)], DATA, settings, Asked(method, metric, **asked)))
+    return Rows(board_of(read_sources([str(source)], DATA, settings, Asked(method, metric, **asked))))
 
 
 def recorded(metric: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -161,7 +176,7 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     write_board(rows, "table")
     notes = " ".join(capsys.readouterr().out.split())
     assert "borrowed from other models and other hints" in notes
-    assert any("borrowed labels are other hints'" in note for note in board_notes(rows))
+    assert any("borrowed labels are other hints'" in note for note in report.board_notes(rows.frame))
     write_board(rank_board(*frames(ballots, labels), Rules()), "table")
     assert "other hints" not in capsys.readouterr().out
     assert all(
@@ -256,9 +271,10 @@ def test_kinds_are_counted_and_bad_marks_refused() -> None:
 
 def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsys: pytest.CaptureFixture[str]) -> None:
     failing = replace(sheet("a", [1.0, 0.0, 0.0]), failures=[None, "no_answer", "no_answer"])
-    (first, row) = rank_marks([failing, replace(sheet("b", [1.0] * 3), failures=[None] * 3)], Rules())
+    rows = rank_marks([failing, replace(sheet("b", [1.0] * 3), failures=[None] * 3)], Rules())
+    (first, row) = rows
     assert (dict(row.failures), dict(first.failures)) == ({"no_answer": 2}, {})
-    write_board([first, row], "table")
+    write_board(rows, "table")
     shown = capsys.readouterr().out.partition("not right, by kind\n")[2]
     assert [line.split() for line in shown.splitlines()] == [["no"], ["model", "answer"], ["a", "2"]]
 
@@ -308,12 +324,12 @@ def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
 
 
 def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
-    row = rank_board(*frames(*made_up()), Rules())[0]
-    names = list(row.columns())
-    assert tuple(names[: len(CONTRACT)]) == CONTRACT
-    assert names == [*SCHEMAS["leaderboard"], "failures"]
-    assert row.columns()["target"] == NEW_ITEMS
-    assert frame("leaderboard", [row.columns()]).row(0, named=True) | {"failures": row.failures} == row.columns()
+    frame = rank_board(*frames(*made_up()), Rules()).frame
+    stored = leaderboard.stored(frame)
+    assert tuple(stored.columns[: len(CONTRACT)]) == CONTRACT
+    assert stored.schema == STORED
+    assert set(frame.columns) - set(STORED) == {"new_half_width", "set_half_width", "failures"}
+    assert set(stored["target"]) == {NEW_ITEMS}
 
 
 def test_every_flag_the_statistics_know_has_words() -> None:
@@ -322,7 +338,7 @@ def test_every_flag_the_statistics_know_has_words() -> None:
     assert {str(flag) for flag in Flag} < set(FLAGS)
 
 
-def hostile_board() -> list[BoardRow]:
+def hostile_board() -> Rows:
     ballots, labels = made_up(len(HOSTILE))
     names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
     renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
@@ -340,7 +356,7 @@ def test_hostile_names_are_harmless_in_the_table(capsys: pytest.CaptureFixture[s
 
 
 def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = list(csv.DictReader(io.StringIO(board_csv(hostile_board()))))
+    rows = list(csv.DictReader(io.StringIO(report.board_csv(hostile_board().frame))))
     assert len(rows) == len(HOSTILE)
     for row in rows:
         assert not row["model"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
@@ -350,7 +366,7 @@ def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_hostile_names_are_harmless_in_markdown() -> None:
-    lines = board_markdown(hostile_board()).splitlines()
+    lines = report.board_markdown(hostile_board().frame).splitlines()
     assert len(lines) == 2 + len(HOSTILE)
     for line in lines[2:]:
         assert line.replace("\\|", "").count("|") == 12
@@ -359,15 +375,15 @@ def test_hostile_names_are_harmless_in_markdown() -> None:
 
 
 def test_json_carries_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    board = hostile_board()
-    write_board(board, "json")
+    hostile = hostile_board()
+    write_board(hostile, "json")
     rows = json.loads(capsys.readouterr().out)
-    assert [row["model"] for row in rows] == [row.model for row in board]
+    assert [row["model"] for row in rows] == [row.model for row in hostile]
     assert set(CONTRACT) <= set(rows[0])
 
 
 def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureFixture[str]) -> None:
-    write_board([], "table")
+    write_board(rank_marks([], Rules()), "table")
     assert "no model is done yet" in capsys.readouterr().out
     write_board(rank_marks([sheet("a", [1.0, 0.0])], Rules(metric="acc")), "table")
     shown = capsys.readouterr().out
@@ -379,7 +395,7 @@ def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureF
 
 def test_what_holds_for_several_models_is_said_once() -> None:
     ballots, _ = made_up()
-    (note,) = board_notes(rank_board(*frames(ballots, []), Rules()))
+    (note,) = report.board_notes(rank_board(*frames(ballots, []), Rules()).frame)
     assert note.startswith("all models: ")
     assert FLAGS["no_gold"] in note
 
@@ -416,12 +432,11 @@ def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
     by_model = {row.model: row for row in here}
     for row in rows:
         other = by_model[row.model]
-        assert (row.shown, row.other) == (row.new, row.this_set) == (other.new, other.this_set)
-        assert (other.shown, other.target) == (row.this_set, THIS_SET)
+        assert (row.new, row.this_set, other.target) == (other.new, other.this_set, THIS_SET)
         assert (other.half_width or 0) < (row.half_width or 0)
-        for found, kind in ((row.columns(), "new"), (other.columns(), "set")):
-            for name in ("rank", "rank_best", "rank_worst", "score", "lower", "upper"):
-                assert found[name] == found[f"{kind}_{name}"]
+        for name in ESTIMATE:
+            assert getattr(row, name) == getattr(row.new, name)
+            assert getattr(other, name) == getattr(row.this_set, name)
     assert on_this_set(here) == here
 
 
@@ -464,13 +479,13 @@ def spelt(text: str) -> set[str]:
 
 def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
     rows = rank_board(*frames(*made_up()), Rules())
-    for board, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
-        write_board(board, "table")
+    for shown_rows, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
+        write_board(shown_rows, "table")
         shown = " ".join(capsys.readouterr().out.split())
         assert where in shown
         assert ASSUMES in shown
         assert "models that share a letter cannot be told apart" in shown
-        for row in board:
+        for row in shown_rows:
             assert (f"{row.model} *" in shown) == (BORROWED_ONLY in row.flags)
             assert f"{row.score:.1f} {row.lower:.1f}–{row.upper:.1f} {row.rank_best}–{row.rank_worst}" in shown
     write_board(rows, "table", wide=True)
@@ -487,7 +502,7 @@ TINY = [
 """Items, right answers of two models, and whether that tells them apart on new items."""
 
 
-def ends_of_ranks(rows: list[BoardRow]) -> set[tuple[int | None, int | None]]:
+def ends_of_ranks(rows: Rows) -> set[tuple[int | None, int | None]]:
     assert {row.target for row in rows} == {NEW_ITEMS}
     return {(row.rank_best, row.rank_worst) for row in rows}
 

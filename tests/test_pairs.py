@@ -20,7 +20,7 @@ from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.site.standing import label_need
-from tests.evidence import Ballot, Label, frames
+from tests.evidence import Ballot, Label, Rows, frames
 
 ITEMS = 40
 RULES = Rules()
@@ -55,7 +55,7 @@ def test_a_pair_says_what_comparing_the_two_says() -> None:
 
 def test_a_comparison_has_the_difference_of_the_board_s_scores_and_its_own_detectable_difference() -> None:
     ballots, labels = evidence()
-    rows = {row.model: row for row in rank_votes(*frames(ballots, labels), RULES)}
+    rows = {row.model: row for row in Rows(rank_votes(*frames(ballots, labels), RULES))}
     least = set()
     for one, other in (("m0", "m1"), ("m0", "m2"), ("m1", "m2")):
         new, here = compare_votes(*frames(ballots, labels), (one, other), RULES).standings
@@ -91,7 +91,7 @@ def test_a_pair_whose_interval_leaves_0_out_is_said_to_be_separated_and_needs_no
 
 def test_without_labels_a_comparison_is_uncalibrated_and_agrees_with_the_board() -> None:
     ballots, _ = evidence()
-    rows = {row.model: row for row in rank_votes(*frames(ballots, []), RULES)}
+    rows = {row.model: row for row in Rows(rank_votes(*frames(ballots, []), RULES))}
     found = compare_votes(*frames(ballots, []), ("m2", "m0"), RULES)
     (new,) = found.standings
     assert (found.method, found.labels) == ("uncalibrated", None)
@@ -142,7 +142,7 @@ def test_as_many_labels_as_are_said_to_be_enough_make_intervals_about_as_short_a
 
 def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_shows() -> None:
     ballots, labels = evidence()
-    shown = {row.model: row for row in rank_votes(*frames(ballots, labels), RULES)}
+    shown = {row.model: row for row in Rows(rank_votes(*frames(ballots, labels), RULES))}
     for model in plan_next(*frames(ballots, labels), Aim(labels=0), RULES).models:
         row = shown[model.model]
         assert row.lower is not None

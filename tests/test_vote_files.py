@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.grading.board_sources import Asked, read_sources, rows_of
-from layton_batch.scoring.board import BoardRow
+from layton_batch.grading.board_sources import Asked, read_sources
+from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
@@ -68,7 +68,7 @@ def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
     return folder
 
 
-def board_of(folder: Path, labels: Sequence[Label]) -> list[BoardRow]:
+def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
     (votes,), _ = rounds(read_votes(str(folder), METRIC))
     return rank_votes(votes, labels_frame(labels), Rules())
 
@@ -77,7 +77,8 @@ def board_of(folder: Path, labels: Sequence[Label]) -> list[BoardRow]:
 def test_the_board_of_files_is_that_of_their_votes(tmp_path: Path, labelled: bool) -> None:
     ballots, labels = made_up()
     labels = labels if labelled else []
-    assert board_of(in_files(tmp_path / "votes", ballots), labels) == rank_votes(*frames(ballots, labels), Rules())
+    board = board_of(in_files(tmp_path / "votes", ballots), labels)
+    assert board.equals(rank_votes(*frames(ballots, labels), Rules()))
 
 
 def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path)
     voted = [replace(one, yes=2, total=2) if one.kind != "answered" else one for one in ballots]
     others = in_files(tmp_path / "others", voted)
     for given in (labels, []):
-        assert board_of(others, given) == board_of(folder, given)
+        assert board_of(others, given).equals(board_of(folder, given))
     (small,), _ = rounds(read_votes(str(others), METRIC))
     unjudged = small.filter(pl.col("kind") != "answered")
     assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
@@ -150,7 +151,8 @@ def test_all_samples_count(tmp_path: Path) -> None:
     folder.mkdir()
     pl.concat([pl.read_parquet(part) for part in parts]).write_parquet(folder / "both.parquet")
     settings = Settings.from_environment({}, tmp_path)
-    assert {row.rounds for row in rows_of(read_sources([str(folder)], tmp_path, settings, Asked()))} == {2}
+    board = board_of_sources(read_sources([str(folder)], tmp_path, settings, Asked()))
+    assert set(board["rounds"]) == {2}
 
 
 def test_what_is_a_source_of_votes(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
+import polars as pl
 
 from layton_batch.cli.terminal import print_json
 from layton_batch.errors import ManifestError
@@ -22,7 +23,6 @@ from layton_batch.grading.submissions import SearchSettings, submissions
 from layton_batch.records import JsonValue
 from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.table import console, print_table
-from layton_batch.scoring.board import BoardRow
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile
 from layton_batch.text import Table, one_line, percent, range_text, text_table
@@ -40,7 +40,7 @@ class Result:
     metric: str
     graded: GradedSet
     board: Ranking | None
-    alone: BoardRow | None = None
+    alone: pl.DataFrame | None = None
 
 
 def run_grade(asked: Asked) -> None:
@@ -71,17 +71,17 @@ def _graded(asked: Asked, form: OfflineForm, rows: RowsFile | None) -> Result:
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None
-    names = [row.model for row in board.rows] if board else []
+    names = board.board["model"].to_list() if board else []
     alone = None if has_board else _alone(models[0], metric, form.span(metric))
     return Result(asked, form, metric, GradedSet(models, rounds, names), board, alone)
 
 
-def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> BoardRow | None:
-    """The row that a board of this file only would have; None where its items cannot be on one."""
+def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
+    """The board of this file only; None where its items cannot be on one."""
     if model.twice is not None or not model.outcomes:
         return None
     marked = any(outcome.mark is not None for outcome in model.outcomes.values())
-    return ranked([model], metric, span).rows[0] if marked else None
+    return ranked([model], metric, span).board if marked else None
 
 
 # ---- documents -----------------------------------------------------------------------------------------------------
@@ -165,16 +165,16 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> Non
 
 def _interval(result: Result) -> Iterator[tuple[str, str]]:
     """The interval that the file would have on a board beside others."""
-    row = result.alone
-    if row is not None and row.lower is not None:
+    ends = () if result.alone is None else result.alone.select("level", "lower", "upper").drop_nulls().iter_rows()
+    for level, lower, upper in ends:
         name = result.metric.replace("_", " ")
-        yield f"{name}: {percent(row.level)} CI (new items)", f"{range_text(row.lower, row.upper)} %"
+        yield f"{name}: {percent(level)} CI (new items)", f"{range_text(lower, upper)} %"
 
 
 def _print_board(result: Result, board: Ranking) -> None:
     """The board as runs have it, with the kinds of failure, then what only this benchmark has."""
-    if board.rows:
-        print_board(board.rows)
+    if board.board.height:
+        print_board(board.board)
     _print_tables(result.form.tables(result.graded))
     for note in board.notes:
         console().print(one_line(note), style="yellow", markup=False)

@@ -94,9 +94,9 @@ def leaderboard(
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
-    from layton_batch.grading.board_sources import Asked, read_sources, rows_of
+    from layton_batch.grading.board_sources import Asked, board_of, read_sources
     from layton_batch.reports.leaderboard import FORMATS, write_board
-    from layton_batch.scoring.board import on_this_set
+    from layton_batch.scoring.leaderboard import on_this_set
     from layton_batch.scoring.uncalibrated import UNCALIBRATED
     from layton_batch.settings import Settings
 
@@ -104,9 +104,9 @@ def leaderboard(
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     options = Asked(method, metric, seed, level, max_score, tuple(labels or ()))
     sources_read = read_sources(sources, runs, Settings.from_process(), options)
-    rows = rows_of(sources_read)
-    write_board(on_this_set(rows) if this_set else rows, "json" if as_json else form, wide=wide)
-    if this_set and rows and rows[0].method == UNCALIBRATED:
+    board = board_of(sources_read)
+    write_board(on_this_set(board) if this_set else board, "json" if as_json else form, wide=wide)
+    if this_set and UNCALIBRATED in board["method"]:
         say("Nothing is known of exactly these items without a label: the board is for new items of this kind.")
     for note in sources_read.notes:
         say(one_line(note))

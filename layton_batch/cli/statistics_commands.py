@@ -134,8 +134,8 @@ def compare(
     from layton_batch.errors import ManifestError
     from layton_batch.grading.board_sources import Asked
     from layton_batch.reports.statistics import print_comparison
-    from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
     from layton_batch.scoring.compare import compare_marks, compare_votes
+    from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")

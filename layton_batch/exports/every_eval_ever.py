@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 from uuid import UUID
 
 import orjson
@@ -17,7 +18,6 @@ from layton_batch.exports.run_contents import Contents, ModelContents, Row
 from layton_batch.files.run_folder import slug
 from layton_batch.grading.harnesses.every_eval_ever import HINTS_MARK, JUDGE_MARK, METRIC_MARK, SAMPLE_MARK, SUFFIX
 from layton_batch.records import Item, JsonValue, ModelSpec
-from layton_batch.scoring.board import BoardRow
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import juried
@@ -38,7 +38,7 @@ class Names:
 def files(found: Contents, names: Names) -> Iterator[tuple[str, bytes]]:
     """Every model's document and lines, under their paths. Models and metrics without a score are left out."""
     for model in found.models:
-        metrics = [metric for metric in found.metrics if found.row(model, metric).score is not None]
+        metrics = [metric for metric in found.metrics if found.row(model, metric).item(0, "score") is not None]
         if not metrics:
             continue
         folder = f"data/{slug(names.benchmark)}/{slug(model.spec.family)}/{slug(model.spec.name)}"
@@ -110,7 +110,7 @@ def _model_info(spec: ModelSpec) -> Json:
 
 
 def _result(found: Contents, model: ModelContents, metric: str, evaluation: str, names: Names) -> Json:
-    row = found.row(model, metric)
+    row = found.row(model, metric).row(0, named=True)
     return {
         "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
         "evaluation_name": names.benchmark,
@@ -163,17 +163,17 @@ def _judge_prompt(found: Contents) -> str:
     return ""
 
 
-def _score(row: BoardRow, model: ModelContents) -> Json:
+def _score(row: Mapping[str, Any], model: ModelContents) -> Json:
     """Return the score and interval that the row shows; ``details`` hold those of both targets."""
-    found: Json = {"score": _fraction(row.score or 0.0), "details": _details(row, model)}
-    if row.lower is not None and row.upper is not None:
+    found: Json = {"score": _fraction(row["score"] or 0.0), "details": _details(row, model)}
+    if row["lower"] is not None and row["upper"] is not None:
         interval: Json = {
-            "lower": _fraction(row.lower),
-            "upper": _fraction(row.upper),
-            "confidence_level": row.level,
-            "method": f"layton-batch, {row.method}, for {row.target}",
+            "lower": _fraction(row["lower"]),
+            "upper": _fraction(row["upper"]),
+            "confidence_level": row["level"],
+            "method": f"layton-batch, {row['method']}, for {row['target']}",
         }
-        found["uncertainty"] = {"confidence_interval": interval, "num_samples": row.n_items}
+        found["uncertainty"] = {"confidence_interval": interval, "num_samples": row["n_items"]}
     return found
 
 
@@ -185,12 +185,11 @@ def _fraction(percent: float) -> float:
 _RANKS = ("rank", "rank_best", "rank_worst")
 
 
-def _details(row: BoardRow, model: ModelContents) -> Json:
+def _details(row: Mapping[str, Any], model: ModelContents) -> Json:
     both = (f"{target}_{name}" for target in ("new", "set") for name in ("score", "lower", "upper", *_RANKS))
     names = (*_RANKS, "target", *both, "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
              "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
-    columns = row.columns()
-    told = {name: str(columns[name]) for name in names if columns[name] not in (None, "")}
+    told = {name: str(row[name]) for name in names if row[name] not in (None, "")}
     tokens = ("input_tokens", "output_tokens", "reasoning_tokens")
     sums = {name: str(sum(int(str(one[name] or 0)) for one in model.usage.values())) for name in tokens}
     return {**told, **(sums if model.usage else {})}

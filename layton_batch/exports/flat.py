@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from layton_batch.exports.run_contents import Contents, ModelContents
-from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import JsonValue
 from layton_batch.reports.leaderboard import board_csv
 from layton_batch.reports.table import as_csv
+from layton_batch.scoring.leaderboard import stored
 from layton_batch.text import Table, columns
 
 _PREDICTION = ("item_id", "model", "provider", "family", "split", "n_hints", "kind", "answer", "justification",
@@ -33,8 +33,7 @@ def csv_files(found: Contents) -> Iterator[tuple[str, bytes]]:
 
 def parquet_files(found: Contents) -> Iterator[tuple[str, bytes]]:
     """``leaderboard.parquet``, every metric's board, and ``predictions.parquet``; texts as they came."""
-    rows = [row.columns() for board in found.boards.values() for row in board]
-    yield "leaderboard.parquet", _parquet(tables.frame("leaderboard", rows))
+    yield "leaderboard.parquet", _parquet(stored(pl.concat(found.boards.values())))
     yield "predictions.parquet", _parquet(_predictions(found))
 
 

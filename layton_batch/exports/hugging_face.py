@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError
 from layton_batch.exports.run_contents import Contents
 from layton_batch.files.run_folder import slug
-from layton_batch.scoring.board import BoardRow
 from layton_batch.text import one_line, percent, range_text
 
 
@@ -36,23 +36,23 @@ def benchmark_of(found: Contents, dataset: str | None, task_id: str | None, sour
 def files(found: Contents, benchmark: Benchmark) -> Iterator[tuple[str, bytes]]:
     """``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric; a file for each number of
     hints where there are several."""
-    rows = found.boards[found.metrics[0]]
-    several = len({row.n_hints for row in rows}) > 1
+    rows = found.boards[found.metrics[0]].to_dicts()
+    several = len({row["n_hints"] for row in rows}) > 1
     for row in rows:
-        if row.score is not None:
-            task = f"{benchmark.task_id}_{row.n_hints}_hints" if several else benchmark.task_id
-            path = f"{slug(row.model)}/.eval_results/{slug(task)}.yaml"
+        if row["score"] is not None:
+            task = f"{benchmark.task_id}_{row['n_hints']}_hints" if several else benchmark.task_id
+            path = f"{slug(row['model'])}/.eval_results/{slug(task)}.yaml"
             about = replace(benchmark, task_id=task)
             yield path, _yaml(row, about, utc(found.run.born).date().isoformat()).encode()
 
 
-def _yaml(row: BoardRow, benchmark: Benchmark, date: str) -> str:
+def _yaml(row: Mapping[str, Any], benchmark: Benchmark, date: str) -> str:
     """Every text is a JSON string, which YAML reads as it is."""
     lines = [
         "- dataset:",
         f"    id: {_text(benchmark.dataset)}",
         f"    task_id: {_text(benchmark.task_id)}",
-        f"  value: {row.score:g}",
+        f"  value: {row['score']:g}",
         f"  date: {_text(date)}",
     ]
     if benchmark.source_url:
@@ -60,10 +60,10 @@ def _yaml(row: BoardRow, benchmark: Benchmark, date: str) -> str:
     return "\n".join([*lines, f"  notes: {_text(_notes(row))}"]) + "\n"
 
 
-def _notes(row: BoardRow) -> str:
-    said = [row.metric.replace("_", " "), f"{row.n_items} items", row.method]
-    if row.lower is not None and row.upper is not None:
-        said.append(f"{percent(row.level)} interval {range_text(row.lower, row.upper)} for {row.target}")
+def _notes(row: Mapping[str, Any]) -> str:
+    said = [row["metric"].replace("_", " "), f"{row['n_items']} items", row["method"]]
+    if row["lower"] is not None and row["upper"] is not None:
+        said.append(f"{percent(row['level'])} interval {range_text(row['lower'], row['upper'])} for {row['target']}")
     return ", ".join(said)
 
 

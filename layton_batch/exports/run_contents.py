@@ -11,7 +11,6 @@ from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.context import Run
-from layton_batch.scoring.board import BoardRow
 from layton_batch.stages.rank import board, finished_jobs, samples
 from layton_batch.states import Role
 
@@ -41,7 +40,7 @@ class Contents:
 
     run: Run
     models: Sequence[ModelContents]
-    boards: Mapping[str, Sequence[BoardRow]]
+    boards: Mapping[str, pl.DataFrame]
     later: Sequence[ModelContents] = ()
 
     @property
@@ -49,10 +48,9 @@ class Contents:
         """The run's own metric first."""
         return list(self.boards)
 
-    def row(self, model: ModelContents, metric: str) -> BoardRow:
-        """A model's place on a board."""
-        who = model.spec.name, model.hints
-        return next(row for row in self.boards[metric] if (row.model, row.n_hints) == who)
+    def row(self, model: ModelContents, metric: str) -> pl.DataFrame:
+        """A model's row of a board."""
+        return self.boards[metric].filter(model=model.spec.name, n_hints=model.hints)
 
 
 def contents(run: Run) -> Contents:

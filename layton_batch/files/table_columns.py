@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from layton_batch.files.leaderboard_columns import STORED
+
 Columns = Mapping[str, pl.DataType | type[pl.DataType]]
 VERDICTS: Columns = {
     "item_id": pl.String,
@@ -123,33 +125,7 @@ SCHEMAS: Mapping[str, Columns] = {
     "labels": {"item_id": pl.String, "model": pl.String}
     | dict.fromkeys(("n_hints", "sample", "people"), pl.Int64)
     | dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), pl.Boolean),
-    "leaderboard": {
-        **dict.fromkeys(("rank", "rank_best", "rank_worst"), pl.Int64),
-        "model": pl.String,
-        "provider": pl.String,
-        "n_hints": pl.Int64,
-        **dict.fromkeys(("score", "lower", "upper", "half_width"), pl.Float64),
-        "method": pl.String,
-        "metric": pl.String,
-        "n_items": pl.Int64,
-        "n_unparsed": pl.Int64,
-        "n_missing": pl.Int64,
-        "n_unjudged": pl.Int64,
-        "flags": pl.String,
-        "level": pl.Float64,
-        "target": pl.String,
-        **dict.fromkeys(("new_rank", "new_rank_best", "new_rank_worst"), pl.Int64),
-        **dict.fromkeys(("new_score", "new_lower", "new_upper"), pl.Float64),
-        **dict.fromkeys(("set_rank", "set_rank_best", "set_rank_worst"), pl.Int64),
-        **dict.fromkeys(("set_score", "set_lower", "set_upper"), pl.Float64),
-        "own_labels": pl.Int64,
-        "borrowed_labels": pl.Int64,
-        "smallest_gold_bin": pl.Int64,
-        "n_abstained": pl.Int64,
-        "labels_needed": pl.Int64,
-        "rounds": pl.Int64,
-        "round_sd": pl.Float64,
-    },
+    "leaderboard": STORED,
     "pairs": {
         **dict.fromkeys(("model", "other"), pl.String),
         **dict.fromkeys(("n_hints", "other_hints"), pl.Int64),

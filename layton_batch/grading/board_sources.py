@@ -13,14 +13,9 @@ import polars as pl
 
 from layton_batch.errors import ManifestError
 from layton_batch.scoring.annotations import Joined
-from layton_batch.scoring.board import (
-    OTHER_JURY,
-    OTHER_MODEL,
-    BoardRow,
-    rank_marks,
-    with_flag,
-)
+from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
+from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, with_flag
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
@@ -99,7 +94,7 @@ class Sources:
     """What a reader of a board has to know of these sources and of the labels."""
 
 
-def rows_of(found: Sources) -> list[BoardRow]:
+def board_of(found: Sources) -> pl.DataFrame:
     """The board of what the sources hold. Raises ManifestError for a level that the paper's method does not have."""
     if found.rules.method == PAPER and found.rules.level != PAPER_LEVEL:
         raise ManifestError(f"--level: the paper's method has its own, {PAPER_LEVEL:g}; leave out the one or the other")

@@ -7,11 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from layton_batch.errors import DataError
 from layton_batch.grading.submissions import Submission
 from layton_batch.records import Item, JsonValue
-from layton_batch.scoring.board import BoardRow, rank_marks
+from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.leaderboard import leaderboard
 from layton_batch.scoring.rules import Rules
 from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, OfflineForm, Outcome, RowsFile
 
@@ -144,16 +147,12 @@ def check_once(model: GradedModel) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """``rows``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
+    """``board``: the ranked models, best first. ``notes``: what a reader has to know, such as items that some models
     lack. ``n_items``: those ranked on."""
 
-    rows: Sequence[BoardRow]
+    board: pl.DataFrame
     notes: Sequence[str]
     n_items: int
-
-    def of(self, name: str) -> BoardRow | None:
-        """A model's row; None for one that is not ranked."""
-        return next((row for row in self.rows if row.model == name), None)
 
 
 def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float] = (0.0, 1.0)) -> Ranking:
@@ -166,7 +165,7 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
         if model.is_published
     ]
     if not entered:
-        return Ranking((), left_out, 0)
+        return Ranking(leaderboard(()), left_out, 0)
     sheets, notes = shared_sheets(entered, span)
     return Ranking(rank_marks(sheets, Rules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
 
@@ -202,16 +201,17 @@ def of_sheet(sheet: ItemScores) -> GradedModel:
 
 def to_json(board: Ranking, model: GradedModel) -> dict[str, JsonValue]:
     """A model's place: score and interval in percent, as leaderboards have them; null for one that is not ranked."""
-    row = board.of(model.name)
-    if row is None:
+    mine = board.board.filter(model=model.name)
+    if mine.is_empty():
         return {"rank": None, "rank_box": None, "score": None, "interval": None, "n_items": 0, "failures": None}
+    row = mine.row(0, named=True)
     return {
-        "rank": row.rank,
-        "rank_box": [row.rank_best, row.rank_worst],
-        "score": row.score,
-        "interval": [row.lower, row.upper],
-        "n_items": row.n_items,
-        "failures": dict(row.failures),
+        "rank": row["rank"],
+        "rank_box": [row["rank_best"], row["rank_worst"]],
+        "score": row["score"],
+        "interval": [row["lower"], row["upper"]],
+        "n_items": row["n_items"],
+        "failures": {failure["kind"]: failure["count"] for failure in row["failures"]},
     }
 
 

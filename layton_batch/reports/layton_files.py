@@ -18,7 +18,6 @@ from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Joined, annotated_words
-from layton_batch.scoring.board import BoardRow
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, Gold
 from layton_batch.scoring.gold_file import gold_rows
@@ -70,7 +69,7 @@ def write_annotations(run: Run, out: Path) -> int:
 
 def write_results(run: Run, out: Path) -> int:
     """The leaderboard in the columns of layton-eval's results."""
-    return _write(out, map(_result, board(run, run.rules)))
+    return _write(out, map(_result, board(run, run.rules).iter_rows(named=True)))
 
 
 def _jury_only(run: Run) -> None:
@@ -232,23 +231,23 @@ def _annotation_row(
 # ---- results -------------------------------------------------------------------------------------------------------
 
 
-def _result(row: BoardRow) -> dict[str, object]:
+def _result(row: Mapping[str, Any]) -> dict[str, object]:
     return {
-        "rank": row.rank,
-        "best_possible_rank": row.rank_best,
-        "worst_possible_rank": row.rank_worst,
-        "rank_spread": None if row.rank_best is None else f"{row.rank_best} <--> {row.rank_worst}",
-        "model": row.model,
-        "score": row.score,
-        "95% CI (±)": row.half_width,
-        "provider": row.provider,
-        "n_hints": row.n_hints,
-        "lower": row.lower,
-        "upper": row.upper,
-        "target": row.target,
-        "level": row.level,
-        "method": row.method,
-        "metric": row.metric,
+        "rank": row["rank"],
+        "best_possible_rank": row["rank_best"],
+        "worst_possible_rank": row["rank_worst"],
+        "rank_spread": None if row["rank_best"] is None else f"{row['rank_best']} <--> {row['rank_worst']}",
+        "model": row["model"],
+        "score": row["score"],
+        "95% CI (±)": row["half_width"],
+        "provider": row["provider"],
+        "n_hints": row["n_hints"],
+        "lower": row["lower"],
+        "upper": row["upper"],
+        "target": row["target"],
+        "level": row["level"],
+        "method": row["method"],
+        "metric": row["metric"],
     }
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from layton_batch.files.table_columns import SCHEMAS
+import polars as pl
+
+from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD, STORED
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import as_csv, as_json, as_markdown, json_text, print_table, say_line, show
-from layton_batch.scoring.board import (
+from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
     FLAGS,
@@ -17,70 +20,85 @@ from layton_batch.scoring.board import (
     NEW_ITEMS,
     NO_OWN,
     OTHER_HINTS,
+    PREFIX,
     RULE,
     THIS_SET,
-    BoardRow,
-    Estimate,
     alike,
+    flags_of,
+    interval_text,
+    ranks_text,
+    stored,
 )
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
-from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, range_text, text_table
+from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, text_table
 
 FORMATS = ("table", "json", "csv", "md")
-_COUNTS = ("abstained", "unparsed", "missing", "unjudged")
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _TEXTS = ("model", "marked model", "provider", "alike")
 
 
-def write_board(rows: Sequence[BoardRow], form: str, *, wide: bool = False) -> None:
+def write_board(board: pl.DataFrame, form: str, *, wide: bool = False) -> None:
     """The board on stdout in one of FORMATS."""
     if form == "table":
-        print_board(rows, wide=wide)
+        print_board(board, wide=wide)
     elif form == "json":
-        sys.stdout.write(json_text([_renamed(one) for one in as_json(_fields(rows))]))
+        rows = [row | {"failures": _failures(row)} for row in board.iter_rows(named=True)]
+        names = [name for name in LEADERBOARD if name in STORED or name == "failures"]
+        table = Table(columns(*map(_json_name, names)), tuple(tuple(row[name] for name in names) for row in rows))
+        sys.stdout.write(json_text(as_json(table)))
     else:
-        sys.stdout.write(board_csv(rows) if form == "csv" else board_markdown(rows))
+        sys.stdout.write(board_csv(board) if form == "csv" else board_markdown(board))
 
 
-def print_board(rows: Sequence[BoardRow], *, wide: bool = False) -> None:
+Row = Mapping[str, Any]
+"""A row of the leaderboard."""
+
+
+def print_board(board: pl.DataFrame, *, wide: bool = False) -> None:
     """At most as wide as the terminal, long names on two lines; ``wide``: every column, as wide as it takes."""
+    rows = board.to_dicts()
     if not rows:
         say_line("no model is done yet: there is no leaderboard")
         return
-    paper = rows[0].method == "paper"
+    paper = rows[0]["method"] == "paper"
     names = _paper_names(rows) if paper else _names(rows, wide)
     table = _table(rows, names)
     notes = _legend(rows, names)
     # what is too wide for the terminal is for ``less -S`` or a file
     show(Table(table.columns, table.rows, _title(rows), notes), width=10_000 if wide else None)
     if not paper:
-        print_failures(rows)
-    for line in board_notes(rows, counts=paper):
+        _print_failures(rows)
+    for line in board_notes(board, counts=paper):
         say_line(line, "yellow")
 
 
-def print_failures(rows: Sequence[BoardRow]) -> None:
+def _print_failures(rows: Sequence[Row]) -> None:
     """How often each kind of failure occurs, by model in the board's order; the rarest are one column where there are
     more kinds than fit. Models without any are left out."""
     shown, others = _kinds(rows)
     if not shown:
         return
-    title = "not right, by kind" if rows[0].method == RULE else "never judged, by kind"
-    hints = len({row.n_hints for row in rows}) > 1
+    title = "not right, by kind" if rows[0]["method"] == RULE else "never judged, by kind"
+    hints = len({row["n_hints"] for row in rows}) > 1
     header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if others else [])]
     lines = []
-    for row in (row for row in rows if row.failures):
-        counts = [row.failures.get(kind, 0) for kind in shown]
-        counts += [sum(row.failures.get(kind, 0) for kind in others)] if others else []
-        lines.append([row.model, *([str(row.n_hints)] if hints else []), *map(str, counts)])
+    for row in (row for row in rows if row["failures"]):
+        times = _failures(row)
+        counts = [times.get(kind, 0) for kind in shown]
+        counts += [sum(times.get(kind, 0) for kind in others)] if others else []
+        lines.append([row["model"], *([str(row["n_hints"])] if hints else []), *map(str, counts)])
     print_table(text_table(title, header, lines))
 
 
-def _kinds(rows: Sequence[BoardRow]) -> tuple[list[str], list[str]]:
+def _failures(row: Row) -> dict[str, int]:
+    return {failure["kind"]: failure["count"] for failure in row["failures"]}
+
+
+def _kinds(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
     """The kinds that get a column, in the order they are met, and the rest: a third party's may be many."""
     times: Counter[str] = Counter()
     for row in rows:
-        times.update(row.failures)
+        times.update(_failures(row))
     shown = list(times)
     others: list[str] = []
     while sum(max(map(len, _heading(kind).split("\n"))) + 1 for kind in shown) > _KINDS_WIDTH:
@@ -92,19 +110,20 @@ def _heading(kind: str) -> str:
     return one_line(kind)[:_KIND_LENGTH].replace("_", "\n", 1) or NONE
 
 
-def board_notes(rows: Sequence[BoardRow], *, counts: bool = True) -> list[str]:
+def board_notes(board: pl.DataFrame, *, counts: bool = True) -> list[str]:
     """What a reader has to know of some rows, in words; models of which the same is to be said share a line.
 
     ``counts``: also how many replies are of which kind, where no table of failures says so.
     """
+    rows = board.to_dicts()
     told: dict[str, list[str]] = {}
     for row in rows:
-        counted = [f"{count} {name}" for name in _COUNTS if counts and (count := _count(row, name))]
+        counted = [f"{row[name]} {words}" for words, name in COUNTS.items() if counts and row[name]]
         said = [", ".join(counted) + "."] if counted else []
-        said += [FLAGS.get(flag, one_line(flag)) for flag in row.flags]
+        said += [FLAGS.get(flag, one_line(flag)) for flag in flags_of(row["flags"])]
         if said:
-            told.setdefault(" ".join(said), []).append(one_line(row.model))
-    first = [need([row.labels_needed for row in rows])] if rows and rows[0].method == UNCALIBRATED else []
+            told.setdefault(" ".join(said), []).append(one_line(row["model"]))
+    first = [need([row["labels_needed"] for row in rows])] if rows and rows[0]["method"] == UNCALIBRATED else []
     return first + [f"{_whom(models, len(rows))}: {words}" for words, models in told.items()]
 
 
@@ -115,37 +134,37 @@ def _whom(models: Sequence[str], all_: int) -> str:
 # ---- columns -------------------------------------------------------------------------------------------------------
 
 
-def _title(rows: Sequence[BoardRow]) -> str:
-    items = {row.n_items for row in rows}
+def _title(rows: Sequence[Row]) -> str:
+    items = {row["n_items"] for row in rows}
     count = f"{items.pop()} items" if len(items) == 1 else f"{min(items)} to {max(items)} items"
-    how = METHOD_WORDS.get(rows[0].method, rows[0].method)
-    return f"Leaderboard · {rows[0].metric.replace('_', ' ')} · {how} · {count} · {_WHERE[rows[0].target]}"
+    how = METHOD_WORDS.get(rows[0]["method"], rows[0]["method"])
+    return f"Leaderboard · {rows[0]['metric'].replace('_', ' ')} · {how} · {count} · {_WHERE[rows[0]['target']]}"
 
 
 _WHERE = {NEW_ITEMS: "for new items of this kind", THIS_SET: "for exactly this set"}
 _ALIKE = "alike: models that share a letter cannot be told apart by their rank ranges"
 
 
-def _legend(rows: Sequence[BoardRow], names: Sequence[str]) -> tuple[str, ...]:
+def _legend(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
     """What the headings mean."""
     row = rows[0]
-    if row.method == "paper":
+    if row["method"] == "paper":
         interval = "interval: the published bootstrap's, which has none for new items"
         return (f"{interval} · range: ranks that overlapping intervals leave open", _ALIKE)
-    level = percent(row.level)
-    if row.method == UNCALIBRATED:
+    level = percent(row["level"])
+    if row["method"] == UNCALIBRATED:
         spread = f"{level} CI: binomial (Wilson), over items: what the jury would say of such items, right or wrong"
         ranks = f"{level} range: holds the ranks of all models at once, by the jury's word on such items"
         return (spread, ranks, _ALIKE)
-    if row.method == RULE and row.target == THIS_SET:
+    if row["method"] == RULE and row["target"] == THIS_SET:
         return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
-    where = _ON[row.target]
+    where = _ON[row["target"]]
     ranks = f"rank range: holds the ranks of all models at once with {level} probability"
-    if row.method == RULE:
+    if row["method"] == RULE:
         return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
-    other = " · --this-set: these" if row.target == NEW_ITEMS else ""
+    other = " · --this-set: these" if row["target"] == NEW_ITEMS else ""
     score = f"{level} CI: holds the score {where}, each singly{other}"
-    hints = " and other hints" if any(OTHER_HINTS in other_row.flags for other_row in rows) else ""
+    hints = " and other hints" if any(OTHER_HINTS in flags_of(other_row["flags"]) for other_row in rows) else ""
     labels = f"human labels: on the model's own answers · borrowed from other models{hints}"
     if any(map(_has_none_of_its_own, rows)):
         labels += f" · {NO_OWN}: none of its own"
@@ -156,30 +175,30 @@ def _legend(rows: Sequence[BoardRow], names: Sequence[str]) -> tuple[str, ...]:
 _ON = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly these items"}
 
 
-def _has_none_of_its_own(row: BoardRow) -> bool:
-    return BORROWED_ONLY in row.flags
+def _has_none_of_its_own(row: Row) -> bool:
+    return BORROWED_ONLY in flags_of(row["flags"])
 
 
-def _names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
+def _names(rows: Sequence[Row], wide: bool) -> list[str]:
     """Columns that say nothing in any row are left out of the narrow table; counts stand in the notes there."""
-    if rows[0].method == UNCALIBRATED:
+    if rows[0]["method"] == UNCALIBRATED:
         return _uncalibrated_names(rows, wide)
-    jury = rows[0].method != RULE
-    hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
-    items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
+    jury = rows[0]["method"] != RULE
+    hints = ["hints"] if wide or len({row["n_hints"] for row in rows}) > 1 else []
+    items = ["items"] if wide or len({row["n_items"] for row in rows}) > 1 else []
     score = ["score", "interval", *_rounds(rows), "range", "alike"]
     labels = ["labels"] if jury else []
     if not wide:
         return ["rank", "marked model", *hints, *score, *labels, *items]
-    counts = [*_COUNTS] if jury else [*_COUNTS[:3]]
+    counts = [count for count in COUNTS if jury or count != "unjudged"]
     other = ["other score", "other interval", "other range"]
     bins = ["bin"] if jury else []
     return ["rank", "marked model", "provider", *hints, *score, *other, *labels, *bins, *items, *counts]
 
 
-def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
-    hints = ["hints"] if wide or len({row.n_hints for row in rows}) > 1 else []
-    items = ["items"] if wide or len({row.n_items for row in rows}) > 1 else []
+def _uncalibrated_names(rows: Sequence[Row], wide: bool) -> list[str]:
+    hints = ["hints"] if wide or len({row["n_hints"] for row in rows}) > 1 else []
+    items = ["items"] if wide or len({row["n_items"] for row in rows}) > 1 else []
     return [
         "rank",
         "range",
@@ -191,28 +210,28 @@ def _uncalibrated_names(rows: Sequence[BoardRow], wide: bool) -> list[str]:
         *_rounds(rows),
         "needed",
         *items,
-        *(_COUNTS if wide else ()),
+        *(COUNTS if wide else ()),
     ]
 
 
-def _paper_names(rows: Sequence[BoardRow]) -> list[str]:
+def _paper_names(rows: Sequence[Row]) -> list[str]:
     """Columns that say nothing in any row are left out."""
-    optional = [name for name in _COUNTS if any(_count(row, name) for row in rows)]
-    hints = ["hints"] if len({row.n_hints for row in rows}) > 1 else []
+    optional = [words for words, name in COUNTS.items() if any(row[name] for row in rows)]
+    hints = ["hints"] if len({row["n_hints"] for row in rows}) > 1 else []
     return ["rank", "range", "alike", "model", *hints, "score", "half width", *_rounds(rows), "items", *optional]
 
 
-def _rounds(rows: Sequence[BoardRow]) -> list[str]:
+def _rounds(rows: Sequence[Row]) -> list[str]:
     """Only where a model was asked several times."""
-    return ["rounds"] if any(row.rounds for row in rows) else []
+    return ["rounds"] if any(row["rounds"] for row in rows) else []
 
 
-def _table(rows: Sequence[BoardRow], names: Sequence[str], *, says_target: bool = False) -> Table:
+def _table(rows: Sequence[Row], names: Sequence[str], *, says_target: bool = False) -> Table:
     """The columns of these names, in words for people; ``says_target``: the headings say what the rows are for, where
     no legend does."""
-    method = rows[0].method if rows else ""
-    level = percent(rows[0].level) if rows else ""
-    target = rows[0].target if rows else NEW_ITEMS
+    method = rows[0]["method"] if rows else ""
+    level = percent(rows[0]["level"]) if rows else ""
+    target = rows[0]["target"] if rows else NEW_ITEMS
     other = THIS_SET if target == NEW_ITEMS else NEW_ITEMS
     on = f" ({target})" if says_target else ""
     heads = {
@@ -230,58 +249,47 @@ def _table(rows: Sequence[BoardRow], names: Sequence[str], *, says_target: bool 
     }
     if method == UNCALIBRATED:
         heads |= {"score": "jury's\nshare", "interval": f"{level} CI\n(over\nitems)"}
-    letters = alike([(row.rank_best, row.rank_worst) for row in rows])
+    letters = alike([(row["rank_best"], row["rank_worst"]) for row in rows])
     styles = {"range": "dim", "alike": "dim"}
     shown = tuple(Column(heads.get(name, name), name in _TEXTS, styles.get(name, "")) for name in names)
     cells = (
-        tuple(letter if name == "alike" else _CELLS.get(name, _counted(name))(row) for name in names)
+        tuple(letter if name == "alike" else _cell(row, name) for name in names)
         for row, letter in zip(rows, letters, strict=True)
     )
     return Table(shown, tuple(cells))
 
 
-def _counted(name: str) -> Callable[[BoardRow], JsonValue]:
-    return lambda row: _count(row, name)
+def _cell(row: Row, name: str) -> JsonValue:
+    if name in _CELLS:
+        return _CELLS[name](row)
+    value: JsonValue = row[name if name in row else f"n_{name}"]
+    return value
 
 
-def _count(row: BoardRow, name: str) -> int:
-    return int(getattr(row, f"n_{name}"))
+def _rounds_text(row: Row) -> str:
+    return NONE if row["rounds"] is None or row["round_sd"] is None else f"{row['rounds']} ± {row['round_sd']:.1f}"
 
 
-def _rounds_text(row: BoardRow) -> str:
-    return NONE if row.rounds is None or row.round_sd is None else f"{row.rounds} ± {row.round_sd:.1f}"
+def _half_width(row: Row) -> str:
+    return NONE if row["score"] is None or row["half_width"] is None else f"±{row['half_width']:.1f}"
 
 
-def _half_width(row: BoardRow) -> str:
-    return NONE if row.score is None or row.half_width is None else f"±{row.half_width:.1f}"
+_OTHER = {NEW_ITEMS: THIS_SET, THIS_SET: NEW_ITEMS}
 
 
-def _interval(row: BoardRow, estimate: Estimate) -> str:
-    if row.method == RULE and estimate is row.this_set:
-        return "exact"
-    return range_text(estimate.lower, estimate.upper)
-
-
-def _ranks(estimate: Estimate) -> str:
-    return range_text(estimate.rank_best, estimate.rank_worst, 0)
-
-
-_CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
-    "rank": lambda row: row.rank,
-    "range": lambda row: _ranks(row.shown),
-    "model": lambda row: row.model,
-    "marked model": lambda row: f"{row.model} {NO_OWN}" if _has_none_of_its_own(row) else row.model,
-    "provider": lambda row: row.provider,
-    "score": lambda row: number_text(row.score),
-    "interval": lambda row: _interval(row, row.shown),
+_CELLS: Mapping[str, Callable[[Row], JsonValue]] = {
+    "range": lambda row: ranks_text(row, row["target"]),
+    "marked model": lambda row: f"{row['model']} {NO_OWN}" if _has_none_of_its_own(row) else row["model"],
+    "score": lambda row: number_text(row["score"]),
+    "interval": lambda row: interval_text(row, row["target"]),
     "half width": _half_width,
-    "other score": lambda row: number_text(row.other.score),
-    "other interval": lambda row: _interval(row, row.other),
-    "other range": lambda row: _ranks(row.other),
-    "labels": lambda row: f"{row.own_labels} · {row.borrowed_labels}",
+    "other score": lambda row: number_text(row[PREFIX[_OTHER[row["target"]]] + "score"]),
+    "other interval": lambda row: interval_text(row, _OTHER[row["target"]]),
+    "other range": lambda row: ranks_text(row, _OTHER[row["target"]]),
+    "labels": lambda row: f"{row['own_labels']} · {row['borrowed_labels']}",
     "rounds": _rounds_text,
-    "bin": lambda row: row.smallest_gold_bin,
-    "needed": lambda row: row.labels_needed,
+    "bin": lambda row: row["smallest_gold_bin"],
+    "needed": lambda row: row["labels_needed"],
 }
 """What stands under a heading of the table; the others are counts."""
 
@@ -289,31 +297,24 @@ _CELLS: Mapping[str, Callable[[BoardRow], JsonValue]] = {
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-def board_csv(rows: Sequence[BoardRow]) -> str:
+def board_csv(board: pl.DataFrame) -> str:
     """A header and a row per model under the names of the run's table."""
-    return as_csv(_fields(rows, without="failures"))  # one cell holds one value
+    table = stored(board)
+    return as_csv(Table(columns(*table.columns), tuple(table.iter_rows())))
 
 
-JSON_NAMES = {"smallest_gold_bin": "fewest_labels_per_vote"}
-"""Names in JSON by the name in the run's table, where the two differ."""
+def _json_name(name: str) -> str:
+    return LEADERBOARD[name].json_name or name
 
 
-def _renamed(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    return {JSON_NAMES.get(name, name): value for name, value in row.items()}
-
-
-def _fields(rows: Sequence[BoardRow], without: str = "") -> Table:
-    names = [name for name in (*SCHEMAS["leaderboard"], "failures") if name != without]
-    return Table(columns(*names), tuple(tuple(map(row.columns().__getitem__, names)) for row in rows))
-
-
-def board_markdown(rows: Sequence[BoardRow]) -> str:
+def board_markdown(board: pl.DataFrame) -> str:
     """A GitHub-style table; names cannot break out of their cell."""
-    paper = bool(rows) and rows[0].method == "paper"
+    rows = board.to_dicts()
+    paper = bool(rows) and rows[0]["method"] == "paper"
     names = ["rank", "range", "alike", "model", "provider", "score"]
-    if rows and rows[0].method == UNCALIBRATED:
+    if rows and rows[0]["method"] == UNCALIBRATED:
         return as_markdown(_table(rows, [*names, "interval", "needed", "items", "unparsed", "missing"]))
-    board = ["rank", "model", "provider", "score", "interval", "range", "alike", "labels"]
-    names = [*names, "half width"] if paper else board
+    corrected = ["rank", "model", "provider", "score", "interval", "range", "alike", "labels"]
+    names = [*names, "half width"] if paper else corrected
     names += _rounds(rows)
     return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"], says_target=True))

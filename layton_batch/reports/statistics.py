@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from layton_batch.reports.table import heading, say_line, show
-from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.compare import Comparison, Standing
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import Plan
+from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.uncalibrated import RAW_SHARE, UNCALIBRATED
 from layton_batch.stats.planning import Separation
 from layton_batch.text import Table, number_text, one_line, percent, plural, text_table

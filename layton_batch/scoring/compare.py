@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.board import NEW_ITEMS, RULE, THIS_SET
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores, entrants_of
 from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
 from layton_batch.scoring.rules import HIERARCHICAL, Rules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
 from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference

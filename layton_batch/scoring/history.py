@@ -5,87 +5,61 @@ Snapshots are kept in the run's ``history/``, a JSON file each, so that a board 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import pydantic
-from pydantic import BaseModel, ConfigDict
+import orjson
+import polars as pl
 
 from layton_batch.clock import utc
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
+from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.text import number_text
 
-COLUMNS = (
-    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "target",
-    "set_score", "set_lower", "set_upper", "method", "metric", "level", "n_items", "own_labels",
-    "borrowed_labels", "flags",
-)  # fmt: skip
-"""Columns of the leaderboard that a snapshot keeps."""
+_SCHEMA: Mapping[str, pl.DataType] = {name: column.dtype for name, column in LEADERBOARD.items() if column.in_history}
 _MOVED = 0.05
 """Points: what is less is not seen in print."""
 
 
-class Line(BaseModel):
-    """One row of a board; scores in percent."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A board as it was: the columns of the leaderboard that history keeps. ``at``: epoch seconds."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-    model: str
-    provider: str
-    n_hints: int = 0
-    method: str
-    metric: str
-    level: float = 0.95
-    rank: int | None = None
-    rank_best: int | None = None
-    rank_worst: int | None = None
-    score: float | None = None
-    lower: float | None = None
-    upper: float | None = None
-    target: str | None = None
-    set_score: float | None = None
-    set_lower: float | None = None
-    set_upper: float | None = None
-    n_items: int = 0
-    own_labels: int | None = None
-    borrowed_labels: int | None = None
-    flags: str | None = None
-
-    @property
-    def name(self) -> str:
-        return f"{self.model} ({self.n_hints} hints)" if self.n_hints else self.model
-
-
-class Snapshot(BaseModel):
-    """A board as it was. ``at``: epoch seconds; ``rows`` in the board's order."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
     at: float
-    rows: tuple[Line, ...]
+    board: pl.DataFrame
+
+    def lines(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """What each model is called, and its row."""
+        for row in self.board.iter_rows(named=True):
+            yield row["model"] + (f" ({row['n_hints']} hints)" if row["n_hints"] else ""), row
 
 
-def keep(folder: Path, rows: Sequence[Mapping[str, object]], at: float) -> bool:
-    """Add a snapshot of the leaderboard's rows unless the last one is the same; returns whether there is a new one."""
-    kept = ({name: row[name] for name in COLUMNS if row.get(name) is not None} for row in rows)
-    taken = Snapshot(at=at, rows=tuple(map(Line.model_validate, kept)))
-    known = snapshots(folder)
-    if not taken.rows or (known and known[-1].rows == taken.rows):
+def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
+    """Add a snapshot of the leaderboard unless the last one is the same; returns whether there is a new one."""
+    taken, known = board.select(*_SCHEMA), snapshots(folder)
+    if taken.is_empty() or (known and known[-1].board.equals(taken)):
         return False
     atomic.make_folder(folder)
     name = f"{utc(at):%Y%m%dT%H%M%S}-{len(known) + 1:04d}.json"  # the number, for clocks that were put back
-    atomic.write_text(folder / name, taken.model_dump_json(indent=1) + "\n")
+    document = {"at": at, "rows": taken.to_dicts()}
+    atomic.write_bytes(folder / name, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     return True
 
 
 def snapshots(folder: Path) -> list[Snapshot]:
     """All of a run, oldest first. Raises FileError for one that cannot be read."""
-    found = []
-    for path in sorted(folder.glob("*.json"), key=lambda one: one.stem.rpartition("-")[2]):
+    read = []
+    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.rpartition("-")[2]):
         try:
-            found.append(Snapshot.model_validate_json(path.read_bytes()))
-        except (OSError, pydantic.ValidationError) as error:
+            document = orjson.loads(path.read_bytes())
+            rows = [{"model": row["model"], **row} for row in document["rows"]]  # a row names its model
+            read.append(Snapshot(float(document["at"]), pl.DataFrame(rows, schema=_SCHEMA)))
+        except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
             raise FileError(f"{path} is no snapshot of a board: move it away, and the others are shown") from error
-    return found
+    return read
 
 
 def changes(before: Snapshot, after: Snapshot) -> list[str]:
@@ -94,39 +68,35 @@ def changes(before: Snapshot, after: Snapshot) -> list[str]:
 
 
 def _reasons(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    old, new = _by_name(before), _by_name(after)
+    old, new = dict(before.lines()), dict(after.lines())
     if added := [name for name in new if name not in old]:
         yield f"Added: {', '.join(added)}."
     if gone := [name for name in old if name not in new]:
         yield f"No longer on the board: {', '.join(gone)}."
-    first, last = next(iter(before.rows)), next(iter(after.rows))
     for what in ("method", "metric", "level"):
-        if getattr(first, what) != getattr(last, what):
-            yield f"The {what} was {getattr(first, what)} and is {getattr(last, what)}."
-    labels = [sum(one.own_labels or 0 for one in board.values()) for board in (old, new)]
+        was, now = before.board[what][0], after.board[what][0]
+        if was != now:
+            yield f"The {what} was {was} and is {now}."
+    labels = [board.board["own_labels"].sum() for board in (before, after)]
     if labels[0] != labels[1]:
         yield f"Human labels of these models: {labels[0]:,} before, {labels[1]:,} now."
-    items = [{one.n_items for one in board.values()} for board in (old, new)]
+    items = [set(board.board["n_items"]) for board in (before, after)]
     if items[0] != items[1] and new.keys() & old.keys():
         yield f"Items: {_counts(items[0])} before, {_counts(items[1])} now."
 
 
 def _moves(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    old = _by_name(before)
-    for one in after.rows:
-        was = old.get(one.name)
-        if was is None:
+    old = dict(before.lines())
+    for name, row in after.lines():
+        if name not in old:
             continue
-        moved = None in (was.score, one.score) or abs((one.score or 0.0) - (was.score or 0.0)) >= _MOVED
-        if was.score != one.score and moved:
-            place = "" if was.rank == one.rank else f", rank {number_text(was.rank, 0)} → {number_text(one.rank, 0)}"
-            yield f"{one.name}: {number_text(was.score)} → {number_text(one.score)}{place}."
-        elif was.rank != one.rank:
-            yield f"{one.name}: rank {number_text(was.rank, 0)} → {number_text(one.rank, 0)}."
-
-
-def _by_name(snapshot: Snapshot) -> dict[str, Line]:
-    return {one.name: one for one in snapshot.rows}
+        was, now, old_rank, rank = old[name]["score"], row["score"], old[name]["rank"], row["rank"]
+        moved = None in (was, now) or abs(now - was) >= _MOVED
+        if was != now and moved:
+            place = "" if old_rank == rank else f", rank {number_text(old_rank, 0)} → {number_text(rank, 0)}"
+            yield f"{name}: {number_text(was)} → {number_text(now)}{place}."
+        elif old_rank != rank:
+            yield f"{name}: rank {number_text(old_rank, 0)} → {number_text(rank, 0)}."
 
 
 def _counts(found: set[int]) -> str:

@@ -17,10 +17,10 @@ import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.scoring.audit import picked_labels, with_planned
-from layton_batch.scoring.board import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
 from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (

@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from layton_batch.scoring.board import BoardRow, Estimate, in_rank_order, rank_marks
+import polars as pl
+
+from layton_batch.files.leaderboard_columns import COUNTS, NEW, SET
+from layton_batch.scoring.board import failures_of, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.leaderboard import flags_of, leaderboard
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.ranks import score_ranks
-
-_COUNTS = ("n_unparsed", "n_missing", "n_unjudged", "n_abstained")
 
 
 def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
@@ -28,28 +30,36 @@ def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
     return [_mean_sheet(rounds) for rounds in _by_entrant(sheets).values()]
 
 
-def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> list[BoardRow]:
+def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> pl.DataFrame:
     """As ``rank_marks``; several sheets of an entrant are its rounds, and failures are counted in all of them."""
     return with_rounds(rank_marks(mean_sheets(sheets), rules), sheets)
 
 
-def with_rounds(rows: Sequence[BoardRow], sheets: Sequence[ItemScores]) -> list[BoardRow]:
-    """The rows of mean sheets, with what ``sheets``, one a sample, say of the rounds."""
+def with_rounds(board: pl.DataFrame, sheets: Sequence[ItemScores]) -> pl.DataFrame:
+    """The board of mean sheets, with what ``sheets``, one a sample, say of the rounds."""
     rounds = _by_entrant(sheets)
-    return [_counted(row, rounds[Entrant(row.model, row.provider, row.n_hints)]) for row in rows]
+    rows = [row | _counted(rounds[_entrant(row)]) for row in board.iter_rows(named=True)]
+    return leaderboard(rows)
 
 
-def mean_of_rounds(boards: Sequence[Sequence[BoardRow]], samples: Mapping[str, int]) -> list[BoardRow]:
+def mean_of_rounds(boards: Sequence[pl.DataFrame], samples: Mapping[str, int]) -> pl.DataFrame:
     """One board of the boards of all rounds; ``samples``: by model how many of them are its own, the first ones."""
     if len(boards) == 1:
-        return list(boards[0])
-    found: dict[Entrant, list[BoardRow]] = defaultdict(list)
-    for board in boards:
-        for row in board:
-            found[Entrant(row.model, row.provider, row.n_hints)].append(row)
+        return boards[0]
+    found: dict[Entrant, list[_Row]] = defaultdict(list)
+    for row in (row for board in boards for row in board.iter_rows(named=True)):
+        found[_entrant(row)].append(row)
     rows = [_mean_row(rounds, samples.get(who.model, 1)) for who, rounds in found.items()]
-    new, here = _placed([row.new for row in rows]), _placed([row.this_set for row in rows])
-    return in_rank_order([replace(row, new=new[i], this_set=here[i]) for i, row in enumerate(rows)])
+    for prefix in (NEW, SET):
+        _rank_again(rows, prefix)
+    return leaderboard(rows)
+
+
+_Row = dict[str, Any]
+
+
+def _entrant(row: _Row) -> Entrant:
+    return Entrant(row["model"], row["provider"], row["n_hints"])
 
 
 def _by_entrant(sheets: Sequence[ItemScores]) -> dict[Entrant, list[ItemScores]]:
@@ -82,22 +92,16 @@ def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
     )
 
 
-def _counted(row: BoardRow, rounds: Sequence[ItemScores]) -> BoardRow:
-    """The row with its rounds; its kinds and failures counted over all answers."""
+def _counted(rounds: Sequence[ItemScores]) -> dict[str, object]:
+    """What a row says of its rounds; kinds and failures are counted over all answers."""
     if len(rounds) < 2:
-        return row
+        return {}
     kinds = [kind for sheet in rounds for kind in sheet.kinds]
-    failures = [failure for sheet in rounds for failure in sheet.failures if failure is not None]
+    failures = Counter(failure for sheet in rounds for failure in sheet.failures if failure is not None)
     means = [100 * sum(sheet.marks) / len(sheet.marks) for sheet in rounds]
-    return replace(
-        row,
-        n_unparsed=kinds.count("unparsed"),
-        n_missing=kinds.count("missing"),
-        n_abstained=kinds.count("abstained"),
-        failures=Counter(failures) if rounds[0].failures else row.failures,
-        rounds=len(rounds),
-        round_sd=spread(means),
-    )
+    counts: dict[str, object] = {f"n_{kind}": kinds.count(kind) for kind in ("unparsed", "missing", "abstained")}
+    counts |= {"failures": failures_of(failures)} if rounds[0].failures else {}
+    return counts | {"rounds": len(rounds), "round_sd": spread(means)}
 
 
 def spread(scores: Sequence[float]) -> float:
@@ -105,35 +109,27 @@ def spread(scores: Sequence[float]) -> float:
     return round(statistics.stdev(scores), 3)
 
 
-def _mean_row(rounds: Sequence[BoardRow], samples: int) -> BoardRow:
+def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
     """``rounds``: in their order; a model with fewer samples than others is in some of them again."""
     own = rounds[:samples]
-    scores = [row.score for row in own if row.score is not None]
-    failures = [(kind, count) for row in own for kind, count in row.failures.items()]
-    changes: dict[str, Any] = {name: sum(getattr(row, name) for row in own) for name in _COUNTS}
-    return replace(
-        rounds[0],
-        **changes,
-        new=_mean_estimate([row.new for row in own], [row.new for row in rounds]),
-        this_set=_mean_estimate([row.this_set for row in own], [row.this_set for row in rounds]),
-        flags=tuple(dict.fromkeys(flag for row in own for flag in row.flags)),
-        own_labels=sum(row.own_labels for row in own),
-        failures={kind: sum(count for name, count in failures if name == kind) for kind, _ in failures},
-        rounds=samples if samples > 1 else None,
-        round_sd=spread(scores) if len(scores) > 1 else None,
-    )
-
-
-def _mean_estimate(own: Sequence[Estimate], rounds: Sequence[Estimate]) -> Estimate:
-    """The mean of its own rounds, still without a rank; its rank range reaches as far as that of any round."""
-    return Estimate(
-        rank_best=min((estimate.rank_best for estimate in rounds if estimate.rank_best is not None), default=None),
-        rank_worst=max((estimate.rank_worst for estimate in rounds if estimate.rank_worst is not None), default=None),
-        score=_mean([estimate.score for estimate in own]),
-        lower=_mean([estimate.lower for estimate in own]),
-        upper=_mean([estimate.upper for estimate in own]),
-        half_width=_mean([estimate.half_width for estimate in own]),
-    )
+    scores = [row["score"] for row in own if row["score"] is not None]
+    failures: Counter[str] = Counter()
+    for failure in (failure for row in own for failure in row["failures"]):
+        failures[failure["kind"]] += failure["count"]
+    flags = dict.fromkeys(flag for row in own for flag in flags_of(row["flags"]))
+    row = rounds[0] | {name: sum(row[name] for row in own) for name in (*COUNTS.values(), "own_labels")}
+    for prefix in (NEW, SET):
+        for name in ("score", "lower", "upper", "half_width"):
+            row[prefix + name] = _mean([other[prefix + name] for other in own])
+        for name, end in (("rank_best", min), ("rank_worst", max)):  # as far as those of any round
+            known = [other[prefix + name] for other in rounds if other[prefix + name] is not None]
+            row[prefix + name] = end(known, default=None)
+    return row | {
+        "flags": ", ".join(flags),
+        "failures": failures_of(failures),
+        "rounds": samples if samples > 1 else None,
+        "round_sd": spread(scores) if len(scores) > 1 else None,
+    }
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -141,16 +137,10 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return round(sum(known) / len(known), 1) if len(known) == len(values) else None
 
 
-def _placed(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Each with its rank, which is within its range."""
-    scores = [estimate.score for estimate in estimates if estimate.score is not None]
-    ranks = iter(score_ranks(scores).tolist() if scores else [])
-    return [estimate if estimate.score is None else _at(estimate, next(ranks)) for estimate in estimates]
-
-
-def _at(estimate: Estimate, rank: int) -> Estimate:
-    if estimate.rank_best is None or estimate.rank_worst is None:
-        return replace(estimate, rank=rank)
-    return replace(
-        estimate, rank=rank, rank_best=min(rank, estimate.rank_best), rank_worst=max(rank, estimate.rank_worst)
-    )
+def _rank_again(rows: Sequence[_Row], prefix: str) -> None:
+    """Give each row the rank of its mean, which is within its range."""
+    for row, rank in zip(rows, score_ranks([row[prefix + "score"] for row in rows]).tolist(), strict=True):
+        row[prefix + "rank"] = rank or None
+        best, worst = row[prefix + "rank_best"], row[prefix + "rank_worst"]
+        if rank and best is not None and worst is not None:
+            row |= {prefix + "rank_best": min(rank, best), prefix + "rank_worst": max(rank, worst)}

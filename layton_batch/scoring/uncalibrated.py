@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import polars as pl
 
-from layton_batch.scoring.board import (
-    NEW_ITEMS,
-    SHORT_JURY,
-    UNKNOWN,
-    BoardRow,
-    ceil_tenth,
-    floor_tenth,
-    rank_board,
-    rank_marks,
-)
+from layton_batch.files.leaderboard_columns import COUNTS, ESTIMATE, NEW, SET
+from layton_batch.scoring.board import ceil_tenth, floor_tenth, rank_board, rank_marks
 from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, Entrant, ItemScores
+from layton_batch.scoring.leaderboard import NEW_ITEMS, SHORT_JURY, leaderboard
 from layton_batch.scoring.rules import Rules
 from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
@@ -29,7 +22,7 @@ AIM_POINTS = 3
 _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by itself
 
 
-def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> list[BoardRow]:
+def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> pl.DataFrame:
     """As ``rank_board``, but without any label by the raw share: how often the jury says yes.
 
     Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, and a row is for new items
@@ -42,15 +35,16 @@ def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> list[
         return rank_board(votes, labels, rules)
     needed = _labels_needed(votes, labels, rules)
     counts = votes.group_by(ENTRANT).agg(
-        items=pl.len(),
+        n_items=pl.len(),
         judged=_HAS_OUTCOME.sum(),
         share=_MARK.filter(_HAS_OUTCOME).mean(),
         sizes=pl.col("total").filter(pl.col("total") > 0).n_unique(),
     )
-    of = {Entrant(*names): (items, judged, share, sizes) for *names, items, judged, share, sizes in counts.iter_rows()}
-    rows = {_entrant(row): row for row in rank_marks(share_sheets(votes), rules)}
-    ranked = [_row(row, needed.get(who), *of[who]) for who, row in rows.items()]
-    return ranked + [_silent(who, of[who][0], rules) for who in sorted(of) if who not in rows]
+    board = rank_marks(share_sheets(votes), rules)
+    rows = {tuple(row[name] for name in ENTRANT): row for row in board.iter_rows(named=True)}
+    silent = counts.filter(pl.col("judged") == 0).sort(ENTRANT).select(ENTRANT).rows()
+    given = {tuple(row[name] for name in ENTRANT): row for row in counts.iter_rows(named=True)}
+    return leaderboard(_row(rows.get(who), needed.get(who), rules, given[who]) for who in (*rows, *silent))
 
 
 def need(labels: Sequence[int | None]) -> str:
@@ -82,58 +76,33 @@ _HAS_OUTCOME = (pl.col("total") > 0) | NEEDS_NO_JURY
 _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
 
 
-def _row(row: BoardRow, needed: int | None, items: int, judged: int, share: float, sizes: int) -> BoardRow:
-    """``sizes``: how many numbers of judges voted on its answers."""
-    low, high = wilson_interval(share, judged, row.level)
-    unjudged = items - judged
-    flags = (["unjudged"] if unjudged else []) + ([SHORT_JURY] if sizes > 1 else [])
-    return replace(
-        row,
-        method=UNCALIBRATED,
-        new=replace(row.new, lower=floor_tenth(low), upper=ceil_tenth(high), half_width=ceil_tenth((high - low) / 2)),
-        this_set=UNKNOWN,
-        n_items=items,
-        n_unjudged=unjudged,
-        flags=tuple(flags),
-        failures={**row.failures, **({"unjudged": unjudged} if unjudged else {})},
-        labels_needed=needed,
-    )
+def _row(row: dict[str, Any] | None, needed: int | None, rules: Rules, given: Mapping[str, Any]) -> dict[str, object]:
+    """``row``: by the share of yes, None where nobody judged anything; ``given``: counts of the entrant's answers, and
+    how many numbers of judges voted on them."""
+    who, items, unjudged = {name: given[name] for name in ENTRANT}, given["n_items"], given["n_items"] - given["judged"]
+    flags = (["unjudged"] if unjudged else []) + ([SHORT_JURY] if given["sizes"] > 1 else [])
+    failures = [*(row["failures"] if row else ()), *([{"kind": "unjudged", "count": unjudged}] if unjudged else ())]
+    same = {
+        "method": UNCALIBRATED,
+        "n_items": items,
+        "n_unjudged": unjudged,
+        "flags": ", ".join(flags),
+        "failures": failures,
+    }
+    if row is None:
+        counts = dict.fromkeys(("own_labels", "borrowed_labels", *COUNTS.values()), 0)
+        return {**who, "metric": rules.metric, "level": rules.level, "target": NEW_ITEMS, **counts, **same}
+    low, high = wilson_interval(given["share"], given["judged"], rules.level)
+    ends = {"lower": floor_tenth(low), "upper": ceil_tenth(high), "half_width": ceil_tenth((high - low) / 2)}
+    unknown = dict.fromkeys(SET + name for name in ESTIMATE)
+    return {**row, **same, **unknown, **{NEW + name: end for name, end in ends.items()}, "labels_needed": needed}
 
 
-def _entrant(row: BoardRow) -> Entrant:
-    return Entrant(row.model, row.provider, row.n_hints)
-
-
-def _silent(who: Entrant, items: int, rules: Rules) -> BoardRow:
-    """Nobody judged anything of this one: it has no share."""
-    return BoardRow(
-        model=who.model,
-        provider=who.provider,
-        n_hints=who.n_hints,
-        method=UNCALIBRATED,
-        metric=rules.metric,
-        level=rules.level,
-        n_items=items,
-        n_unjudged=items,
-        flags=("unjudged",),
-        failures={"unjudged": items},
-        target=NEW_ITEMS,
-        new=UNKNOWN,
-        this_set=UNKNOWN,
-        own_labels=0,
-        borrowed_labels=0,
-        smallest_gold_bin=None,
-        n_unparsed=0,
-        n_missing=0,
-        n_abstained=0,
-    )
-
-
-def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> dict[Entrant, int]:
+def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> dict[tuple[object, ...], int]:
     """Return the number of labels for each entrant, as ``label-plan --this-set --half-width 3`` says."""
     from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
 
     if votes.select(ENTRANT).n_unique() > _MOST_PLANNED:
         return {}
     plan = plan_next(votes, labels, Aim(half_width=AIM_POINTS / 100, this_set=True), rules)
-    return {Entrant(one.model, one.provider, one.n_hints): one.labels for one in plan.models}
+    return {(one.model, one.provider, one.n_hints): one.labels for one in plan.models}

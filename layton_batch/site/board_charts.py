@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from layton_batch import drawing
 from layton_batch.drawing import BLUE, GRID, INK, Axis, Row, named_points, table, titled
-from layton_batch.scoring.history import Line, Snapshot
+from layton_batch.scoring.history import Snapshot
 from layton_batch.site.item_rates import Rates
 from layton_batch.site.pages import short_line
 from layton_batch.site.standing import Facts, small_money
@@ -85,16 +85,16 @@ def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> l
 @dataclass(frozen=True, slots=True)
 class _View:
     """For which target a chart's scores are: ``key`` on the page, what its files' names and its title say of it, and
-    the score of a row of an earlier board."""
+    the column of the score."""
 
     key: str
     file: str = ""
     title: str = ""
-    score: Callable[[Line], float | None] = lambda line: line.score
+    score: str = "score"
 
 
 _ONLY, _NEW = _View(""), _View("new", title=" (new items)")
-_THESE = _View("these", "_this_set", " (this set)", lambda line: line.set_score)
+_THESE = _View("these", "_this_set", " (this set)", "set_score")
 
 
 def charts(
@@ -349,12 +349,12 @@ def _hints(board: Sequence[Standing], view: _View) -> Chart | None:
 def _history(snapshots: Sequence[Snapshot], view: _View) -> Chart | None:
     if len(snapshots) < 2 or snapshots[-1].at <= snapshots[0].at:
         return None
-    names = [row.name for row in snapshots[-1].rows if view.score(row) is not None][:MOST_LINES]
+    names = [name for name, row in snapshots[-1].lines() if row[view.score] is not None][:MOST_LINES]
     rows: list[Row] = [
-        {"name": short_line(row.name), "at": 1000 * snapshot.at, "score": score}
+        {"name": short_line(name), "at": 1000 * snapshot.at, "score": row[view.score]}
         for snapshot in snapshots
-        for row in snapshot.rows
-        if row.name in names and (score := view.score(row)) is not None
+        for name, row in snapshot.lines()
+        if name in names and row[view.score] is not None
     ]
     if not rows:
         return None

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.board import ASSUMES
 from layton_batch.scoring.history import snapshots
+from layton_batch.scoring.leaderboard import ASSUMES
 from layton_batch.site.board_table import Board
 from layton_batch.site.downloads import write_downloads
 from layton_batch.site.duel import duels

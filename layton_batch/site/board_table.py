@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from layton_batch.scoring.board import (
+import polars as pl
+
+from layton_batch.files.leaderboard_columns import COUNTS
+from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
     FLAGS,
@@ -22,18 +26,20 @@ from layton_batch.scoring.board import (
     RULE,
     THIS_SET,
     alike,
-    columns_on_this_set,
+    flags_of,
+    interval_text,
+    on_this_set,
+    ranks_text,
 )
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import Asked
-from layton_batch.text import NONE, number_text, percent, range_text
+from layton_batch.text import NONE, number_text, percent
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
 _ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
 _MOST_KINDS = 8  # of failure that have a column of their own
-_COUNTS = ("n_abstained", "n_unparsed", "n_missing", "n_unjudged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,28 +136,29 @@ class Axis:
         return 100 * (value - self.start) / (self.end - self.start)
 
 
-LeaderboardRow = Mapping[str, object]
+LeaderboardRow = Mapping[str, Any]
 NOTHING_FAILED: Mapping[str, Mapping[str, int]] = {}
 
 
-def show_board(
-    rows: Sequence[LeaderboardRow], asked: Asked, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED
-) -> Board:
-    """Rows of the leaderboard table, in their order; ``failures``: by model and kind, for boards graded by rule."""
+def show_board(board: pl.DataFrame, asked: Asked, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED) -> Board:
+    """The leaderboard, in its order; ``failures``: by model and kind, for boards graded by rule."""
+    rows = board.to_dicts()
     method = str(rows[0]["method"]) if rows else asked.method
     metric = str(rows[0]["metric"]) if rows else asked.metric
     target = THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS
-    counts = tuple(name for name in _COUNTS if any(row[name] for row in rows))
+    counts = {words: name for words, name in COUNTS.items() if any(row[name] for row in rows)}
     letters = _footnotes(rows)
     ranked = sum(row["rank"] is not None for row in rows)
     axis = _axis([end for row in rows for name in _ENDS if (end := _number(row[name])) is not None])
     groups = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
     needed = [_whole(row.get("labels_needed")) for row in rows]
     return Board(
-        rows=tuple(_row(row, group, counts, letters, axis, ranked) for row, group in zip(rows, groups, strict=True)),
+        rows=tuple(
+            _row(row, group, counts.values(), letters, axis, ranked) for row, group in zip(rows, groups, strict=True)
+        ),
         failures=_failures(rows, failures),
         ticks=_ticks(axis) if rows else (),
-        count_names=tuple(name.removeprefix("n_") for name in counts),
+        count_names=tuple(counts),
         footnotes=tuple((letter, _words(flag), FLAGS.get(flag, "")) for flag, letter in letters.items()),
         has_hints=len({row["n_hints"] for row in rows}) > 1,
         by_rule=method == RULE,
@@ -175,11 +182,10 @@ _ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_
 WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
 
 
-def rows_on_this_set(rows: Sequence[LeaderboardRow]) -> list[dict[str, object]]:
-    """The rows for exactly these items; none where the board is for these already, or nothing is known of these."""
-    if all(row["target"] == THIS_SET or row["set_score"] is None for row in rows):
-        return []
-    return columns_on_this_set(rows)
+def board_on_this_set(board: pl.DataFrame) -> pl.DataFrame:
+    """The board for exactly these items; empty where it is for these already, or nothing is known of these."""
+    is_other = (pl.col("target") != THIS_SET) & pl.col("set_score").is_not_null()
+    return on_this_set(board) if board.filter(is_other).height else board.clear()
 
 
 def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, int]]) -> Failures:
@@ -253,18 +259,18 @@ ALIKE = "Alike"
 
 
 def _row(
-    row: LeaderboardRow, group: str, counts: Sequence[str], letters: Mapping[str, str], axis: Axis, ranked: int
+    row: LeaderboardRow, group: str, counts: Collection[str], letters: Mapping[str, str], axis: Axis, ranked: int
 ) -> ShownRow:
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
     own, borrowed = (_number(row[name]) for name in ("own_labels", "borrowed_labels"))
-    interval = _interval(row, lower, upper)
+    interval = _interval(row)
     return ShownRow(
         model=short_line(row["model"]),
         provider=short_line(row["provider"]),
         hints=int(_number(row["n_hints"]) or 0),
         rank=number_text(rank, 0),
-        spread=range_text(best, worst, 0),
+        spread=ranks_text(row, str(row["target"])),
         alike=group,
         score=number_text(score),
         interval=interval,
@@ -272,7 +278,7 @@ def _row(
         said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
         counts=tuple(int(_number(row[name]) or 0) for name in counts),
-        notes=tuple(letters[flag] for flag in _flags(row)),
+        notes=tuple(letters[flag] for flag in flags_of(row["flags"])),
         sort_rank=_sortable(rank),
         sort_spread="" if best is None or worst is None else f"{best * 1_000_000 + worst:.0f}",
         sort_score=_sortable(score),
@@ -283,13 +289,9 @@ def _row(
     )
 
 
-def _interval(row: LeaderboardRow, lower: float | None, upper: float | None) -> str:
+def _interval(row: LeaderboardRow) -> str:
     half = _number(row["half_width"])
-    if row["method"] == RULE and row["target"] == THIS_SET:
-        return "exact"
-    if row["method"] == "paper" and half is not None:
-        return f"±{half:.1f}"
-    return range_text(lower, upper)
+    return f"±{half:.1f}" if row["method"] == "paper" and half is not None else interval_text(row, str(row["target"]))
 
 
 def _sortable(value: float | None) -> str:
@@ -338,13 +340,9 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _flags(row: LeaderboardRow) -> list[str]:
-    return [flag.strip() for flag in str(row["flags"] or "").split(",") if flag.strip()]
-
-
 def _footnotes(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
     """A footnote mark for each flag, in the order in which a reader meets them; a star for rows without own labels."""
-    flags = list(dict.fromkeys(flag for row in rows for flag in _flags(row)))
+    flags = list(dict.fromkeys(flag for row in rows for flag in flags_of(row["flags"])))
     letters = map(_letter, range(len(flags)))
     return {flag: NO_OWN if flag == BORROWED_ONLY else next(letters) for flag in flags}
 

@@ -10,14 +10,14 @@ import orjson
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
+from layton_batch.files.leaderboard_columns import STORED
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
-from layton_batch.scoring.board import RULE
+from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board_pages import Ranked, write_board_pages
-from layton_batch.site.board_table import rows_on_this_set, show_board
+from layton_batch.site.board_table import board_on_this_set, show_board
 from layton_batch.site.digests import write_digests
 from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
@@ -94,11 +94,11 @@ def _write_pages(
     folder: RunFolder, status: Status, building: Path, given: Mapping[str, object], bill_notes: Sequence[str]
 ) -> int:
     ask = asked(folder)
-    rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
-    by_rule = bool(rows) and rows[0]["method"] == RULE
-    board = show_board(rows, ask, failures(folder, str(rows[0]["metric"])) if by_rule else {})
-    here_rows = rows_on_this_set(rows)
-    here = show_board(here_rows, ask) if here_rows else None
+    whole = table(folder, "leaderboard", list(STORED))
+    on_these = board_on_this_set(whole)
+    rows, here_rows = whole.to_dicts(), on_these.to_dicts()
+    board = show_board(whole, ask, failures(folder, rows[0]["metric"]) if RULE in whole["method"] else {})
+    here = show_board(on_these, ask) if here_rows else None
     course = show_progress(status)
     about: dict[str, object] = {
         "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,

@@ -10,9 +10,9 @@ import orjson
 
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
+from layton_batch.files.leaderboard_columns import STORED
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.table_columns import SCHEMAS
-from layton_batch.scoring.board import ASSUMES, NO_OWN
+from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
 from layton_batch.site.digests import write_digests
 from layton_batch.site.pages import render, short_line
@@ -58,6 +58,6 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
 
 def _run(folder: RunFolder) -> FrontRun:
     ask = asked(folder)
-    rows = list(table(folder, "leaderboard", list(SCHEMAS["leaderboard"])).iter_rows(named=True))
+    board = table(folder, "leaderboard", list(STORED))
     items = table(folder, "items", ("item_id",)).height
-    return FrontRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(rows, ask))
+    return FrontRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(board, ask))

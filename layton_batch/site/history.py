@@ -34,11 +34,11 @@ def show_history(snapshots: Sequence[Snapshot]) -> list[Refresh]:
 
 def _refresh(before: Snapshot | None, after: Snapshot) -> Refresh:
     told = changes(before, after) if before else []
-    leader = next((one for one in after.rows if one.rank == 1), None)
+    leader, score = next(((name, row["score"]) for name, row in after.lines() if row["rank"] == 1), ("", None))
     return Refresh(
         date=f"{utc(after.at):%Y-%m-%d %H:%M} UTC",
-        models=len(after.rows),
-        leader=short_line(leader.name) if leader else "",
-        score=number_text(leader.score if leader else None),
+        models=after.board.height,
+        leader=short_line(leader),
+        score=number_text(score),
         changes=tuple(short_line(one, 300) for one in told[:_MOST_CHANGES]),
     )

@@ -9,13 +9,12 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
+from layton_batch.files.leaderboard_columns import COUNTS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import table
 from layton_batch.text import NONE
-
-_KINDS = ("abstained", "unparsed", "missing", "unjudged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tupl
 
 
 def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None) -> Facts:
-    counts = {name: value for name in _KINDS if isinstance(value := row.get(f"n_{name}"), int) and value}
+    counts = {words: value for words, name in COUNTS.items() if isinstance(value := row.get(name), int) and value}
     usd, tokens = spent or (None, None)
     return Facts(
         maker=maker,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.scoring.board import METHOD_WORDS
+from layton_batch.scoring.leaderboard import METHOD_WORDS
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.site.board_table import Board

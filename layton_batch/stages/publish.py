@@ -79,8 +79,7 @@ def _keep_history(run: Run) -> None:
     """A snapshot of the board of a run that is over, for people who want to know what a refresh changed."""
     board = run.folder.part("leaderboard", "leaderboard")
     if board.exists() and _is_over(run):
-        rows = tables.read_part(board, history.COLUMNS).to_dicts()
-        history.keep(run.folder.history, rows, run.clock.now())
+        history.keep(run.folder.history, tables.read_part(board), run.clock.now())
 
 
 def _bill_digest(run: Run) -> str | None:

@@ -19,12 +19,12 @@ from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
 from layton_batch.scoring.annotations import Joined, annotated_words, join, with_annotations
 from layton_batch.scoring.annotators import annotator_agreement
-from layton_batch.scoring.board import OTHER_JURY, OTHER_MODEL, BoardRow, with_flag
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
 from layton_batch.scoring.gold import judged_of, labels_of
 from layton_batch.scoring.judges import diagnose, has_verdicts
 from layton_batch.scoring.label_plan import outlook
+from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, stored, with_flag
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
@@ -45,7 +45,7 @@ def rank(run: Run) -> bool:
     done = finished_jobs(run)
     if not done or tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
         return False
-    return run.apart("leaderboard", lambda: bool(write_board(run)))
+    return run.apart("leaderboard", lambda: write_board(run).height > 0)
 
 
 def _origin(run: Run, done: Sequence[Job]) -> str:
@@ -67,7 +67,7 @@ def _labels_digest(run: Run) -> str | None:
 _Evidence = tuple[pl.DataFrame, pl.DataFrame]
 
 
-def board(run: Run, rules: Rules, first: _Evidence | None = None) -> list[BoardRow]:
+def board(run: Run, rules: Rules, first: _Evidence | None = None) -> pl.DataFrame:
     """The leaderboard of the models that are done, by these rules. ``first``: the first round's evidence, where it is
     known."""
     if not run.task.uses_jury:
@@ -81,7 +81,7 @@ def board(run: Run, rules: Rules, first: _Evidence | None = None) -> list[BoardR
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
-def _voted(run: Run, rules: Rules, found: _Evidence) -> list[BoardRow]:
+def _voted(run: Run, rules: Rules, found: _Evidence) -> pl.DataFrame:
     """The jury board of one round."""
     votes, labels = found
     other = has_labels_of_another_jury(run)
@@ -274,15 +274,14 @@ def jobs_of_round(run: Run, number: int) -> list[Job]:
     return [job for job in done if job.spec.sample == 1 + (number - 1) % counts[entrant(run, job)]]
 
 
-def write_board(run: Run) -> list[BoardRow]:
-    """Replace the run's leaderboard table; returns its rows."""
+def write_board(run: Run) -> pl.DataFrame:
+    """Replace the run's leaderboard table; returns the board."""
     found = evidence(run, run.rules.metric) if run.task.uses_jury else None
     rows, origin = board(run, run.rules, found), _origin(run, finished_jobs(run))
     _write_pairs(run, found)
-    table = tables.frame("leaderboard", [row.columns() for row in rows])
     if run.task.uses_jury:
         write_labels(run, joined(run))
-    tables.write(run.folder.part("leaderboard", "leaderboard"), table, origin)
+    tables.write(run.folder.part("leaderboard", "leaderboard"), stored(rows), origin)
     return rows
 
 

@@ -15,8 +15,10 @@ import pytest
 
 from layton_batch.cli.overnight import main
 from layton_batch.cli.webhook import TRIES, post
+from layton_batch.errors import FileError
+from layton_batch.files import tables
 from layton_batch.sandbox import Fault
-from layton_batch.scoring.history import Line, Snapshot, changes, keep, snapshots
+from layton_batch.scoring.history import Snapshot, changes, keep, snapshots
 from layton_batch.text import money
 from tests.cli.cli_harness import Desk, desk
 from tests.manual_clock import ManualClock
@@ -157,16 +159,18 @@ def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:
     assert post("file:///etc/passwd", {}, clock) == "its address is no http(s) URL"
 
 
-def line(model: str, score: float, rank: int, **more: object) -> Line:
-    return Line.model_validate(
-        {"model": model, "provider": "p", "method": "hierarchical", "metric": "both", "score": score, "rank": rank,
-         "n_items": 10, "own_labels": 5} | more
-    )  # fmt: skip
+def line(model: str, score: float, rank: int, **more: object) -> dict[str, object]:
+    return {"model": model, "provider": "p", "method": "hierarchical", "metric": "both", "level": 0.95, "score": score,
+            "rank": rank, "n_items": 10, "own_labels": 5} | more  # fmt: skip
+
+
+def snapshot(at: float, *lines: dict[str, object]) -> Snapshot:
+    return Snapshot(at, tables.frame("leaderboard", lines))
 
 
 def test_changes_between_two_boards_say_why_and_what_moved() -> None:
-    before = Snapshot(at=NIGHT, rows=(line("a", 60.0, 1), line("b", 50.0, 2), line("old", 10.0, 3)))
-    after = Snapshot(at=NIGHT + 1, rows=(line("b", 61.0, 1, own_labels=17), line("a", 60.0, 2), line("new", 55.0, 3)))
+    before = snapshot(NIGHT, line("a", 60.0, 1), line("b", 50.0, 2), line("old", 10.0, 3))
+    after = snapshot(NIGHT + 1, line("b", 61.0, 1, own_labels=17), line("a", 60.0, 2), line("new", 55.0, 3))
     assert changes(before, after) == [
         "Added: new.",
         "No longer on the board: old.",
@@ -177,8 +181,16 @@ def test_changes_between_two_boards_say_why_and_what_moved() -> None:
 
 
 def test_a_board_is_kept_once_however_often_it_is_made(tmp_path: Path) -> None:
-    rows = [line("a", 60.0, 1).model_dump()]
-    assert keep(tmp_path / "history", rows, NIGHT)
-    assert not keep(tmp_path / "history", rows, NIGHT + 5)
-    assert keep(tmp_path / "history", [line("a", 61.0, 1).model_dump()], NIGHT - 50.0)  # our clock was put back
-    assert [one.rows[0].score for one in snapshots(tmp_path / "history")] == [60.0, 61.0]
+    folder, board = tmp_path / "history", tables.frame("leaderboard", [line("a", 60.0, 1)])
+    assert keep(folder, board, NIGHT)
+    assert not keep(folder, board, NIGHT + 5)
+    later = tables.frame("leaderboard", [line("a", 61.0, 1)])
+    assert keep(folder, later, NIGHT - 50.0)  # our clock was put back
+    assert [kept.board["score"].to_list() for kept in snapshots(folder)] == [[60.0], [61.0]]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"at": 1}', '{"at": 1, "rows": [{"rank": 1}]}', '{"at": 1, "rows": [7]}'])
+def test_a_snapshot_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "20260101T000000-0001.json").write_text(text, encoding="utf-8")
+    with pytest.raises(FileError, match="is no snapshot of a board"):
+        snapshots(tmp_path)

@@ -15,6 +15,7 @@ from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board, evidence
 from tests.cli.cli_harness import call, desk
+from tests.evidence import Rows
 from tests.pipeline.lab import MODELS, lab, manifest_text
 
 ITEMS = 2
@@ -100,7 +101,7 @@ def test_labels_without_a_level_are_of_answers_without_hints(tmp_path: Path) -> 
         bench.finish(text)
         with read_run(find_run("lab", bench.runs), bench.settings) as run:
             _, labels = evidence(run, "both_correct")
-            own = {row.n_hints: row.own_labels for row in board(run, run.rules)}
+            own = {row.n_hints: row.own_labels for row in Rows(board(run, run.rules))}
         assert set(labels["n_hints"]) == {0}
         assert own == {0: ITEMS, 1: 0}
 

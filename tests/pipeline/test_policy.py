@@ -15,6 +15,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import Limits
 from layton_batch.stages.rank import board
+from tests.evidence import Rows
 from tests.pipeline.lab import lab, manifest_text
 
 
@@ -63,7 +64,7 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
         status = bench.finish(text)
         assert status.state is RunState.DONE
         with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            row = board(run, run.rules)[0]
+            row = Rows(board(run, run.rules))[0]
         assert row.n_unjudged == 4
         assert row.score is None  # no vote and no label: nothing is known of any answer
         scores = bench.table(text, "scores")

@@ -15,16 +15,16 @@ from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
 from layton_batch.runs.status import RunState
-from layton_batch.scoring.board import OTHER_JURY
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import Gold
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.scoring.rules import Rules
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import board, evidence, judged
 from layton_batch.states import Role
-from tests.evidence import frames
+from tests.evidence import Rows, frames
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
 GOLD = BUNDLED / "gold_llm.jsonl"
@@ -87,7 +87,7 @@ def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stan
         }  # a judge of the same family does not sit
         with bench.open(asked()) as run:
             _, labels = evidence(run, "both_correct")
-            rows = board(run, run.rules)
+            rows = Rows(board(run, run.rules))
         assert set(labels["total"]) == {1}  # one seat: never the three votes of the gold set
         assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
         assert not any(OTHER_JURY in row.flags for row in rows)

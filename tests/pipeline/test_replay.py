@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.grading.board_sources import Asked, read_sources, rows_of
+from layton_batch.grading.board_sources import Asked, board_of, read_sources
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
@@ -35,8 +35,8 @@ PUBLISHED = [
 
 
 def table(source: str, runs: Path, metric: str | None = None) -> list[tuple[str, float | None, float | None, int, int]]:
-    rows = rows_of(read_sources([source], runs, Settings.from_environment({}, runs), Asked("paper", metric)))
-    return [(row.model, row.score, row.half_width, row.rank_best or 0, row.rank_worst or 0) for row in rows]
+    board = board_of(read_sources([source], runs, Settings.from_environment({}, runs), Asked("paper", metric)))
+    return board.select("model", "score", "half_width", "rank_best", "rank_worst").rows()
 
 
 def test_the_ppi_file_alone_gives_the_published_table(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
+from tests.evidence import Rows
 from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
 TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
@@ -36,7 +37,7 @@ def finished(bench: Lab, text: str) -> Status:
 
 def models_on_the_board(bench: Lab) -> list[str]:
     with read_run(find_run("lab", bench.runs), bench.settings) as run:
-        return sorted(row.model for row in board(run, run.rules))
+        return sorted(row.model for row in Rows(board(run, run.rules)))
 
 
 def test_a_model_that_is_added_is_all_that_is_paid_for(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
+from tests.evidence import Rows
 from tests.pipeline.lab import JUDGES, MODELS, Lab, lab, manifest_text
 from tests.tiers import FAMILIES, tiered
 
@@ -38,7 +39,7 @@ def test_all_seven_providers_in_one_run_give_a_leaderboard_and_the_bill_equals_t
         assert spent_equals_bill(status.spent_usd, bench)
         assert set(bench.billed().values()) == {1}
         with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            rows = board(run, run.rules)
+            rows = Rows(board(run, run.rules))
     assert {row.model for row in rows} == set(MODELS.values())
     assert all(row.n_items == 4 and row.rank is not None for row in rows)
     predictions = bench.table(text, "predictions")
@@ -71,7 +72,7 @@ def test_a_judges_job_starts_as_soon_as_its_predictions_are_in_whatever_other_mo
         jobs = {job.id: job for job in read_status(run.store).jobs}
         assert not jobs["predict-sirocco-large"].graded
         assert jobs["judge-tern-3-referee--larch-2-mini"].graded
-        assert [row.model for row in board(run, run.rules)] == ["larch-2-mini"]
+        assert [row.model for row in Rows(board(run, run.rules))] == ["larch-2-mini"]
 
 
 def test_the_same_manifest_plans_byte_identical_batch_files(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from layton_batch.site.sent import SentRequests
 from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import board
 from tests.cli.cli_harness import call
+from tests.evidence import Rows
 from tests.pipeline.lab import MODELS, Lab, demo_prices, lab, manifest_text
 
 OPENAI = MODELS["openai"]
@@ -83,7 +84,7 @@ def test_the_jury_judges_every_sample_and_the_board_has_one_row(tmp_path: Path) 
         verdicts = bench.table(sampled(2), "verdicts")
         assert sorted(verdicts.group_by("sample").len().rows()) == [(1, 3), (2, 3)]
         with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            (row,) = board(run, run.rules)
+            (row,) = Rows(board(run, run.rules))
         assert (row.model, row.n_items, row.rounds) == (OPENAI, 3, 2)
 
 

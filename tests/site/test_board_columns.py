@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from layton_batch.scoring.board import RULE
+from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
 from tests.site.fabricated_run import fabricated
 from tests.site.read_html import read_page

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import history
 from layton_batch.site.board_charts import pareto
@@ -40,7 +41,8 @@ def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path
     told = zip(items, worth, strict=True)
     run.table("items", [{**row, "category": f"c{place}", "payload": one} for place, (row, one) in enumerate(told)])
     for at, score in enumerate((40.0, 50.0), 1_795_000_000):
-        history.keep(run.folder.history, [{**rows[0], "score": score, "method": "hierarchical"}], float(at))
+        earlier = tables.frame("leaderboard", [{**rows[0], "score": score, "method": "hierarchical"}])
+        history.keep(run.folder.history, earlier, float(at))
     assert {"hints.svg", "difficulty.svg", "radar.svg", "history.svg"} <= drawn(run)
 
 

@@ -342,7 +342,7 @@ def test_a_page_tells_of_earlier_boards_what_changed_since(tmp_path: Path) -> No
     run = fabricated(tmp_path)
     row = {"provider": "p", "method": "hierarchical", "metric": "both_correct", "rank": 1, "score": 50.0}
     for at, model in enumerate(("first", "<script>alert(1)</script>"), 1_795_000_000):
-        history.keep(run.folder.history, [row | {"model": model}], float(at))
+        history.keep(run.folder.history, tables.frame("leaderboard", [row | {"model": model}]), float(at))
     page = read_page(built(run) / "index.html")
     said = words(page)
     assert "History" in said

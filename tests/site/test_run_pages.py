@@ -11,8 +11,8 @@ import pytest
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.runs.status import Status
-from layton_batch.scoring.board import RULE
 from layton_batch.scoring.diagnosis_record import read_record, write_record
+from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.site.fabricated_run import FabricatedRun, fabricated

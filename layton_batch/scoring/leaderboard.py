@@ -1,0 +1,131 @@
+"""The leaderboard, one frame with the columns of ``LEADERBOARD``: a row an entrant, best first, for one target.
+
+Scores are percent as printed, null where ``flags`` says why there is none. ``new_*`` and ``set_*`` hold both targets;
+the columns without a prefix are those of the row's ``target``.
+"""
+
+from __future__ import annotations
+
+import string
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER
+from layton_batch.text import range_text
+
+RULE = "rule"
+METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
+"""Words of a heading for the ``method`` of a board's rows; other methods are called by their names."""
+SHORT_JURY = "short_jury"
+OTHER_JURY = "labels_of_another_jury"
+OTHER_MODEL = "served_another_model"
+OTHER_HINTS = "labels_of_other_hints"
+UNKNOWN_MAKER = "maker_without_labels"
+BORROWED_ONLY = "borrowed_only"
+NO_OWN = "*"
+"""Marks a row none of whose own answers has a label, on a board that rests on labels."""
+ASSUMES = "Assumes that labels are right and that the jury is the one that was labelled."
+FLAGS = {
+    "empty_gold_bin": "For at least one number of yes votes there is no human label.",
+    "no_gold": "There is no human label for this row; its interval says almost nothing.",
+    "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
+    "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
+    "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
+    SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
+    OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
+    OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
+    UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
+    "and the interval can miss the truth.",
+    BORROWED_ONLY: "None of this row's own answers has a label; all labels are borrowed.",
+    OTHER_HINTS: "Some of the borrowed labels are other hints': on this model's answers at another hint level.",
+}
+"""What a row's ``flags`` mean, by name, in a sentence each."""
+
+
+NEW_ITEMS, THIS_SET = "new items", "this set"
+"""Targets of a row: new items of the same kind as these, or exactly these."""
+PREFIX = {NEW_ITEMS: NEW, THIS_SET: SET}
+"""What the columns begin with that hold a target's estimate."""
+
+
+def leaderboard(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Make the frame of rows that know both targets and their own: what they show is taken from that one."""
+    schema = {name: column.dtype for name, column in LEADERBOARD.items()}
+    return _shown(pl.DataFrame(list(rows), schema=schema))
+
+
+def on_this_set(board: pl.DataFrame) -> pl.DataFrame:
+    """The board for exactly these items, also one that was read from a table; as it is where nothing is known of these
+    (``uncalibrated``)."""
+    if board["set_score"].null_count() == board.height:
+        return board
+    return _shown(board.with_columns(target=pl.lit(THIS_SET)))
+
+
+def stored(board: pl.DataFrame) -> pl.DataFrame:
+    """The columns that stand in tables and files."""
+    return board.select(*STORED)
+
+
+def _shown(board: pl.DataFrame) -> pl.DataFrame:
+    """Best first by what rows show, those without a rank last."""
+    names = [name for name in ESTIMATE if NEW + name in board.columns]
+    is_set = pl.col("target") == THIS_SET
+    shown = [pl.when(is_set).then(SET + name).otherwise(NEW + name).alias(name) for name in names]
+    return board.with_columns(shown).sort("rank", nulls_last=True, maintain_order=True)
+
+
+def with_flag(board: pl.DataFrame, flag: str, models: Collection[str] | pl.Expr | None = None) -> pl.DataFrame:
+    """The board, on which each row says so as well; with ``models``, names or a condition, only theirs."""
+    if not isinstance(models, pl.Expr):
+        models = pl.lit(value=True) if models is None else pl.col("model").is_in(list(models))
+    flags = pl.col("flags")
+    longer = pl.when(flags == "").then(pl.lit(flag)).otherwise(flags + f", {flag}")
+    return board.with_columns(flags=pl.when(models).then(longer).otherwise(flags))
+
+
+def flags_of(flags: object) -> list[str]:
+    """The names in a row's ``flags``."""
+    return [flag.strip() for flag in str(flags or "").split(",") if flag.strip()]
+
+
+def alike(ranges: Sequence[tuple[int | None, int | None]]) -> list[str]:
+    """Letters for rank ranges: two of them share one exactly where they overlap, so that the two models cannot be told
+    apart. "A–C" is A, B and C; empty where there is no range."""
+    rank_ranges = [(best, worst) for best, worst in ranges if best is not None and worst is not None]
+    starts, shared, before = sorted({best for best, _ in rank_ranges}), [], 0
+    for end in sorted({worst for _, worst in rank_ranges}):
+        # one group for each end before which another range starts: it is of those that are open there
+        if bisect_right(starts, end) > bisect_right(starts, before):
+            shared.append(end)
+        before = end
+    return [
+        "" if best is None or worst is None else _letters(bisect_left(shared, best), bisect_right(shared, worst) - 1)
+        for best, worst in ranges
+    ]
+
+
+def _letters(first: int, last: int) -> str:
+    if last - first > 1:
+        return f"{_letter(first)}–{_letter(last)}"
+    return _letter(first) + (_letter(last) if last > first else "")
+
+
+def _letter(number: int) -> str:
+    return (_letter(number // 26 - 1) if number >= 26 else "") + string.ascii_uppercase[number % 26]
+
+
+def interval_text(row: Mapping[str, Any], target: str) -> str:
+    """The interval of a row on a target."""
+    if row["method"] == RULE and target == THIS_SET:
+        return "exact"
+    return range_text(row[PREFIX[target] + "lower"], row[PREFIX[target] + "upper"])
+
+
+def ranks_text(row: Mapping[str, Any], target: str) -> str:
+    """The rank range of a row on a target."""
+    return range_text(row[PREFIX[target] + "rank_best"], row[PREFIX[target] + "rank_worst"], 0)
