@@ -164,7 +164,7 @@ def test_a_board_keeps_digests_of_answers_and_not_their_texts(tmp_path: Path) ->
     found = read_gold("gold.jsonl", tmp_path, Settings(tmp_path), keep_texts=False)
     assert found.rows["content"].equals(whole.rows["content"])
     assert labels_of(found, "both_correct").equals(labels_of(whole, "both_correct"))
-    assert found.rows["answer"].null_count() == 5
+    assert not {"answer", "justification"} & set(found.rows.columns)
 
 
 def test_a_number_is_no_decision_where_the_same_was_said_before(tmp_path: Path) -> None:

@@ -65,20 +65,21 @@ def count_votes(votes: pl.DataFrame, labels: pl.DataFrame, *, by_seats: bool = T
 def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:
     """The votes by entrant and item, with the numbers ``who`` and ``item``; items are numbered as they first come."""
     items = votes.select("item_id").unique().sort("item_id")
-    numbered = votes.with_row_index("row")
-    for names, number in ((entrants, "who"), (items, "place")):
-        numbered = numbered.join(names.with_row_index(number), on=names.columns, how="left", maintain_order="left")
-    cast = numbered.sort("who", "place", maintain_order=True)
-    again = cast.filter((pl.col("who") == pl.col("who").shift()) & (pl.col("place") == pl.col("place").shift()))
+    codes = votes.select(ENTRANT).join(entrants.with_row_index("who"), on=ENTRANT, how="left", maintain_order="left")
+    places = votes.select("item_id").join(items.with_row_index("place"), on="item_id", maintain_order="left")
+    order = (
+        pl.DataFrame([codes["who"], places["place"]]).with_row_index("row").sort("who", "place", maintain_order=True)
+    )
+    again = order.filter((pl.col("who") == pl.col("who").shift()) & (pl.col("place") == pl.col("place").shift()))
     if again.height:
-        row = again.sort("row").row(0, named=True)
+        row = votes[again["row"]].with_columns(again["row"]).sort("row").row(0, named=True)
         raise DataError(
             f"item {row['item_id']!r} of model {row['model']!r} (hint level {row['n_hints']}) is there "
             "twice; give each model's answers in one source only"
         )
-    first = cast.select("place").unique(maintain_order=True).with_row_index("item")
-    cast = cast.join(first, on="place", how="left", maintain_order="left")
-    return cast.with_columns(pl.col("who", "item").cast(pl.Int32)).drop("row", "place")
+    first = order.select("place").unique(maintain_order=True).with_row_index("item")
+    item = order.select("place").join(first, on="place", maintain_order="left")["item"]
+    return votes[order["row"]].with_columns(order["who"].cast(pl.Int32), item.cast(pl.Int32))
 
 
 def settled(labels: pl.DataFrame) -> pl.DataFrame:

@@ -28,7 +28,7 @@ GOLD: Mapping[str, pl.DataType] = {
     "propensity": pl.Float64(),
     "sample": pl.Int64(),
 }
-"""Columns that are not about decisions. ``silent``: there is no answer; the texts are null where only their digest
+"""Columns that are not about decisions. ``silent``: there is no answer; the texts are left out where only their digest
 ``content`` is kept."""
 
 
@@ -62,10 +62,13 @@ def rounds_of(gold: Gold, metric: str) -> list[tuple[pl.DataFrame, pl.DataFrame]
     """By round, the votes on every recorded prediction (one without any answer counts as wrong), and the labels. A
     model with fewer samples than others begins again with its first."""
     sample, ranked = pl.col("sample").fill_null(1), pl.col("ranked")
-    rows = gold.on(metric).join(_samples(gold), on=ENTRANT, how="left", maintain_order="left")
-    asked = pl.col("samples").fill_null(1)
+    rows, most = gold.on(metric), max(samples_of(gold).values(), default=1)
+    asked = pl.lit(1)
+    if most > 1:
+        rows = rows.join(_samples(gold), on=ENTRANT, how="left", maintain_order="left")
+        asked = pl.col("samples").fill_null(1)
     rounds = []
-    for number in range(1, 1 + max(samples_of(gold).values(), default=1)):
+    for number in range(1, 1 + most):
         is_mine = sample == 1 + (number - 1) % asked
         said = rows.filter(ranked & is_mine)
         is_told = pl.when(ranked).then(is_mine).otherwise(pl.col("sample").fill_null(number) == number)

@@ -32,7 +32,7 @@ from layton_batch.files.sources import Lines, Place, Row, nothing_in, portions, 
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import ENTRANT, content_key
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, Gold
-from layton_batch.scoring.jury_record import Records, record_columns
+from layton_batch.scoring.jury_record import JudgeRecord, record_columns, record_columns_of, recorded_value
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
@@ -59,7 +59,6 @@ _FIELDS: Mapping[str, tuple[object, ...]] = {
     "sample": (Annotated[int, Meta(ge=1, le=_SAMPLES)] | None, None),
 }
 """Types and defaults of the columns that are not about decisions and judges, in the order of a row's values."""
-_FIRST = len(_FIELDS)
 _Values = tuple[Any, ...]
 """The values of a row: those of ``_FIELDS``, then of :attr:`_Form.decisions`, then of :attr:`_Form.of_jury`."""
 
@@ -112,7 +111,8 @@ class _Form:
         self.judges = list(dict.fromkeys(names))
         self.decisions = [prefix + judge for judge in self.judges for prefix in VERDICT.values()]
         self.decisions += HUMAN.values()
-        self.of_jury = [name for name in columns if name.startswith("judge_") or name == _OTHER_JURY]
+        of_jury = {column for _, _, column in record_columns_of(self.judges)} | {_OTHER_JURY}
+        self.of_jury = [name for name in columns if name in of_jury]
         known = [*_FIELDS, *self.decisions, *self.of_jury]
         self._known = len(known)
         types: dict[str, tuple[object, ...]] = dict.fromkeys((*known, *columns), (Any, None))
@@ -144,7 +144,7 @@ class _Reader:
     """Rows that become a gold set. A fault in a row is raised after what is wrong with the columns of all rows."""
 
     def __init__(self, *, keep_texts: bool = True) -> None:
-        self._keep_texts, self._records = keep_texts, Records()
+        self._keep_texts = keep_texts
         self._names: dict[str, None] = {}
         self._form: _Form | None = None
         self._waiting: list[_Values] = []
@@ -168,7 +168,7 @@ class _Reader:
         if values is None:
             return False
         self._note(lines.first.file, range(lines.first.line, lines.first.line + len(values)))
-        self._add(self._form, values)
+        self._add(values)
         return True
 
     def take(self, rows: Sequence[tuple[Place, Row]]) -> None:
@@ -186,7 +186,7 @@ class _Reader:
             except DataError as error:
                 self._fault = error
             else:
-                self._add(self._form, values)
+                self._add(values)
 
     def _note(self, file: str, lines: Iterable[int]) -> None:
         if not self._files or self._files[-1][1] != file:
@@ -197,22 +197,18 @@ class _Reader:
         first = bisect_right(self._files, row, key=itemgetter(0)) - 1
         return Place(self._files[first][1], self._lines[row])
 
-    def _add(self, form: _Form, rows: Sequence[_Values]) -> None:
+    def _add(self, rows: Sequence[_Values]) -> None:
         """Append rows whose places are the last that were noted."""
         self._waiting += rows
-        if form.of_jury:
-            for number, values in enumerate(rows, len(self._lines) - len(rows)):
-                row = dict(zip(form.of_jury, values[_FIRST + len(form.decisions) :], strict=True))
-                self._records.take(row, self._place(number), form.of_jury)
-                self._other_jury = self._other_jury or row.get(_OTHER_JURY) is True
         if len(self._waiting) >= _FRAME_ROWS:
             self._close_frame()
 
     def _close_frame(self) -> None:
         if self._form is None or not self._waiting:
             return
-        names = (*_FIELDS, *self._form.decisions)
-        columns = dict(zip(names, zip(*self._waiting, strict=True), strict=False))
+        names = (*_FIELDS, *self._form.decisions, *self._form.of_jury)
+        columns = dict(zip(names, zip(*self._waiting, strict=True), strict=True))
+        self._other_jury = self._other_jury or True in columns.pop(_OTHER_JURY, ())
         texts = columns[ANSWER], columns[JUSTIFICATION]
         columns |= {
             ITEM: tuple(map(str, columns[ITEM])),
@@ -220,9 +216,10 @@ class _Reader:
             "silent": tuple(text is None for text in texts[0]),
         }
         if not self._keep_texts:
-            columns |= {name: (None,) * len(self._waiting) for name in (ANSWER, JUSTIFICATION)}
+            del columns[ANSWER], columns[JUSTIFICATION]
         columns["item_id"] = columns.pop(ITEM)
-        types = {name: GOLD.get(name, pl.Boolean()) for name in columns}
+        types = {**dict.fromkeys(self._form.decisions, pl.Boolean()), **dict.fromkeys(self._form.of_jury, pl.String())}
+        types = {name: GOLD.get(name) or types[name] for name in columns}
         self._frames.append(pl.DataFrame(columns, schema=types))
         self._waiting.clear()
 
@@ -237,8 +234,10 @@ class _Reader:
             raise self._fault
         self._close_frame()
         graders = [[prefix + judge for prefix in VERDICT.values()] for judge in judges] + [list(HUMAN.values())]
-        rows = pl.concat(self._frames, how="diagonal").select(*GOLD, *chain.from_iterable(graders))
+        rows = pl.concat(self._frames, how="diagonal")
         self._frames.clear()
+        recorded = self._recorded(rows, judges)
+        rows = rows.select(*(name for name in GOLD if name in rows.columns), *chain.from_iterable(graders))
         is_known = pl.col("kind") != ""
         rows = rows.with_columns(
             pl.when(is_known).then("kind").alias("kind"),
@@ -246,7 +245,22 @@ class _Reader:
             *(_both(*columns) for columns in graders),
         )
         self._check_unique(rows)
-        return Gold(judges, rows, self._records.of(judges), self._other_jury)
+        return Gold(judges, rows, recorded, self._other_jury)
+
+    def _recorded(self, rows: pl.DataFrame, judges: Sequence[str]) -> dict[str, JudgeRecord]:
+        """What the rows say of their judges, each of them the same; judges of whom nothing is said are left out."""
+        records: dict[str, dict[str, str]] = {judge: {} for judge in judges}
+        for judge, name, column in record_columns_of(judges):
+            told = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
+            if len(told) > 1:
+                place = self._place(rows[column].index_of(told[1]) or 0)
+                raise DataError(
+                    f"{place}: column {column!r} is not what it is in rows before; one gold set has one jury"
+                )
+            if len(told):
+                place = self._place(rows[column].is_not_null().arg_max() or 0)
+                records[judge][name] = recorded_value(name, told[0], f"{place}: column {column!r}")
+        return {judge: JudgeRecord(**record) for judge, record in records.items() if record}
 
     def _check_unique(self, rows: pl.DataFrame) -> None:
         key = rows.select(*ENTRANT, "item_id", "ranked", pl.col("sample").fill_null(0))
@@ -289,7 +303,11 @@ def _checked(row: Row, place: Place, form: _Form) -> _Values:
     answer, justification, kind = (_optional_text(row, column, place) for column in (ANSWER, JUSTIFICATION, "kind"))
     ranked, propensity = row.get("ranked") is not False, propensity_of(row, place)
     known = item, provider, model, n_hints, answer, justification, kind, ranked, propensity, sample
-    return (*known, *decisions, *map(row.get, form.of_jury))
+    return (*known, *decisions, *(_of_jury(row, column, place) for column in form.of_jury))
+
+
+def _of_jury(row: Row, column: str, place: Place) -> JsonValue:
+    return row.get(column) is True if column == _OTHER_JURY else _optional_text(row, column, place)
 
 
 def _decision(row: Row, column: str, place: Place) -> bool | None:

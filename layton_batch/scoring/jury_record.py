@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Row
 from layton_batch.records import JsonValue, ModelSpec
 
 _PREFIX = "judge_"
@@ -54,51 +53,17 @@ def record_columns(judge: str, record: JudgeRecord) -> dict[str, str]:
     return {f"{_PREFIX}{name}_{judge}": value for name, value in asdict(record).items() if value is not None}
 
 
-class Records:
-    """What the rows of a gold set tell of judges, row by row. Rows tell the same: most are compared with the one
-    before."""
+def record_columns_of(judges: Sequence[str]) -> list[tuple[str, str, str]]:
+    """The columns that a file may have of these judges: the judge, the name of what is said, and the column."""
+    names = [field.name for field in fields(JudgeRecord)]
+    return [(judge, name, f"{_PREFIX}{name}_{judge}") for judge in judges for name in names]
 
-    def __init__(self) -> None:
-        self._known: dict[str, str] = {}
-        self._faults: dict[str, DataError] = {}
-        self._last: tuple[Sequence[str], Sequence[JsonValue]] = (), ()
 
-    def take(self, row: Row, place: Place, columns: Sequence[str]) -> None:
-        """Those of the ``columns`` that are about judges."""
-        values = [row[column] for column in columns]
-        if (columns, values) == self._last:
-            return
-        self._last = columns, values
-        for column, value in zip(columns, values, strict=True):
-            if value is not None and column.startswith(_PREFIX) and column not in self._faults:
-                try:
-                    self._take(column, value, place)
-                except DataError as error:
-                    self._faults[column] = error  # perhaps no judge goes by that name
-
-    def _take(self, column: str, value: JsonValue, place: Place) -> None:
-        if not isinstance(value, str) or not value:
-            raise DataError(f"{place}: column {column!r} must be text or null, not {value!r:.60}")
-        is_json = column.startswith(f"{_PREFIX}settings_")
-        value = _settings(value, f"{place}: column {column!r}") if is_json else value
-        if self._known.setdefault(column, value) != value:
-            raise DataError(f"{place}: column {column!r} is not what it is in rows before; one gold set has one jury")
-
-    def of(self, judges: Sequence[str]) -> Mapping[str, JudgeRecord]:
-        """By judge, what is known; judges of whom nothing is are left out.
-
-        Raises DataError where a column does not say the same in every row that has it: such votes are of several
-        juries.
-        """
-        names = [field.name for field in fields(JudgeRecord)]
-        for column in (f"{_PREFIX}{name}_{judge}" for judge in judges for name in names):
-            if column in self._faults:
-                raise self._faults[column]
-        found = {
-            judge: JudgeRecord(**{name: self._known.get(f"{_PREFIX}{name}_{judge}") for name in names})
-            for judge in judges
-        }
-        return {judge: record for judge, record in found.items() if not record.is_empty}
+def recorded_value(name: str, value: str, where: str) -> str:
+    """A value of a column, as a record has it. Raises DataError for settings that are no JSON object."""
+    if not value:
+        raise DataError(f"{where} must be text or null, not {value!r:.60}")
+    return _settings(value, where) if name == "settings" else value
 
 
 def _settings(text: str, where: str) -> str:

@@ -79,8 +79,8 @@ class Strata:
     Bins: `bin_yes`, `bin_total` [B]. Counts [K, B]: `n` items;
     `pool_labels`, `pool_positives` of other providers (m, h: what the layton-eval paper uses); `borrowed_labels`,
     `borrowed_positives` of everything but the model's own predictions (M, H); `own_labels`, `own_positives` (l, k). Per
-    bin [B]: `all_labels`, `all_positives`. Per model [K]: `known_zeros`, `items` (all of them). Per target row [R]:
-    `row_bin` (-1: known zero), `row_label` (-1: none).
+    model [K]: `known_zeros`, `items` (all of them). Per target row [R]: `row_bin` (-1: known zero), `row_label` (-1:
+    none).
     """
 
     bin_yes: IntArray
@@ -92,8 +92,6 @@ class Strata:
     borrowed_positives: IntArray
     own_labels: IntArray
     own_positives: IntArray
-    all_labels: IntArray
-    all_positives: IntArray
     known_zeros: IntArray
     items: IntArray
     row_bin: Ints
@@ -165,8 +163,6 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: 
         borrowed_positives=everyone[1] - mine[1],
         own_labels=known[0],
         own_positives=known[1],
-        all_labels=pool[0].sum(axis=0),
-        all_positives=pool[1].sum(axis=0),
         known_zeros=zeros,
         items=n.sum(axis=1) + zeros,
         row_bin=row_bin,

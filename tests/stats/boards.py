@@ -91,8 +91,6 @@ def make_strata(
         borrowed_positives=labels[..., 1],
         own_labels=mine[..., 0],
         own_positives=mine[..., 1],
-        all_labels=(labels + mine)[0, :, 0],
-        all_positives=(labels + mine)[0, :, 1],
         known_zeros=zeros,
         items=counts.sum(axis=1) + zeros,
         row_bin=np.zeros(0, dtype=np.int64),
