@@ -278,10 +278,10 @@ _OTHER = {NEW_ITEMS: THIS_SET, THIS_SET: NEW_ITEMS}
 
 
 _CELLS: Mapping[str, Callable[[Row], JsonValue]] = {
-    "range": lambda row: ranks_text(row, row["target"]),
+    "range": ranks_text,
     "marked model": lambda row: f"{row['model']} {NO_OWN}" if _has_none_of_its_own(row) else row["model"],
     "score": lambda row: number_text(row["score"]),
-    "interval": lambda row: interval_text(row, row["target"]),
+    "interval": interval_text,
     "half width": _half_width,
     "other score": lambda row: number_text(row[PREFIX[_OTHER[row["target"]]] + "score"]),
     "other interval": lambda row: interval_text(row, _OTHER[row["target"]]),

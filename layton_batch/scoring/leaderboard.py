@@ -119,13 +119,15 @@ def _letter(number: int) -> str:
     return (_letter(number // 26 - 1) if number >= 26 else "") + string.ascii_uppercase[number % 26]
 
 
-def interval_text(row: Mapping[str, Any], target: str) -> str:
-    """The interval of a row on a target."""
-    if row["method"] == RULE and target == THIS_SET:
+def interval_text(row: Mapping[str, Any], target: str | None = None) -> str:
+    """The interval of a row on a target, else on the row's own."""
+    if row["method"] == RULE and (target or row["target"]) == THIS_SET:
         return "exact"
-    return range_text(row[PREFIX[target] + "lower"], row[PREFIX[target] + "upper"])
+    prefix = PREFIX[target] if target else ""
+    return range_text(row[prefix + "lower"], row[prefix + "upper"])
 
 
-def ranks_text(row: Mapping[str, Any], target: str) -> str:
-    """The rank range of a row on a target."""
-    return range_text(row[PREFIX[target] + "rank_best"], row[PREFIX[target] + "rank_worst"], 0)
+def ranks_text(row: Mapping[str, Any], target: str | None = None) -> str:
+    """The rank range of a row on a target, else on the row's own."""
+    prefix = PREFIX[target] if target else ""
+    return range_text(row[prefix + "rank_best"], row[prefix + "rank_worst"], 0)

@@ -184,7 +184,7 @@ WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set 
 
 def board_on_this_set(board: pl.DataFrame) -> pl.DataFrame:
     """The board for exactly these items; empty where it is for these already, or nothing is known of these."""
-    is_other = (pl.col("target") != THIS_SET) & pl.col("set_score").is_not_null()
+    is_other = pl.col("target").ne_missing(THIS_SET) & pl.col("set_score").is_not_null()
     return on_this_set(board) if board.filter(is_other).height else board.clear()
 
 
@@ -270,7 +270,7 @@ def _row(
         provider=short_line(row["provider"]),
         hints=int(_number(row["n_hints"]) or 0),
         rank=number_text(rank, 0),
-        spread=ranks_text(row, str(row["target"])),
+        spread=ranks_text(row),
         alike=group,
         score=number_text(score),
         interval=interval,
@@ -291,7 +291,7 @@ def _row(
 
 def _interval(row: LeaderboardRow) -> str:
     half = _number(row["half_width"])
-    return f"±{half:.1f}" if row["method"] == "paper" and half is not None else interval_text(row, str(row["target"]))
+    return f"±{half:.1f}" if row["method"] == "paper" and half is not None else interval_text(row)
 
 
 def _sortable(value: float | None) -> str:
