@@ -12,13 +12,14 @@ from typing import Any, cast
 import polars as pl
 
 from layton_batch import states
+from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
 from layton_batch.reports.status import status_json
 from layton_batch.runs.status import JobStatus, RunState, Status
 
 WORDS = Path(__file__).with_suffix(".toml")
-"""The meaning of each column and table, for people: the schemas have names and types alone."""
+"""The meaning of each table and of the columns whose schemas have names and types alone."""
 _TYPES = {"String": "text", "Int64": "integer", "Float64": "number", "Boolean": "true or false"}
 _VALUES: tuple[tuple[str, type[StrEnum]], ...] = (
     ("predictions.kind", states.PredictionKind),
@@ -73,7 +74,9 @@ def _columns() -> Iterator[tuple[str, str]]:
 
 
 def _meaning(words: Mapping[str, Any], table: str, column: str) -> str:
-    """Return what a column means in this table, else in every table."""
+    """Return what a column means in this table, else in every table. The leaderboard's schema has words itself."""
+    if table == "leaderboard":
+        return LEADERBOARD[column].words
     meanings: Mapping[str, str] = words["columns"]
     return meanings.get(f"{table}.{column}", meanings.get(column, ""))
 

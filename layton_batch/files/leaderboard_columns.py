@@ -24,13 +24,13 @@ class LeaderboardColumn:
 
 _INTEGER, _FLOAT, _TEXT = pl.Int64(), pl.Float64(), pl.String()
 _ESTIMATE = {
-    "rank": (_INTEGER, "rank by score"),
-    "rank_best": (_INTEGER, "best rank of the range that holds all models' ranks together at the row's level"),
-    "rank_worst": (_INTEGER, "worst rank of that range"),
-    "score": (_FLOAT, "score in percent, as printed"),
-    "lower": (_FLOAT, "lower end of the score's interval"),
-    "upper": (_FLOAT, "upper end of the score's interval"),
-    "half_width": (_FLOAT, "half of the printed interval, in points"),
+    "rank": (_INTEGER, "rank", "rank, by the unrounded score"),
+    "rank_best": (_INTEGER, "best rank", "best rank of the rank range"),
+    "rank_worst": (_INTEGER, "worst rank", "worst rank of the rank range"),
+    "score": (_FLOAT, "score", "score"),
+    "lower": (_FLOAT, "lower end", "lower end of the confidence interval"),
+    "upper": (_FLOAT, "upper end", "upper end of the confidence interval"),
+    "half_width": (_FLOAT, "half width", "half of the interval"),
 }
 """A score with its interval and its rank, on one target; null where nothing is known."""
 ESTIMATE = tuple(_ESTIMATE)
@@ -39,19 +39,20 @@ NEW, SET = "new_", "set_"
 
 
 def _shown(name: str) -> dict[str, LeaderboardColumn]:
-    dtype, words = _ESTIMATE[name]
-    return {name: LeaderboardColumn(dtype, f"{words}, on the row's target", in_history=name != "half_width")}
+    dtype, _, words = _ESTIMATE[name]
+    words = words if name == "half_width" else f"the {words}"
+    return {name: LeaderboardColumn(dtype, words, in_history=name != "half_width")}
 
 
 def _on(prefix: str, target: str, *, in_history: bool) -> dict[str, LeaderboardColumn]:
     return {
         prefix + name: LeaderboardColumn(
             dtype,
-            f"{words}, on {target}",
+            f"the {words} {target}",
             in_history=in_history and name in ("score", "lower", "upper"),
             is_stored=name != "half_width",
         )
-        for name, (dtype, words) in _ESTIMATE.items()
+        for name, (dtype, words, _) in _ESTIMATE.items()
     }
 
 
@@ -59,35 +60,35 @@ LEADERBOARD: Mapping[str, LeaderboardColumn] = {
     **_shown("rank"),
     **_shown("rank_best"),
     **_shown("rank_worst"),
-    "model": LeaderboardColumn(_TEXT, "model", in_history=True),
-    "provider": LeaderboardColumn(_TEXT, "who serves the model", in_history=True),
-    "n_hints": LeaderboardColumn(_INTEGER, "number of hints that it was given", in_history=True),
+    "model": LeaderboardColumn(_TEXT, "the model, by its name on the leaderboard", in_history=True),
+    "provider": LeaderboardColumn(_TEXT, "the provider", in_history=True),
+    "n_hints": LeaderboardColumn(_INTEGER, "the hint level: the number of hints shown", in_history=True),
     **_shown("score"),
     **_shown("lower"),
     **_shown("upper"),
     **_shown("half_width"),
-    "method": LeaderboardColumn(_TEXT, "how scores are made", in_history=True),
-    "metric": LeaderboardColumn(_TEXT, "what is scored", in_history=True),
-    "n_items": LeaderboardColumn(_INTEGER, "items that the score rests on", in_history=True),
-    "n_unparsed": LeaderboardColumn(_INTEGER, "answers that could not be read", count="unparsed"),
-    "n_missing": LeaderboardColumn(_INTEGER, "answers that never came", count="missing"),
-    "n_unjudged": LeaderboardColumn(_INTEGER, "answers without a readable verdict", count="unjudged"),
-    "flags": LeaderboardColumn(_TEXT, "what a reader of the row has to know, by name", in_history=True),
-    "level": LeaderboardColumn(_FLOAT, "level of the interval and of the rank range, a fraction", in_history=True),
-    "target": LeaderboardColumn(_TEXT, "what the row is for: new items or this set", in_history=True),
-    **_on(NEW, "new items of this kind", in_history=False),
-    **_on(SET, "exactly these items", in_history=True),
-    "own_labels": LeaderboardColumn(_INTEGER, "labels on the model's own answers", in_history=True),
-    "borrowed_labels": LeaderboardColumn(_INTEGER, "labels on other answers that the row rests on", in_history=True),
+    "method": LeaderboardColumn(_TEXT, "the method of the interval", in_history=True),
+    "metric": LeaderboardColumn(_TEXT, "the metric", in_history=True),
+    "n_items": LeaderboardColumn(_INTEGER, "items of the score", in_history=True),
+    "n_unparsed": LeaderboardColumn(_INTEGER, "predictions that could not be parsed", count="unparsed"),
+    "n_missing": LeaderboardColumn(_INTEGER, "items without an answer", count="missing"),
+    "n_unjudged": LeaderboardColumn(_INTEGER, "predictions without a readable verdict", count="unjudged"),
+    "flags": LeaderboardColumn(_TEXT, "what a reader has to know of this row, by name", in_history=True),
+    "level": LeaderboardColumn(_FLOAT, "the level of the interval, a fraction", in_history=True),
+    "target": LeaderboardColumn(
+        _TEXT, "`new items` or `this set`: what rank, rank range, score and interval are for", in_history=True
+    ),
+    **_on(NEW, "for new items", in_history=False),
+    **_on(SET, "on these items", in_history=True),
+    "own_labels": LeaderboardColumn(_INTEGER, "labels on this model's own answers", in_history=True),
+    "borrowed_labels": LeaderboardColumn(_INTEGER, "labels on other answers that inform this row", in_history=True),
     "smallest_gold_bin": LeaderboardColumn(
-        _INTEGER, "fewest borrowed labels behind a vote that its answers have", json_name="fewest_labels_per_vote"
+        _INTEGER, "the fewest borrowed labels behind any vote of this model", json_name="fewest_labels_per_vote"
     ),
-    "n_abstained": LeaderboardColumn(_INTEGER, "answers that the model refused to give", count="abstained"),
-    "labels_needed": LeaderboardColumn(
-        _INTEGER, "labels on the model's answers for ± 3 points on this set, where the board has no label at all"
-    ),
-    "rounds": LeaderboardColumn(_INTEGER, "samples of its answers that the score is the mean of; null for one"),
-    "round_sd": LeaderboardColumn(_FLOAT, "sample standard deviation of the rounds' scores, in points"),
+    "n_abstained": LeaderboardColumn(_INTEGER, "predictions that abstained", count="abstained"),
+    "labels_needed": LeaderboardColumn(_INTEGER, "labels that would give ± 3 points, on a leaderboard without labels"),
+    "rounds": LeaderboardColumn(_INTEGER, "samples of each item, where there are several"),
+    "round_sd": LeaderboardColumn(_FLOAT, "standard deviation of the score over the samples, in points"),
     "failures": LeaderboardColumn(
         pl.List(pl.Struct({"kind": _TEXT, "count": _INTEGER})),
         "how often each kind of failure occurs: in the rule's words, or what never came before a jury",
