@@ -74,7 +74,7 @@ def test_a_pair_whose_interval_leaves_0_out_is_said_to_be_separated_and_needs_no
     target: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ballots, labels = evidence(4)
-    apart, together = (compare_votes(ballots, labels, pair, RULES) for pair in (("m3", "m0"), ("m1", "m0")))
+    apart, together = (compare_votes(*frames(ballots, labels), pair, RULES) for pair in (("m3", "m0"), ("m1", "m0")))
     assert all(standing.separated for standing in apart.standings)
     assert (apart.labels, apart.items) == (None, None)
     assert not any(standing.separated for standing in together.standings)
