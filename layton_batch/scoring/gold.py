@@ -62,7 +62,8 @@ def rounds_of(gold: Gold, metric: str) -> list[tuple[pl.DataFrame, pl.DataFrame]
     """By round, the votes on every recorded prediction (one without any answer counts as wrong), and the labels. A
     model with fewer samples than others begins again with its first."""
     sample, ranked = pl.col("sample").fill_null(1), pl.col("ranked")
-    rows, most = gold.on(metric), max(samples_of(gold).values(), default=1)
+    needed = (*VOTES, "correct", "propensity", "silent", "ranked", "sample")
+    rows, most = gold.on(metric).select(needed), max(samples_of(gold).values(), default=1)
     asked = pl.lit(1)
     if most > 1:
         rows = rows.join(_samples(gold), on=ENTRANT, how="left", maintain_order="left")
