@@ -1,4 +1,4 @@
-"""What a person labels: the answers of the models that are done, under names that give nobody away."""
+"""The answers that a person labels: those of the models that are done, under names that reveal no model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ _PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An answer with all that a person needs to judge it, and nothing that says whose it is. ``id``: what the browser
-    calls it; ``pictures``: data URLs, empty for what is not shown; ``given_hints``: how many the participant had."""
+    """An answer with all that a person needs to judge it, and nothing that names its model.
+
+    ``id``: its name in the browser; ``pictures``: data URLs, an empty text for a type that is not shown;
+    ``given_hints``: the number of hints that the participant had.
+    """
 
     id: str
     key: Key
@@ -42,7 +45,7 @@ class Shown:
 
 @dataclass(eq=False)
 class Answers:
-    """All answers of a run's models that are done. ``secret`` makes the names by which the browser knows them."""
+    """All answers of a run's models that are done. ``secret`` makes the names that the browser uses."""
 
     run: Run
     secret: bytes
@@ -54,7 +57,7 @@ class Answers:
         self.look_again()
 
     def look_again(self) -> None:
-        """Take in the models that are done by now."""
+        """Add the answers of the models that are done by now."""
         done = tuple(job.id for job in finished_jobs(self.run))
         if done == self._done:
             return
@@ -69,15 +72,15 @@ class Answers:
         return len(self._jobs)
 
     def id_of(self, key: Key) -> str:
-        """The same for as long as the app runs; says nothing to whoever has not the secret."""
+        """Return the answer's name in the browser. The name is stable while the app runs and reveals nothing."""
         return hmac.new(self.secret, "\x1f".join(map(str, key)).encode(), sha256).hexdigest()[:24]
 
     def key_of(self, shown_id: str) -> Key | None:
-        """The answer that the browser calls so."""
+        """Return the answer with this name in the browser; None if there is none."""
         return self._by_id.get(shown_id)
 
-    def said(self, key: Key) -> tuple[str, str | None]:
-        """Answer and justification as the model gave them."""
+    def text(self, key: Key) -> tuple[str, str | None]:
+        """Return answer and justification as the model gave them."""
         frame = tables.read_part(
             self.run.folder.part("predictions", self._jobs[key]), ["item_id", "answer", "justification"]
         )
@@ -85,9 +88,9 @@ class Answers:
         return answer or "", justification
 
     def shown(self, key: Key) -> Shown:
-        """The answer for a page."""
+        """Return the answer with what its page shows."""
         item = self.run.item(key[0])
-        answer, justification = self.said(key)
+        answer, justification = self.text(key)
         return Shown(
             id=self.id_of(key),
             key=key,
@@ -95,8 +98,8 @@ class Answers:
             category=item.category,
             question=item.question,
             pictures=tuple(
-                f"data:{one.media_type};base64,{one.base64}" if one.media_type in _PICTURES else ""
-                for one in item.images
+                f"data:{image.media_type};base64,{image.base64}" if image.media_type in _PICTURES else ""
+                for image in item.images
             ),
             hints=tuple((name, text) for name, text in zip(_HINTS, item.hints, strict=False) if text),
             given_hints=key[3],
@@ -107,19 +110,19 @@ class Answers:
 
 
 def _answered(run: Run) -> Iterator[tuple[Key, str]]:
-    known = {item.id for item in run.items}
+    item_ids = {item.id for item in run.items}
     for job in finished_jobs(run):
-        who = entrant(run, job)
+        participant = entrant(run, job)
         kinds = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "kind"])
         for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
-            if item_id in known:  # the run may have answers on items that its manifest no longer has
-                yield (item_id, who.provider, who.model, who.n_hints), job.id
+            if item_id in item_ids:  # the run may have answers on items that its manifest no longer has
+                yield (item_id, participant.provider, participant.model, participant.n_hints), job.id
 
 
 def _reference(item: Item) -> tuple[tuple[str, str], ...]:
-    """Each text once: a reference may have fallen back on the solution."""
-    found: dict[str, str] = {}
+    """Return (label, text) of each reference text, without repeats: an item may use its solution as its answer."""
+    names_by_text: dict[str, str] = {}
     for name, text in (("Answer", item.answer), ("Justification", item.justification), ("Solution", item.solution)):
         if text and text.strip():
-            found.setdefault(text, name)
-    return tuple((name, text) for text, name in found.items())
+            names_by_text.setdefault(text, name)
+    return tuple((name, text) for text, name in names_by_text.items())

@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from layton_batch.annotate import pages
 from layton_batch.annotate.answers import Key
-from layton_batch.annotate.desk import LONGEST_NOTE, Desk, Marks
 from layton_batch.annotate.guard import Guard, Pass
+from layton_batch.annotate.session import LONGEST_NOTE, LabellingSession, Marks
 from layton_batch.errors import LaytonBatchError
-from layton_batch.runs.label_log import UNSURE, Deed
+from layton_batch.runs.label_log import UNSURE, LabelAction
 from layton_batch.scoring.annotations import Annotation
 
 LONGEST_NAME = 60
@@ -29,7 +29,7 @@ Act = Callable[[str, Key, FormData], object]
 
 
 class _RefusedError(Exception):
-    """A form that nothing is done with. ``status``: the HTTP code."""
+    """A form that the app refuses. ``status``: the HTTP code."""
 
     def __init__(self, message: str, status: int = 400) -> None:
         super().__init__(message)
@@ -38,15 +38,15 @@ class _RefusedError(Exception):
 
 @dataclass(eq=False)
 class App:
-    """``annotator``: who labels where nobody says another name; ``readonly``: a view for a second screen."""
+    """The labelling app. ``annotator``: the name until a person enters another; ``readonly``: show progress only."""
 
-    desk: Desk
+    session: LabellingSession
     entry: Pass
     annotator: str = ""
     readonly: bool = False
 
     def asgi(self) -> Guard:
-        """The whole app behind its guard."""
+        """Return the whole app behind its guard."""
         changing = {
             "/label": self._label,
             "/unsure": self._unsure,
@@ -80,36 +80,36 @@ class App:
 
     def _home(self, _request: Request, annotator: str) -> Response:
         if self.readonly:
-            return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.desk.deeds()))
+            return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.session.actions()))
         if not annotator:
             return self._html("name.html", annotator, here="name", problem="")
-        key = self.desk.current(annotator)
+        key = self.session.current(annotator)
         if key is None:
             return self._html("done.html", annotator, here="label")
-        given = self.desk.given(annotator, key)
+        given = self.session.given(annotator, key)
         return self._html(
             "label.html",
             annotator,
             here="label",
-            shown=self.desk.answers.shown(key),
+            shown=self.session.answers.shown(key),
             given=given.label if given else None,
             note=given.note if given else "",
             was_unsure=given is not None and given.kind == UNSURE,
-            flagged=self.desk.flagged(annotator, key[0]),
+            flagged=self.session.flagged(annotator, key[0]),
         )
 
     def _progress(self, _request: Request, annotator: str) -> Response:
-        return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.desk.deeds()))
+        return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.session.actions()))
 
     def _disputes(self, request: Request, annotator: str) -> Response:
         if self.readonly or not annotator:
             return RedirectResponse("/", 303)
-        disputed = [(key, people) for key, people in self.desk.disputed().items()]
+        disputed = [(key, people) for key, people in self.session.disputed().items()]
         at = request.query_params.get("at", "0")
         place = int(at) % len(disputed) if disputed and at.isdecimal() and len(at) < 9 else 0
         first = disputed[place] if disputed else None
-        shown = self.desk.answers.shown(first[0]) if first else None
-        people = [_word(one) for one in first[1]] if first else []
+        shown = self.session.answers.shown(first[0]) if first else None
+        people = [_word(annotation) for annotation in first[1]] if first else []
         return self._html(
             "adjudicate.html",
             annotator,
@@ -134,22 +134,22 @@ class App:
 
     def _html(self, template: str, annotator: str, **values: object) -> Response:
         common = {
-            "run": self.desk.run.id,
+            "run": self.session.run.id,
             "annotator": annotator,
             "csrf": self.entry.csrf,
             "readonly": self.readonly,
             "progress": self._numbers(),
-            "trouble": self.desk.forecaster.trouble,
-            "is_justified": "justification_correct" in self.desk.run.task.metrics,
+            "trouble": self.session.forecaster.trouble,
+            "is_justified": "justification_correct" in self.session.run.task.metrics,
         }
         return HTMLResponse(pages.render(template, **common, **values))
 
     def _numbers(self) -> dict[str, object]:
-        latest = self.desk.forecast
-        return dict(pages.progress(latest, self.desk.deeds(), busy=self.desk.forecaster.busy))
+        latest = self.session.forecast
+        return dict(pages.progress(latest, self.session.actions(), busy=self.session.forecaster.busy))
 
     def _said(self, message: str, status: int) -> Response:
-        return HTMLResponse(pages.render("message.html", message=message, run=self.desk.run.id), status)
+        return HTMLResponse(pages.render("message.html", message=message, run=self.session.run.id), status)
 
     # ---- forms -------------------------------------------------------------------------------------------------------
 
@@ -160,7 +160,7 @@ class App:
         return answer
 
     async def _undo(self, request: Request) -> Response:
-        return await self._done(request, lambda name, _form: self.desk.undo(name))
+        return await self._done(request, lambda name, _form: self.session.undo(name))
 
     async def _named(self, request: Request) -> Response:
         form = await request.form()
@@ -185,7 +185,7 @@ class App:
             return self._said(str(error), error.status)
         except LaytonBatchError as error:
             return self._said(str(error), 500)
-        settled = request.url.path == "/adjudicate" or (isinstance(result, Deed) and result.adjudicated)
+        settled = request.url.path == "/adjudicate" or (isinstance(result, LabelAction) and result.adjudicated)
         return RedirectResponse("/adjudicate" if settled else "/", 303)
 
     def _check(self, form: FormData, name: str) -> None:
@@ -195,29 +195,29 @@ class App:
             raise _RefusedError("Say first who labels.")
 
     def _key(self, form: FormData) -> Key:
-        key = self.desk.answers.key_of(_text(form, "id"))
+        key = self.session.answers.key_of(_text(form, "id"))
         if key is None:
             raise _RefusedError("There is no such answer.", 404)
         return key
 
     def _label(self, name: str, key: Key, form: FormData) -> None:
-        self.desk.label(name, key, _marks(form), _note(form))
+        self.session.label(name, key, _marks(form), _note(form))
 
     def _adjudicate(self, name: str, key: Key, form: FormData) -> None:
-        self.desk.label(name, key, _marks(form), _note(form), adjudicated=True)
+        self.session.label(name, key, _marks(form), _note(form), adjudicated=True)
 
     def _unsure(self, name: str, key: Key, form: FormData) -> None:
-        self.desk.pass_over(name, key, _note(form), unsure=True)
+        self.session.pass_over(name, key, _note(form), unsure=True)
 
     def _skip(self, name: str, key: Key, form: FormData) -> None:
-        self.desk.pass_over(name, key, _note(form), unsure=False)
+        self.session.pass_over(name, key, _note(form), unsure=False)
 
     def _flag(self, name: str, key: Key, form: FormData) -> None:
-        self.desk.flag(name, key, _note(form))
+        self.session.flag(name, key, _note(form))
 
     def _name(self, request: Request) -> str:
-        said = unquote(request.cookies.get(f"{self.entry.cookie}_name", ""))
-        return said if said and said.isprintable() and len(said) <= LONGEST_NAME else self.annotator
+        name = unquote(request.cookies.get(f"{self.entry.cookie}_name", ""))
+        return name if name and name.isprintable() and len(name) <= LONGEST_NAME else self.annotator
 
 
 def _text(form: FormData, name: str) -> str:
@@ -226,10 +226,10 @@ def _text(form: FormData, name: str) -> str:
 
 
 def _marks(form: FormData) -> Marks:
-    said = [_text(form, name) for name in ("answer", "justification")]
-    if any(word not in _MARKS for word in said):
+    words = [_text(form, name) for name in ("answer", "justification")]
+    if any(word not in _MARKS for word in words):
         raise _RefusedError("A verdict is right or wrong.")
-    marks = Marks(*(_MARKS[word] for word in said))
+    marks = Marks(*(_MARKS[word] for word in words))
     if marks == Marks(None, None):
         raise _RefusedError("Say whether the answer or the justification is right or wrong.")
     return marks
@@ -240,6 +240,11 @@ def _note(form: FormData) -> str:
     return _text(form, "note").strip()[:LONGEST_NOTE].encode("utf-8", "replace").decode()
 
 
-def _word(one: Annotation) -> tuple[str, str, str, str]:
+def _word(annotation: Annotation) -> tuple[str, str, str, str]:
     spoken = {True: "right", False: "wrong", None: "no word"}
-    return one.annotator or "no name", spoken[one.answer_correct], spoken[one.justification_correct], one.note
+    return (
+        annotation.annotator or "no name",
+        spoken[annotation.answer_correct],
+        spoken[annotation.justification_correct],
+        annotation.note,
+    )

@@ -61,7 +61,7 @@ def _claimed(path: Path) -> set[Key]:
     with path.open("rb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:  # its app is there
+        except BlockingIOError:  # its app is running
             rows: list[list[str]] = orjson.loads(file.read())
             return {(item, provider, model, int(hints)) for item, provider, model, hints in rows}
         path.unlink()

@@ -1,4 +1,4 @@
-"""What labels buy, worked out in a thread of its own: pages show the newest that is there and never wait."""
+"""Forecasts of the gain from further labels, computed in a thread of their own: pages never wait for them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ QUEUE = 100
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Of the labels at one moment. ``queue``: what to label next; ``people``: by answer, who labelled it;
-    ``disputed``: answers on which people differ and nobody has settled it, with what each of them says."""
+    """State of the labels at one moment. ``queue``: the answers to label next, in order.
+
+    ``people``: the annotators of each answer. ``disputed``: the labels of each answer on which people differ and
+    which nobody has settled.
+    """
 
     outlook: Outlook
     queue: tuple[Key, ...]
@@ -32,7 +35,7 @@ class Forecast:
 
 
 def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
-    """Of the labels as they are now; ``extra``: how much longer than usual the queue is."""
+    """Compute the forecast from the present labels. ``extra``: answers in the queue beyond the usual number."""
     rules = run.rules
     votes, labels = evidence(run, rules.metric)
     given = joined(run, votes)
@@ -41,9 +44,10 @@ def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
         outlook=view,
         queue=tuple(map(_key, view.queue)),
         people={
-            key: frozenset(who.annotator for who in one.values() if not who.adjudicated) for key, one in _by_key(given)
+            key: frozenset(annotation.annotator for annotation in annotations.values() if not annotation.adjudicated)
+            for key, annotations in _by_key(given)
         },
-        disputed={key: found for key, one in _by_key(given) if (found := _dispute(one))},
+        disputed={key: differing for key, annotations in _by_key(given) if (differing := _dispute(annotations))},
         agreement=annotator_agreement(given, rules.metric, rules.level),
         labels=labels.height,
     )
@@ -55,27 +59,26 @@ def _key(ask: LabelAsk) -> Key:
 
 def _by_key(given: Joined) -> list[tuple[Key, Mapping[str, Annotation]]]:
     return [
-        ((item_id, who.provider, who.model, who.n_hints), people)
-        for (who, item_id), people in given.by_prediction.items()
+        ((item_id, entrant.provider, entrant.model, entrant.n_hints), annotations)
+        for (entrant, item_id), annotations in given.by_prediction.items()
     ]
 
 
-def _names(people: Mapping[str, Annotation]) -> frozenset[str]:
-    return frozenset(one.annotator for one in people.values() if not one.adjudicated)
-
-
-def _dispute(people: Mapping[str, Annotation]) -> Sequence[Annotation]:
-    """Those who differ on the answer or on the justification; nobody where it is settled."""
-    if any(one.adjudicated for one in people.values()):
+def _dispute(annotations: Mapping[str, Annotation]) -> Sequence[Annotation]:
+    """Return all labels if people differ on the answer or the justification; none if the answer is settled."""
+    if any(annotation.adjudicated for annotation in annotations.values()):
         return ()
     marks = ("answer_correct", "justification_correct", "both_correct")
-    differ = any(len({mark for one in people.values() if (mark := one.mark(name)) is not None}) > 1 for name in marks)
-    return tuple(people.values()) if differ else ()
+    differ = any(
+        len({mark for annotation in annotations.values() if (mark := annotation.mark(name)) is not None}) > 1
+        for name in marks
+    )
+    return tuple(annotations.values()) if differ else ()
 
 
 @dataclass(eq=False)
 class Forecaster:
-    """Keeps the newest forecast. Labels that come while one is worked out are in the next one."""
+    """Holder of the newest forecast. Labels that come during a computation are part of the next forecast."""
 
     run: Run
     answers: Answers
@@ -83,7 +86,7 @@ class Forecaster:
     executor: Executor
     latest: Forecast = field(init=False)
     trouble: str = ""
-    """Why the last one could not be worked out; the one before it is shown."""
+    """The reason why the last computation failed; pages then show the forecast before it."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _idle: threading.Event = field(default_factory=threading.Event)
     _again: bool = False
@@ -97,11 +100,11 @@ class Forecaster:
 
     @property
     def busy(self) -> bool:
-        """Whether a newer one is on its way."""
+        """Return whether a newer forecast is being computed."""
         return not self._idle.is_set()
 
     def look(self, extra: int = 0) -> None:
-        """Work out another one where labels or models changed, by whomever."""
+        """Start another computation if labels or models changed in any process."""
         with self._lock:
             stamp = self._now()
             if stamp == self._stamp and extra <= self._extra:
@@ -114,7 +117,7 @@ class Forecaster:
         self.executor.submit(self._work)
 
     def settle(self) -> None:
-        """Wait until the newest forecast is of the newest labels."""
+        """Wait until the newest forecast contains the newest labels."""
         self._idle.wait()
 
     def _work(self) -> None:
@@ -134,7 +137,7 @@ class Forecaster:
                 self._again = False
 
     def _now(self) -> str:
-        """Of the names and sizes of all that labels and scores are in."""
+        """Return the names and sizes of all files of labels and scores, as one text."""
         folder = self.run.folder
         files = [*folder.labels.glob("*.jsonl"), *(folder.tables / "scores").glob("*.parquet")]
         return " ".join(sorted(f"{path.name}:{path.stat().st_size}" for path in files))

@@ -30,7 +30,7 @@ LARGEST_BODY = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What a process lets in by; new each time the app starts. ``csrf`` stands in every form."""
+    """Secrets of one start of the app. ``token``: part of its address; ``csrf``: part of every form."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -38,12 +38,12 @@ class Pass:
 
     @property
     def cookie(self) -> str:
-        """Cookies do not know ports: two apps on one machine must not take each other's."""
+        """Return the cookie's name. It has the port, because browsers send cookies to all ports of a host."""
         return f"layton_batch_{self.port}"
 
     @property
     def address(self) -> str:
-        """What the person opens."""
+        """Return the address that the person opens."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
     @property
@@ -53,7 +53,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Stands before the whole app; ``readonly`` lets nothing be changed."""
+    """ASGI app that checks every request before the labelling app sees it. ``readonly`` refuses every change."""
 
     app: ASGIApp
     entry: Pass
@@ -66,7 +66,7 @@ class Guard:
         await (answer or self.app)(scope, receive, _with_headers(send))
 
     def _answer(self, scope: Scope, headers: Headers) -> Response | None:
-        """What is answered instead of a page; None: nothing is wrong."""
+        """Return the reply that refuses the request or sets the cookie. None: the app may answer."""
         if headers.get("host", "") not in self.entry.hosts:
             return PlainTextResponse("This app answers to 127.0.0.1 alone.\n", 421)
         if scope["method"] not in ("GET", "HEAD", "POST"):
@@ -81,7 +81,7 @@ class Guard:
         return self._refusal_of_post(headers) if scope["method"] == "POST" else None
 
     def _enter(self) -> Response:
-        """The token goes into a cookie and out of the address, where history and logs would keep it."""
+        """Move the token from the address into a cookie: browser history and logs would keep an address."""
         answer = RedirectResponse("/", 303)
         answer.set_cookie(self.entry.cookie, self.entry.token, httponly=True, samesite="strict", path="/")
         return answer
@@ -105,19 +105,22 @@ def _same(given: str, expected: str) -> bool:
 
 def _cookie(headers: Headers, name: str) -> str:
     try:
-        found = SimpleCookie(headers.get("cookie", "")).get(name)
+        cookie = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:
         return ""
-    return found.value if found else ""
+    return cookie.value if cookie else ""
 
 
 def _with_headers(send: Send) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            kept = [
+            other_headers = [
                 (name, value) for name, value in message.get("headers", []) if name.decode().lower() not in _HEADERS
             ]
-            message["headers"] = [*kept, *((name.encode(), value.encode()) for name, value in _HEADERS.items())]
+            message["headers"] = [
+                *other_headers,
+                *((name.encode(), value.encode()) for name, value in _HEADERS.items()),
+            ]
         await send(message)
 
     return sending

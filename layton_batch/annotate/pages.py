@@ -1,4 +1,4 @@
-"""From what is known to HTML: escaped by the templates, unseen characters made visible."""
+"""HTML of the labelling app's pages. Templates escape all text; invisible characters are made visible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from layton_batch.annotate.forecast import Forecast
-from layton_batch.runs.label_log import LABEL, Deeds
+from layton_batch.runs.label_log import LABEL, LabelActions
 from layton_batch.scoring.annotators import AnnotatorAgreement
 from layton_batch.scoring.label_plan import Gain, Outlook
 from layton_batch.text import plural, visible
@@ -31,7 +31,7 @@ KEYS = (
 
 @cache
 def environment() -> Environment:
-    """Templates with escaping on and an error for every name that is not given."""
+    """Return the templates' environment: it escapes all text and raises an error for an undefined name."""
     loaded = Environment(
         loader=PackageLoader("layton_batch.annotate"),
         autoescape=True,
@@ -45,20 +45,20 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: object) -> str:
-    """A page."""
+    """Return a page as HTML."""
     return environment().get_template(template).render(**values)
 
 
 @cache
 def asset(name: str) -> bytes:
-    """One of our own files."""
+    """Read a style or script file of the app."""
     return (files("layton_batch.annotate") / "templates" / name).read_bytes()
 
 
-def progress(latest: Forecast, deeds: Deeds, *, busy: bool) -> Mapping[str, object]:
-    """What pages show while they are open, in sentences; nothing of it is about one model or one answer."""
+def progress(latest: Forecast, actions: LabelActions, *, busy: bool) -> Mapping[str, object]:
+    """Return the numbers and sentences of the progress display. None of them is about a single model or answer."""
     now, *later = latest.outlook.gains
-    people = {name: sum(deed.kind == LABEL for deed in deeds.standing(name)) for name in deeds.by_annotator}
+    people = {name: sum(action.kind == LABEL for action in actions.active(name)) for name in actions.by_annotator}
     return {
         "labels": latest.labels,
         "left": latest.outlook.unlabelled,
@@ -73,7 +73,7 @@ def progress(latest: Forecast, deeds: Deeds, *, busy: bool) -> Mapping[str, obje
 
 
 def _bought(now: Gain, then: Gain) -> str:
-    """A second digit only where the first does not show the difference."""
+    """Describe the gain of further labels; use a second digit only if one digit does not show it."""
     digits = 1 if round(now.mean, 1) > round(then.mean, 1) else 2
     return f"{plural(then.labels, 'more label')}: {_width(now.mean, digits)} → {_width(then.mean, digits)}"
 
@@ -88,21 +88,21 @@ def _width(points: float, digits: int = 1) -> str:
     return f"±{points:.{digits}f}"
 
 
-def agreement_line(found: AnnotatorAgreement | None) -> str:
-    """How far people agree, in one line; empty where nothing was labelled twice."""
-    if found is None or found.kappa is None:
+def agreement_line(agreement: AnnotatorAgreement | None) -> str:
+    """Describe how far people agree, in one line; empty if no answer was labelled twice."""
+    if agreement is None or agreement.kappa is None:
         return ""
-    kappa = found.kappa
-    said = f"{plural(kappa.rated, 'answer')} labelled twice or more, {kappa.agreement:.0%} alike"
+    kappa = agreement.kappa
+    sentence = f"{plural(kappa.rated, 'answer')} labelled twice or more, {kappa.agreement:.0%} alike"
     if kappa.value is None:
-        return said
+        return sentence
     interval = "" if kappa.lower is None or kappa.upper is None else f" ({kappa.lower:.2f} to {kappa.upper:.2f})"
-    return f"{said}, κ {kappa.value:.2f}{interval}"
+    return f"{sentence}, κ {kappa.value:.2f}{interval}"
 
 
-def flagged(deeds: Deeds) -> Sequence[tuple[str, str]]:
-    """Items that somebody flagged, each with who did and their words."""
+def flagged(actions: LabelActions) -> Sequence[tuple[str, str]]:
+    """Return (item id, annotators with their notes) of each flagged item."""
     return [
-        (item, "; ".join(f"{one.annotator}: {one.note}" if one.note else one.annotator for one in flags))
-        for item, flags in sorted(deeds.flags().items())
+        (item, "; ".join(f"{flag.annotator}: {flag.note}" if flag.note else flag.annotator for flag in flags))
+        for item, flags in sorted(actions.flags().items())
     ]

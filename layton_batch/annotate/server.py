@@ -16,19 +16,19 @@ _START_SECONDS = 20.0
 
 
 def listening(port: int) -> socket.socket:
-    """A socket on 127.0.0.1; 0: any free port. Raises ManifestError where the port is taken."""
+    """Return a listening socket on 127.0.0.1; port 0: any free port. Raises ManifestError if the port is taken."""
     # asyncio turns Nagle's delay (40 ms a reply) off only on sockets that name the protocol.
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    server_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind(("127.0.0.1", port))
-        found.listen(128)
+        server_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server_socket.bind(("127.0.0.1", port))
+        server_socket.listen(128)
     except OSError as error:
-        found.close()
+        server_socket.close()
         raise ManifestError(
             f"--port {port}: {(error.strerror or str(error)).lower()}; without --port any free one is taken"
         ) from error
-    return found
+    return server_socket
 
 
 @contextmanager

@@ -39,9 +39,9 @@ def annotate(
     from contextlib import closing, suppress
 
     from layton_batch.annotate.app import LONGEST_NAME, App
-    from layton_batch.annotate.desk import DESIGNS, Desk
     from layton_batch.annotate.guard import Pass
     from layton_batch.annotate.server import listening, serving
+    from layton_batch.annotate.session import DESIGNS, LabellingSession
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.runs.folders import find_run
@@ -55,18 +55,18 @@ def annotate(
         raise ManifestError(f"--design {design!r}: one of {', '.join(DESIGNS)}")
     folder = find_run(run_name, runs)
     with read_run(folder, Settings.from_process()) as run, ThreadPoolExecutor(1, "annotate-forecast") as executor:
-        desk = Desk(run, secrets.token_bytes(32), executor, design, overlap)
+        session = LabellingSession(run, secrets.token_bytes(32), executor, design, overlap)
         at = listening(port)
         entry = Pass(at.getsockname()[1])
         # Ctrl-C and SIGTERM are the way to end here, and no failure
-        with suppress(KeyboardInterrupt), closing(desk), serving(App(desk, entry, name, readonly).asgi(), at):
+        with suppress(KeyboardInterrupt), closing(session), serving(App(session, entry, name, readonly).asgi(), at):
             say(f"{run.id}: {entry.address}")
             say("Ctrl-C stops; what was labelled is kept.")
             if not no_browser and sys.stderr.isatty():
                 _open(entry.address)
             _wait()
     where = run_name if runs == RUNS else folder.root
-    made = sum(1 for _ in desk.deeds().labels())
+    made = sum(1 for _ in session.actions().labels())
     say(f"{made} labels of the app in {folder.labels}; `layton-batch leaderboard {where}` uses them")
 
 

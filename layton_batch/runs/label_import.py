@@ -1,4 +1,4 @@
-"""Labels that people gave elsewhere, into a run's folder: a file for each import, whole or not at all."""
+"""Import of labels that people gave elsewhere: one file in the run's folder for each import, whole or not at all."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of the rows of an import. ``known``: as they stood already, or older than what stands.
+class LabelImport:
+    """Result of an import, in numbers of labels. ``known``: equal to the present label, or older.
 
-    ``strangers``: added or changed, but of a model or an item that the run does not have (yet).
+    ``strangers``: added or changed, but on a model or an item that the run does not have (yet).
     """
 
     run: str
@@ -33,18 +33,20 @@ class Taken:
     strangers: int
 
     def lines(self) -> list[str]:
-        """In sentences."""
-        told = [f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.known} known already"]
+        """Return the result in sentences."""
+        sentences = [
+            f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.known} known already"
+        ]
         if self.strangers:
-            told.append(f"{self.strangers} of them are of models or items that the run does not have")
-        return told
+            sentences.append(f"{self.strangers} of them are of models or items that the run does not have")
+        return sentences
 
 
-def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> Taken:
+def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> LabelImport:
     """Add the labels of these files to the run's. Raises DataError naming file and line before anything changes."""
     if not run.task.uses_jury:
         raise DataError(f"{run.id}: this task is graded by rule: there is nothing for people to label")
-    given = [one for path in files for one in parse_annotations(read_rows(str(path), settings.cwd, settings))]
+    given = [label for path in files for label in parse_annotations(read_rows(str(path), settings.cwd, settings))]
     strange = _strangers(run, given)
     if given and strange == set(map(_key, given)):
         raise DataError(
@@ -58,25 +60,25 @@ def add_labels(
     run_id: str,
     folder: RunFolder,
     given: Sequence[Annotation],
-    standing: Sequence[Annotation],
+    active: Sequence[Annotation],
     strange: set[tuple[str, str]] | None = None,
-) -> Taken:
-    """Keep those of the labels that say something other than what stands."""
-    stands, wanted = latest(standing), latest(given)
-    news = [one for about, one in wanted.items() if _is_news(one, stands.get(about))]
+) -> LabelImport:
+    """Write the given labels that differ from the present labels (``active``) into a new file."""
+    active_by_subject, newest = latest(active), latest(given)
+    news = [label for subject, label in newest.items() if _is_news(label, active_by_subject.get(subject))]
     if news:
-        content = b"".join(orjson.dumps(annotation_row(one)) + b"\n" for one in news)
+        content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
         atomic.write_bytes(_free_name(folder.labels, content), content)
-    changed = sum(one.about in stands for one in news)
-    strangers = sum(_key(one) in (strange or ()) for one in news)
-    return Taken(run_id, len(news) - changed, changed, len(wanted) - len(news), strangers)
+    changed = sum(label.about in active_by_subject for label in news)
+    strangers = sum(_key(label) in (strange or ()) for label in news)
+    return LabelImport(run_id, len(news) - changed, changed, len(newest) - len(news), strangers)
 
 
-def _is_news(one: Annotation, standing: Annotation | None) -> bool:
-    if standing is None:
+def _is_news(label: Annotation, active: Annotation | None) -> bool:
+    if active is None:
         return True
-    same = all(one.mark(metric) == standing.mark(metric) for metric in _METRICS)
-    return not same and one.replaces(standing)
+    same = all(label.mark(metric) == active.mark(metric) for metric in _METRICS)
+    return not same and label.replaces(active)
 
 
 _METRICS = ("answer_correct", "justification_correct", "both_correct")
@@ -88,17 +90,17 @@ def _free_name(folder: Path, content: bytes) -> Path:
     return folder / f"{last + 1:06d}-{sha256(content).hexdigest()[:12]}.jsonl"
 
 
-def _key(one: Annotation) -> tuple[str, str]:
-    return one.item_id, one.model
+def _key(label: Annotation) -> tuple[str, str]:
+    return label.item_id, label.model
 
 
 def _strangers(run: Run, given: Sequence[Annotation]) -> set[tuple[str, str]]:
-    """Item and model of the labels that the run cannot have an answer for."""
+    """Return (item id, model) of the labels on answers that the run cannot have."""
     specs = run.manifest.model_specs()
     names = {name for spec in specs for name in (spec.name, spec.model)}
     items: Mapping[str, None] = dict.fromkeys(item.id for item in run.items)
     return {
-        _key(one)
-        for one in given
-        if one.item_id not in items or (one.said is None and not names & {one.model, one.also})
+        _key(label)
+        for label in given
+        if label.item_id not in items or (label.said is None and not names & {label.model, label.also})
     }

@@ -1,7 +1,7 @@
-"""What a person does in the labelling app, kept at once: a file for each annotator in the run's ``labels`` folder.
+"""The actions of people in the labelling app: a file for each annotator in the run's ``labels`` folder.
 
-Lines are only ever appended, and have reached the disk before the app answers. A line that was cut off (the machine
-lost its power) is passed over.
+Lines are only appended, and are on the disk before the app answers. A line that was cut off (by a power failure) is
+passed over.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from layton_batch.scoring.annotations import Annotation, annotation_row, parse_a
 
 LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "flag", "unflag"
 ON_ANSWERS = (LABEL, UNSURE, SKIP)
-"""What the next undo takes back."""
+"""Kinds of actions that an undo can take back."""
 _PREFIX = "annotate-"
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
-    """One line: who did what, and when. ``answer``: item, provider, model and hint level; of a flag the item alone
-    counts. ``label``: only of a label; ``adjudicated``: it, or what is undone, settles what others disagree on."""
+class LabelAction:
+    """Action of an annotator: one line of the log. ``answer``: item, provider, model and hint level; a flag uses the
+    item only. ``label``: set if ``kind`` is "label". ``adjudicated``: the label settles a dispute between annotators.
+    """
 
     kind: str
     annotator: str
@@ -42,71 +43,73 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Deeds:
-    """All deeds, by annotator in the order they were done. ``damaged``: how many lines of a file could not be read.
-    ``foreign``: why whole lines, which the app did not write, were passed over."""
+class LabelActions:
+    """All actions of each annotator, in order. ``damaged``: the number of unreadable lines of each file.
 
-    by_annotator: Mapping[str, Sequence[Deed]]
+    ``foreign``: the reasons why lines that the app did not write were passed over.
+    """
+
+    by_annotator: Mapping[str, Sequence[LabelAction]]
     damaged: Mapping[Path, int] = field(default_factory=dict)
     foreign: Sequence[str] = ()
 
-    def standing(self, annotator: str) -> list[Deed]:
-        """What an annotator did on answers and did not take back, in order."""
-        stands: list[Deed] = []
-        for deed in self.by_annotator.get(annotator, ()):
-            if deed.kind in ON_ANSWERS:
-                stands.append(deed)
-            elif deed.kind == UNDO:
-                about = (deed.answer, deed.adjudicated)
-                at = next((i for i in reversed(range(len(stands))) if _about(stands[i]) == about), None)
+    def active(self, annotator: str) -> list[LabelAction]:
+        """Return an annotator's actions on answers that were not undone, in order."""
+        active: list[LabelAction] = []
+        for action in self.by_annotator.get(annotator, ()):
+            if action.kind in ON_ANSWERS:
+                active.append(action)
+            elif action.kind == UNDO:
+                about = (action.answer, action.adjudicated)
+                at = next((i for i in reversed(range(len(active))) if _about(active[i]) == about), None)
                 if at is not None:
-                    del stands[at]
-        return stands
+                    del active[at]
+        return active
 
     def labels(self) -> Iterator[Annotation]:
-        """What stands as labels: a later `unsure` about an answer takes its label away."""
+        """Yield the labels that count. A later `unsure` on an answer removes its label."""
         for annotator in self.by_annotator:
-            last: dict[tuple[tuple[str, str, str, int], bool], Deed] = {}
-            for deed in self.standing(annotator):
-                if deed.kind in (LABEL, UNSURE):
-                    last[_about(deed)] = deed
-            yield from (deed.label for deed in last.values() if deed.label is not None)
+            last: dict[tuple[tuple[str, str, str, int], bool], LabelAction] = {}
+            for action in self.active(annotator):
+                if action.kind in (LABEL, UNSURE):
+                    last[_about(action)] = action
+            yield from (action.label for action in last.values() if action.label is not None)
 
-    def flags(self) -> dict[str, list[Deed]]:
-        """By item, the flags that stand, one of each annotator at most."""
-        found: dict[str, dict[str, Deed]] = defaultdict(dict)
-        for annotator, deeds in self.by_annotator.items():
-            for deed in deeds:
-                if deed.kind == FLAG:
-                    found[deed.answer[0]][annotator] = deed
-                elif deed.kind == UNFLAG:
-                    found[deed.answer[0]].pop(annotator, None)
-        return {item: list(flags.values()) for item, flags in found.items() if flags}
+    def flags(self) -> dict[str, list[LabelAction]]:
+        """Return the flags of each item that were not removed, at most one of each annotator."""
+        flags_by_item: dict[str, dict[str, LabelAction]] = defaultdict(dict)
+        for annotator, actions in self.by_annotator.items():
+            for action in actions:
+                if action.kind == FLAG:
+                    flags_by_item[action.answer[0]][annotator] = action
+                elif action.kind == UNFLAG:
+                    flags_by_item[action.answer[0]].pop(annotator, None)
+        return {item: list(flags.values()) for item, flags in flags_by_item.items() if flags}
 
 
-def _about(deed: Deed) -> tuple[tuple[str, str, str, int], bool]:
-    return deed.answer, deed.adjudicated
+def _about(action: LabelAction) -> tuple[tuple[str, str, str, int], bool]:
+    return action.answer, action.adjudicated
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------
 
 
 def is_log(path: Path) -> bool:
-    """Whether a file among the labels is the app's, which grows, not an import, which never changes."""
+    """Return whether a file of labels is a log of the app, which grows. A file of an import never changes."""
     return path.name.startswith(_PREFIX)
 
 
 def log_paths(folder: RunFolder) -> list[Path]:
-    """The files of all annotators."""
+    """Return the log files of all annotators."""
     return sorted(path for path in folder.labels.glob("*.jsonl") if is_log(path))
 
 
-def append(folder: RunFolder, deed: Deed) -> None:
-    """Keep a deed for good. Raises FileError where it cannot be written; then nothing counts as done."""
-    path = folder.labels / f"{_PREFIX}{_file_name(deed.annotator)}.jsonl"
+def append(folder: RunFolder, action: LabelAction) -> None:
+    """Append an action to its annotator's log. Raises FileError if it cannot be written; then it does not count."""
+    path = folder.labels / f"{_PREFIX}{_file_name(action.annotator)}.jsonl"
     try:
         atomic.make_folder(path.parent)
-        append_json_line(path, _row(deed))
+        append_json_line(path, _row(action))
         atomic.has_grown(path)
     except OSError as error:
         raise file_error(f"cannot write {path}: {error.strerror or error}; the label is not kept", error) from error
@@ -118,31 +121,31 @@ def _file_name(annotator: str) -> str:
     return name if name == name.lower() else f"{name.lower()}-{sha256(annotator.encode()).hexdigest()[:6]}"
 
 
-def read_deeds(folder: RunFolder) -> Deeds:
-    """The deeds of all annotators. Raises DataError for a file that cannot be read."""
+def read_label_actions(folder: RunFolder) -> LabelActions:
+    """Read the actions of all annotators. Raises DataError for a file that cannot be read."""
     return LogReader(folder).read()
 
 
 @dataclass(eq=False)
 class LogReader:
-    """Reads what was appended since it read before, for whoever has to know at every step."""
+    """Reader of the logs that remembers how far it read each file, and reads only appended lines."""
 
     folder: RunFolder
     _at: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """By file: how far it was read, in bytes and in lines."""
-    _deeds: dict[str, list[Deed]] = field(default_factory=dict)
+    """How far each file was read, in bytes and in lines."""
+    _actions: dict[str, list[LabelAction]] = field(default_factory=dict)
     _damaged: dict[Path, int] = field(default_factory=dict)
     _foreign: list[str] = field(default_factory=list)
     _cut: set[Path] = field(default_factory=set)
-    _whole: Deeds | None = None
+    _whole: LabelActions | None = None
 
-    def read(self) -> Deeds:
-        """What all annotators did so far. Raises as :func:`read_deeds`."""
+    def read(self) -> LabelActions:
+        """Read the actions of all annotators so far. Raises as :func:`read_label_actions`."""
         has_news = [self._read(path) for path in log_paths(self.folder)]
         if any(has_news) or self._whole is None:
             damaged = {path: self._damaged.get(path, 0) + (path in self._cut) for path in (*self._damaged, *self._cut)}
-            by_annotator = {name: tuple(deeds) for name, deeds in self._deeds.items()}
-            self._whole = Deeds(by_annotator, damaged, tuple(self._foreign))
+            by_annotator = {name: tuple(actions) for name, actions in self._actions.items()}
+            self._whole = LabelActions(by_annotator, damaged, tuple(self._foreign))
         return self._whole
 
     def _read(self, path: Path) -> bool:
@@ -158,7 +161,7 @@ class LogReader:
             lines, rest = [*lines, rest], b""
         for number, line in enumerate(lines, before + 1):
             self._take(line, Place(str(path), number), path)
-        # what is no line yet was cut off, or is being written and comes with the next reading
+        # an incomplete line was cut off, or is being written and will be complete at the next reading
         (self._cut.add if rest.strip() else self._cut.discard)(path)
         self._at[path] = (done + len(content) - len(rest), before + len(lines))
         return bool(content)
@@ -167,11 +170,11 @@ class LogReader:
         row = _decoded(line)
         if row is not None:
             try:
-                deed = _deed(row, place)
-            except DataError as error:  # a line that somebody else wrote costs that line, not the labels of all
+                action = _parse_action(row, place)
+            except DataError as error:  # a foreign line costs that line, not the labels of all
                 self._foreign.append(str(error))
                 return
-            self._deeds.setdefault(deed.annotator, []).append(deed)
+            self._actions.setdefault(action.annotator, []).append(action)
         elif line.strip():
             self._damaged[path] = self._damaged.get(path, 0) + 1
 
@@ -184,14 +187,14 @@ def _decoded(line: bytes) -> Row | None:
     return row if isinstance(row, dict) else None
 
 
-def _row(deed: Deed) -> dict[str, object]:
-    item_id, provider, model, n_hints = deed.answer
+def _row(action: LabelAction) -> dict[str, object]:
+    item_id, provider, model, n_hints = action.answer
     about = {"item_id": item_id, "provider": provider, "model": model, "n_hints": n_hints}
-    row: dict[str, object] = {"kind": deed.kind, **(annotation_row(deed.label) if deed.label else about)}
-    row |= {"annotator": deed.annotator, "time": deed.time}
-    if deed.note:
-        row["note"] = deed.note
-    if deed.adjudicated:
+    row: dict[str, object] = {"kind": action.kind, **(annotation_row(action.label) if action.label else about)}
+    row |= {"annotator": action.annotator, "time": action.time}
+    if action.note:
+        row["note"] = action.note
+    if action.adjudicated:
         row["adjudicated"] = True
     return {**row, _CHECK: _check_of(row)}
 
@@ -204,7 +207,7 @@ def _check_of(row: Mapping[str, object]) -> str:
     return sha256(orjson.dumps(row)).hexdigest()[:16]
 
 
-def _deed(row: Row, place: Place) -> Deed:
+def _parse_action(row: Row, place: Place) -> LabelAction:
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
     hints, note = row.get("n_hints"), row.get("note")
@@ -213,7 +216,7 @@ def _deed(row: Row, place: Place) -> Deed:
     if kind not in (*ON_ANSWERS, UNDO, FLAG, UNFLAG) or len(texts) < len(names) or not isinstance(hints, int):
         raise DataError(f"{place}: is no line of the labelling app; `import --annotations` takes labels from elsewhere")
     item_id, provider, model, annotator, time = texts
-    return Deed(
+    return LabelAction(
         str(kind),
         annotator,
         time,

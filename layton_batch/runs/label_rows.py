@@ -1,4 +1,4 @@
-"""People's labels on a run's own answers as a table, for whoever shows them beside the jury's verdicts."""
+"""The table of people's labels on a run's own answers, shown beside the jury's verdicts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANSWERS = (*ENTRANT, "item_id", "sample", "answer", "justification")
 
 
 def write_labels(run: Run, joined: Joined) -> None:
-    """Write the table of labels as they are now; a run that never had any gets none."""
+    """Write the table of the present labels. Write none if the run never had labels."""
     path = run.folder.part("labels", "labels")
     rows = list(_label_rows(run, joined))
     if rows or path.exists():
@@ -24,7 +24,7 @@ def write_labels(run: Run, joined: Joined) -> None:
 
 
 def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
-    """One row for each answer that people labelled: what people settled on, the gold set one of them."""
+    """Yield a row for each labelled answer, with the marks that people settled on. The gold set counts as a person."""
     gold, people = run.load_labels().gold, list(joined.by_prediction.values())
     if gold is None and not people:
         return
@@ -39,6 +39,8 @@ def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
         in_gold = gold is not None and row["in_gold"] is not None
         given = people[row["about"]].values() if row["about"] is not None and row["sample"] == 1 else ()
         if given or in_gold:
-            said = {name: settled(row[column] if in_gold else None, given, name) for name, column in HUMAN.items()}
+            settled_marks = {
+                name: settled(row[column] if in_gold else None, given, name) for name, column in HUMAN.items()
+            }
             names = ("item_id", "model", "n_hints", "sample")
-            yield {name: row[name] for name in names} | {"people": len(given) + in_gold} | said
+            yield {name: row[name] for name in names} | {"people": len(given) + in_gold} | settled_marks

@@ -23,7 +23,7 @@ from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Rows, placed_rows, read_rows
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.runs.label_log import is_log, log_paths, read_deeds
+from layton_batch.runs.label_log import is_log, log_paths, read_label_actions
 from layton_batch.runs.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
 from layton_batch.scoring.evidence import PREDICTION
@@ -34,8 +34,8 @@ from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """How labels differ from those of the run's beginning."""
+class LabelChange:
+    """Numbers of labels that differ from those at the run's beginning."""
 
     added: int = 0
     changed: int = 0
@@ -51,23 +51,24 @@ _MOST_NOTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """People's labels as they are now. ``digest``: of all that they are; ``notes``: what could not be read, and the
-    copy used instead."""
+    """People's labels as they are now. ``digest``: SHA-256 digest of gold set and annotations. ``notes``: sources that
+    could not be read, and the copies used instead.
+    """
 
     gold: Gold | None = None
     annotations: tuple[Annotation, ...] = ()
-    change: Change = field(default_factory=Change)
+    change: LabelChange = field(default_factory=LabelChange)
     notes: tuple[str, ...] = ()
     digest: str = ""
 
 
 @dataclass(eq=False)
 class LabelSources:
-    """Where a run's labels are. An address is asked once, a file is read whenever its content may be another.
+    """Sources of a run's labels. An address is fetched once; a file is read again whenever it may have changed.
 
-    ``forgiving``: rows that are no labels give way to the copy as well, so that a mistake in a file of labels stops
-    nobody from collecting what was paid for; else they raise DataError. ``only_copies``: no source is looked at where
-    the run has a copy.
+    ``forgiving``: use the run's copy also for rows that are no labels, so that a mistake in a file of labels stops no
+    collecting of paid answers. Else such rows raise DataError. ``only_copies``: read no source that the run has a copy
+    of.
     """
 
     manifest: Manifest
@@ -82,34 +83,34 @@ class LabelSources:
     _raw: str = ""
 
     def read(self) -> Labels:
-        """The labels of this moment. Raises DataError naming file and line for rows that are no labels."""
+        """Read the present labels. Raises DataError naming file and line for rows that are no labels."""
         raw = self._fingerprint()
         if self._known is None or raw is None or raw != self._raw:
             self._known, self._raw = self._read(), raw or ""
         return self._known
 
     def check(self) -> None:
-        """Raises DataError naming file and line for annotations that are none, before the run begins with them."""
+        """Check the annotations before the run begins. Raises DataError naming file and line for rows that are none."""
         table = self.manifest.gold
         if table is not None and table.annotations and not self.folder.annotations(table.annotations).exists():
             check_annotations(self.manifest, self.settings, self.clock)
 
     def keep_first(self, gold: Gold | None) -> None:
-        """Keep what the run begins with, where nothing is kept yet; it began without what was named later."""
+        """Copy the labels at the run's beginning, unless there is a copy. A source named later is copied as empty."""
         table = self.manifest.gold
         if table is None:
             return
         if gold is not None and table.source is not None and not self.folder.gold(table.source).exists():
             _write(self.folder.gold(table.source), gold_rows(frozen_gold(self.manifest, gold)))
-        if table.annotations is not None and not (kept := self.folder.annotations(table.annotations)).exists():
+        if table.annotations is not None and not (copy := self.folder.annotations(table.annotations)).exists():
             has_begun = self.folder.part("items", "items").exists()
             with suppress(FileError):
-                _write(kept, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
+                _write(copy, () if has_begun else map(annotation_row, self._annotations([], keep=False)))
 
     # ---- one reading -------------------------------------------------------------------------------------------------
 
     def _fingerprint(self) -> str | None:
-        """Of everything that is read, without parsing it; None where a source has to be read to know."""
+        """Return the digest of all sources, without parsing them. None: a source has to be read for it."""
         parts = [str(path) for path in self._imported()]
         parts += [f"{path} {path.stat().st_size}" for path in log_paths(self.folder)]
         table = self.manifest.gold
@@ -144,16 +145,16 @@ class LabelSources:
             return None
         source = table.source
         first, newest = self.folder.gold(source), _newest(self.folder.gold(source))
-        if self.only_copies and (kept := _first_there(newest, first)):
-            return parse_gold(placed_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+        if self.only_copies and (copy := _first_there(newest, first)):
+            return parse_gold(placed_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
         try:
             gold = parse_gold(self._rows(source).placed())
         except DataError as error:
-            kept = _first_there(newest, first)
-            if kept is None or not self._may_use_copy(source):
+            copy = _first_there(newest, first)
+            if copy is None or not self._may_use_copy(source):
                 raise
-            notes.append(_copy_used(error, kept))
-            return parse_gold(placed_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+            notes.append(_copy_used(error, copy))
+            return parse_gold(placed_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
         _keep(lambda: gold_rows(gold), newest, first)
         return gold
 
@@ -164,27 +165,27 @@ class LabelSources:
         source = table.annotations
         first, newest = self.folder.annotations(source), _newest(self.folder.annotations(source))
         if self.only_copies:
-            kept = _first_there(newest, first)
-            if kept is None or not kept.stat().st_size:
+            copy = _first_there(newest, first)
+            if copy is None or not copy.stat().st_size:
                 return []
-            return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+            return parse_annotations(read_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
         try:
-            found = parse_annotations(self._rows(source))
+            annotations = parse_annotations(self._rows(source))
         except DataError as error:
             if not self._may_use_copy(source):
                 raise
-            kept = _first_there(newest, first)
-            if kept is None or not kept.stat().st_size:
+            copy = _first_there(newest, first)
+            if copy is None or not copy.stat().st_size:
                 notes.append(f"{error}; no labels are taken from there")
                 return []
-            notes.append(_copy_used(error, kept))
-            return parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+            notes.append(_copy_used(error, copy))
+            return parse_annotations(read_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
         if keep:
-            _keep(lambda: map(annotation_row, found), newest, first)
-        return found
+            _keep(lambda: map(annotation_row, annotations), newest, first)
+        return annotations
 
     def _rows(self, source: str) -> Rows:
-        """The rows of a source; those at an address are asked for once, and without patience: there is a copy."""
+        """Read the rows of a source. An address is fetched once and with few retries, because there is a copy."""
         if source == BUNDLED:
             if self.bundled_items is None:
                 raise DataError("gold source 'bundled': this task has no bundled gold set")
@@ -198,13 +199,13 @@ class LabelSources:
                 )
             except DataError as error:
                 self._fetched[source] = error
-        found = self._fetched[source]
-        if isinstance(found, DataError):
-            raise found
-        return found
+        rows = self._fetched[source]
+        if isinstance(rows, DataError):
+            raise rows
+        return rows
 
     def _may_use_copy(self, source: str) -> bool:
-        """Whether what is wrong is that the source is not to be had, not what it says."""
+        """Return whether the copy may be used: the source is missing or out of reach, or all faults are forgiven."""
         is_out_of_reach = is_address(source) and isinstance(self._fetched.get(source), DataError)
         return self.forgiving or is_out_of_reach or is_missing(source, self.manifest, self.settings)
 
@@ -214,45 +215,46 @@ class LabelSources:
         return sorted(path for path in self.folder.labels.glob("*.jsonl") if not is_log(path))
 
     def imported(self) -> list[Annotation]:
-        """The labels that were imported, in the order of the imports."""
+        """Read the labels that were imported, in the order of the imports."""
         return [
-            one
+            annotation
             for path in self._imported()
-            for one in parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
+            for annotation in parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
         ]
 
     def _made_in_app(self, notes: list[str]) -> list[Annotation]:
-        deeds = read_deeds(self.folder)
-        for path, count in deeds.damaged.items():
+        actions = read_label_actions(self.folder)
+        for path, count in actions.damaged.items():
             notes.append(f"{path}: {plural(count, 'line')} cut off and passed over: the machine stopped in between")
-        notes += [f"{reason}; the line is passed over" for reason in deeds.foreign[:_MOST_NOTED]]
-        if (more := len(deeds.foreign) - _MOST_NOTED) > 0:
+        notes += [f"{reason}; the line is passed over" for reason in actions.foreign[:_MOST_NOTED]]
+        if (more := len(actions.foreign) - _MOST_NOTED) > 0:
             notes.append(f"{plural(more, 'more line')} of the labelling app's files passed over")
-        return list(deeds.labels())
+        return list(actions.labels())
 
     def _first(self) -> Mapping[tuple[object, ...], object]:
-        """The labels of the run's beginning."""
+        """Read the labels of the run's beginning, by subject."""
         table = self.manifest.gold
         gold, annotations = None, list[Annotation]()
-        if table is not None and table.source is not None and (kept := self.folder.gold(table.source)).exists():
-            gold = parse_gold(placed_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+        if table is not None and table.source is not None and (copy := self.folder.gold(table.source)).exists():
+            gold = parse_gold(placed_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
         if table is not None and table.annotations is not None:
-            kept = self.folder.annotations(table.annotations)
-            if kept.exists() and kept.stat().st_size:
-                annotations = parse_annotations(read_rows(str(kept.resolve()), kept.parent, self.settings, self.clock))
+            copy = self.folder.annotations(table.annotations)
+            if copy.exists() and copy.stat().st_size:
+                annotations = parse_annotations(read_rows(str(copy.resolve()), copy.parent, self.settings, self.clock))
         return _marks(gold, annotations)
 
 
 def check_annotations(manifest: Manifest, settings: Settings, clock: Clock) -> None:
-    """Raises DataError naming file and line for rows of the manifest's annotations that are no labels. A file that is
-    not there yet is no fault."""
+    """Check the manifest's annotations. A missing file is no fault. Raises DataError naming file and line for rows that
+    are no labels.
+    """
     source = manifest.gold.annotations if manifest.gold is not None else None
     if source is not None and not is_missing(source, manifest, settings):
         parse_annotations(read_rows(source, manifest.folder, settings, clock))
 
 
 def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
-    """Whether a source is a file that nobody wrote anything into."""
+    """Return whether a source is a file that does not exist or is empty."""
     if is_address(source) or source == BUNDLED or "*" in source:
         return False
     paths = [folder / Path(source).expanduser() for folder in (manifest.folder, settings.cwd)]
@@ -260,18 +262,22 @@ def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
 
 
 def _marks(gold: Gold | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
-    """Every label by what it is about."""
-    found: dict[tuple[object, ...], object] = {}
+    """Return every label by its subject."""
+    marks: dict[tuple[object, ...], object] = {}
     if gold:
         labels = gold.labelled.select(*PREDICTION, *HUMAN.values()).iter_rows()
-        found = {("gold", *label[: len(PREDICTION)]): label[len(PREDICTION) :] for label in labels}
-    for about, one in latest(annotations).items():
-        found[("annotation", *about)] = (one.answer_correct, one.justification_correct, one.both_correct)
-    return found
+        marks = {("gold", *label[: len(PREDICTION)]): label[len(PREDICTION) :] for label in labels}
+    for about, annotation in latest(annotations).items():
+        marks[("annotation", *about)] = (
+            annotation.answer_correct,
+            annotation.justification_correct,
+            annotation.both_correct,
+        )
+    return marks
 
 
-def _changed(then: Mapping[tuple[object, ...], object], now: Mapping[tuple[object, ...], object]) -> Change:
-    return Change(
+def _changed(then: Mapping[tuple[object, ...], object], now: Mapping[tuple[object, ...], object]) -> LabelChange:
+    return LabelChange(
         added=len(now.keys() - then.keys()),
         changed=sum(now[key] != then[key] for key in now.keys() & then.keys()),
         gone=len(then.keys() - now.keys()),
@@ -286,13 +292,13 @@ def _first_there(*paths: Path) -> Path | None:
     return next((path for path in paths if path.exists()), None)
 
 
-def _copy_used(error: DataError, kept: Path) -> str:
-    day = utc(kept.stat().st_mtime).date()
+def _copy_used(error: DataError, copy: Path) -> str:
+    day = utc(copy.stat().st_mtime).date()
     return f"{shown(str(error))}; the run's copy of {day} is used"
 
 
 def _keep(rows: Callable[[], Iterable[Mapping[str, object]]], newest: Path, first: Path) -> None:
-    """Keep what was read, for the day it cannot be; a folder that cannot be written to has the copy it has."""
+    """Copy the rows, in case their source cannot be read later. Keep the old copy if the folder cannot be written."""
     held = _first_there(newest, first)
     if held is not None and not _holds(held, rows()):
         with suppress(FileError):
@@ -314,10 +320,10 @@ def _line(row: Mapping[str, object]) -> bytes:
 
 
 def _digest(rows: Iterable[Mapping[str, object]]) -> str:
-    """Of the lines, of which the last has no end; empty without any."""
-    found, last = sha256(), None
+    """Return the SHA-256 digest of the rows as JSON Lines without a last line end; empty if there are no rows."""
+    digest, last = sha256(), None
     for line in map(_line, rows):
-        found.update(last or b"")
+        digest.update(last or b"")
         last = line
-    found.update((last or b"").removesuffix(b"\n"))
-    return found.hexdigest() if last else ""
+    digest.update((last or b"").removesuffix(b"\n"))
+    return digest.hexdigest() if last else ""

@@ -17,7 +17,7 @@ from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import FileDigest
 from layton_batch.runs.event_log import event_row
-from layton_batch.runs.label_log import read_deeds
+from layton_batch.runs.label_log import read_label_actions
 from layton_batch.runs.recorded_files import recorded_files
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
@@ -101,9 +101,9 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterat
     for path in changed_files(root, recorded):
         yield f"{path}: {CHANGED}" if path.exists() else f"{path}: is gone"
     yield from _damaged_tables([folder.part("items", "items")])
-    deeds = read_deeds(folder)
-    yield from (f"{path}: {count} lines cannot be read" for path, count in deeds.damaged.items())
-    yield from deeds.foreign
+    actions = read_label_actions(folder)
+    yield from (f"{path}: {count} lines cannot be read" for path, count in actions.damaged.items())
+    yield from actions.foreign
     yield from _check_log(folder, store)
     yield from (f"{path}: no row tells of this intent" for path in strange_marks(folder.intents, store))
 

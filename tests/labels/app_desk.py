@@ -14,8 +14,8 @@ import httpx
 from starlette.testclient import TestClient
 
 from layton_batch.annotate.app import App
-from layton_batch.annotate.desk import Desk
 from layton_batch.annotate.guard import Pass
+from layton_batch.annotate.session import LabellingSession
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
 from layton_batch.settings import Settings
@@ -29,7 +29,7 @@ ENTRY = Pass(PORT, token="the-token-of-this-start", csrf="the-word-in-every-form
 class Opened:
     """``seen``: everything that was sent out, headers and all."""
 
-    desk: Desk
+    session: LabellingSession
     client: TestClient
     seen: list[str] = field(default_factory=list)
 
@@ -57,13 +57,13 @@ class Opened:
 
     def named(self, name: str) -> Opened:
         """Another person at the same app."""
-        other = Opened(self.desk, TestClient(self.client.app, base_url=ORIGIN), self.seen)
+        other = Opened(self.session, TestClient(self.client.app, base_url=ORIGIN), self.seen)
         other.enter()
         assert other.post("/name", annotator=name).status_code == 303
         return other
 
     def settle(self) -> None:
-        self.desk.forecaster.settle()
+        self.session.forecaster.settle()
 
     def _kept(self, response: httpx.Response) -> httpx.Response:
         for one in (*response.history, response):
@@ -84,9 +84,9 @@ def opened(
     """The app of a run, entered by its address."""
     settings = Settings.from_process()
     with read_run(RunFolder(root), settings) as run, ThreadPoolExecutor(1) as own:
-        desk = Desk(run, b"secret", executor or own, design, overlap)
-        found = Opened(desk, TestClient(App(desk, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN))
+        session = LabellingSession(run, b"secret", executor or own, design, overlap)
+        found = Opened(session, TestClient(App(session, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN))
         found.enter()
-        with closing(desk):
+        with closing(session):
             yield found
-        desk.forecaster.settle()
+        session.forecaster.settle()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from layton_batch.annotate.desk import _share
+from layton_batch.annotate.session import _share
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.label_log import LogReader, read_deeds
+from layton_batch.runs.label_log import LogReader, read_label_actions
 from layton_batch.tasks.layton import LaytonTask
 from tests.cli.cli_harness import call
 from tests.labels.app_desk import opened
@@ -38,7 +38,7 @@ def test_a_label_is_kept_at_once_and_the_next_leaderboard_uses_it(copied: Copied
     with opened(root) as app:
         for number in range(12):
             app.label("right" if number % 3 else "wrong", "right")
-            assert sum(1 for _ in read_deeds(RunFolder(root)).labels()) == number + 1
+            assert sum(1 for _ in read_label_actions(RunFolder(root)).labels()) == number + 1
         assert {row["method"] for row in board(root)} == {"hierarchical"}
         assert sum(int(str(row["own_labels"])) for row in board(root)) == 12
 
@@ -83,9 +83,9 @@ def test_the_same_answer_stays_until_something_is_done_with_it_and_undo_brings_i
         assert second != first
         assert app.post("/undo").status_code == 303
         assert app.shown() == first
-        assert list(read_deeds(RunFolder(root)).labels()) == []
+        assert list(read_label_actions(RunFolder(root)).labels()) == []
         app.label("wrong", "wrong")
-        assert [one.both_correct for one in read_deeds(RunFolder(root)).labels()] == [False]
+        assert [one.both_correct for one in read_label_actions(RunFolder(root)).labels()] == [False]
         assert app.shown() == second
         for _ in range(3):
             app.post("/undo")
@@ -146,7 +146,7 @@ def test_unsure_is_no_label_and_takes_an_earlier_one_away(copied: Copied) -> Non
     with opened(root) as app:
         shown = app.label()
         assert app.post("/unsure", id=shown).status_code == 303
-        assert list(read_deeds(RunFolder(root)).labels()) == []
+        assert list(read_label_actions(RunFolder(root)).labels()) == []
         assert app.shown() != shown
 
 
@@ -155,7 +155,7 @@ def test_a_skipped_answer_comes_again_when_all_others_are_done(copied: Copied) -
     with opened(root) as app:
         skipped = app.shown()
         app.post("/skip", id=skipped)
-        count = len(app.desk.answers)
+        count = len(app.session.answers)
         seen = []
         for _ in range(count - 1):
             seen.append(app.label())
@@ -171,16 +171,16 @@ def test_the_app_goes_on_where_it_was_when_it_is_started_again(copied: Copied) -
     root = copied(PLAIN)
     with opened(root) as app:
         done = [app.label() for _ in range(5)]
-        keys = [app.desk.answers.key_of(one) for one in done]
+        keys = [app.session.answers.key_of(one) for one in done]
     log = next((root / "labels").glob("annotate-*.jsonl"))
     with log.open("ab") as handle:
         handle.write(b'{"kind": "label", "item_id": "cut o')  # the machine lost its power
     with opened(root) as app:
-        assert app.desk.answers.key_of(app.shown()) not in keys
+        assert app.session.answers.key_of(app.shown()) not in keys
         app.label()
-        deeds = read_deeds(RunFolder(root))
-        assert sum(1 for _ in deeds.labels()) == 6
-        assert deeds.damaged == {log: 1}
+        actions = read_label_actions(RunFolder(root))
+        assert sum(1 for _ in actions.labels()) == 6
+        assert actions.damaged == {log: 1}
     told = call("leaderboard", root.name)
     assert told.code == 0
     assert "cut off" in told.err
@@ -193,7 +193,7 @@ def test_an_answer_that_is_wrong_is_not_both_right_also_where_nothing_is_said_of
     with opened(root) as app:
         app.label("wrong", "")
         app.label("right", "")
-        marks = [(one.answer_correct, one.both_correct) for one in read_deeds(RunFolder(root)).labels()]
+        marks = [(one.answer_correct, one.both_correct) for one in read_label_actions(RunFolder(root)).labels()]
     assert marks == [(False, False), (True, None)]
 
 
@@ -221,7 +221,7 @@ def test_several_people_label_a_share_twice_their_agreement_is_shown_and_dispute
         mine = {ada.label() for _ in range(10)}
         ada.settle()
         bob = ada.named("bob")
-        shared = {one for one in mine if (key := ada.desk.answers.key_of(one)) and _share(key) < 0.5}
+        shared = {one for one in mine if (key := ada.session.answers.key_of(one)) and _share(key) < 0.5}
         assert 0 < len(shared) < 10
         theirs = {bob.label("wrong", "right") for _ in range(2 * len(shared) + 1)}
         assert theirs & mine == shared
@@ -256,12 +256,12 @@ def test_an_adjudicated_label_can_be_taken_back(copied: Copied) -> None:
         bob.post("/label", id=second, answer="wrong", justification="wrong")
         bob.settle()
         assert shown != second
-        assert len(bob.desk.disputed()) == 1
+        assert len(bob.session.disputed()) == 1
         bob.post("/adjudicate", id=second, answer="right", justification="right")
-        assert not bob.desk.disputed()
+        assert not bob.session.disputed()
         assert bob.post("/undo").headers["location"] == "/adjudicate"
         bob.settle()
-        assert len(bob.desk.disputed()) == 1
+        assert len(bob.session.disputed()) == 1
 
 
 def test_a_flag_on_an_item_is_kept_and_taken_back(copied: Copied) -> None:
@@ -274,18 +274,18 @@ def test_a_flag_on_an_item_is_kept_and_taken_back(copied: Copied) -> None:
         assert "the picture is upside down" in app.get("/progress").text
         app.post("/flag", id=shown)
         assert 'aria-pressed="false"' in app.get().text
-        assert not read_deeds(RunFolder(root)).flags()
+        assert not read_label_actions(RunFolder(root)).flags()
 
 
 def test_the_balanced_queue_goes_on_in_one_order_whatever_was_labelled(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root, design="balanced") as app:
-        order = [app.desk.answers.key_of(app.label()) for _ in range(9)]
+        order = [app.session.answers.key_of(app.label()) for _ in range(9)]
         models = [key[2] for key in order if key]
         assert {models.count(name) for name in models} == {3}
     with opened(root, "bob", design="balanced") as app:
-        assert [key for key in app.desk.forecast.queue if key in order] == []
-        more = [app.desk.answers.key_of(app.label()) for _ in range(9)]
+        assert [key for key in app.session.forecast.queue if key in order] == []
+        more = [app.session.answers.key_of(app.label()) for _ in range(9)]
         models += [key[2] for key in more if key]
         assert {models.count(name) for name in models} == {6}
 
@@ -318,8 +318,8 @@ def test_a_file_in_layton_eval_s_ppi_form_gives_the_board_with_the_app_s_labels(
         for _ in range(4):
             bob.label("right", "wrong")
         bob.settle()
-        for key in list(bob.desk.disputed())[:2]:
-            bob.post("/adjudicate", id=bob.desk.answers.id_of(key), answer="right", justification="right")
+        for key in list(bob.session.disputed())[:2]:
+            bob.post("/adjudicate", id=bob.session.answers.id_of(key), answer="right", justification="right")
     ppi = tmp_path / "ppi.jsonl"
     assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
     ended = call("leaderboard", str(ppi), "--format", "json")
@@ -330,10 +330,10 @@ def test_a_file_in_layton_eval_s_ppi_form_gives_the_board_with_the_app_s_labels(
 def test_labels_that_others_keep_beside_the_app_are_seen_without_a_restart(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root) as ada, opened(root, "bob") as bob:
-        first = ada.desk.answers.key_of(ada.label())
+        first = ada.session.answers.key_of(ada.label())
         bob.get()
         bob.settle()
-        assert first not in bob.desk.forecast.queue
+        assert first not in bob.session.forecast.queue
         assert bob.get("/progress.json").json()["people"] == ["ada: 1"]
 
 
@@ -349,8 +349,8 @@ def test_a_foreign_line_in_one_annotators_file_costs_that_line_and_is_said(copie
         handle.write(line + b"\n")
     with opened(root) as app:
         app.label()
-    deeds = read_deeds(RunFolder(root))
-    assert (len(list(deeds.labels())), len(deeds.foreign)) == (2, 1)
+    actions = read_label_actions(RunFolder(root))
+    assert (len(list(actions.labels())), len(actions.foreign)) == (2, 1)
     told = call("leaderboard", root.name)
     assert told.code == 0
     assert f"{log.name}, line 2" in told.err

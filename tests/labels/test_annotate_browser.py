@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.label_log import read_deeds
+from layton_batch.runs.label_log import read_label_actions
 from tests.cli.cli_harness import call, start
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN
@@ -128,9 +128,9 @@ def test_thirty_labels_by_keys_survive_a_kill_in_between_and_shorten_the_next_bo
             address.split("/")[2]
         }
         assert all(address.startswith(("http://127.0.0.1:", "data:")) for address in page.addresses)
-    deeds = read_deeds(folder)
-    assert sum(1 for _ in deeds.labels()) == 30
-    assert not deeds.damaged
+    actions = read_label_actions(folder)
+    assert sum(1 for _ in actions.labels()) == 30
+    assert not actions.damaged
     assert widths[1] < widths[0]
 
 
@@ -153,16 +153,16 @@ def test_every_key_does_what_the_help_says(browser: Browser, copied: Copied, tmp
         first = page.id()
         page.press("2")
         page.leave_by("Enter")
-        assert [(one.answer_correct, one.note) for one in read_deeds(folder).labels()] == [(False, "you s1")]
+        assert [(one.answer_correct, one.note) for one in read_label_actions(folder).labels()] == [(False, "you s1")]
         page.leave_by("z")
         assert page.id() == first
-        assert list(read_deeds(folder).labels()) == []
+        assert list(read_label_actions(folder).labels()) == []
         page.leave_by("f")
         assert page.id() == first
-        assert read_deeds(folder).flags()
+        assert read_label_actions(folder).flags()
         page.leave_by("u")
         page.leave_by("s")
-        kinds = [deed.kind for deed in read_deeds(folder).by_annotator["ada"]]
+        kinds = [action.kind for action in read_label_actions(folder).by_annotator["ada"]]
         assert kinds == ["label", "undo", "flag", "unsure", "skip"]
         assert page.complaints == []
 

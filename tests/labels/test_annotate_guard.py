@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from layton_batch.annotate.guard import POLICY
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.label_log import read_deeds
+from layton_batch.runs.label_log import read_label_actions
 from tests.labels.app_desk import ENTRY, ORIGIN, Opened, opened
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN
@@ -32,7 +32,7 @@ def fields(app: Opened) -> dict[str, str]:
 
 
 def nothing_was_done(root: Path) -> bool:
-    return not read_deeds(RunFolder(root)).by_annotator
+    return not read_label_actions(RunFolder(root)).by_annotator
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -155,7 +155,7 @@ def test_two_hundred_attacks_in_every_text_change_no_page(copied: Copied) -> Non
     root = copied(PLAIN)
     with opened(root, overlap=1.0) as app:
         say_everywhere(root, "plain")
-        app.desk.run.forget_items()
+        app.session.run.forget_items()
         bob = app.named("bob")
         shown = app.label(note="plain")
         bob.post("/label", id=shown, answer="wrong", justification="wrong", note="plain")
@@ -166,7 +166,7 @@ def test_two_hundred_attacks_in_every_text_change_no_page(copied: Copied) -> Non
         for start in range(0, len(PAYLOADS), 24):
             words = "\n".join(PAYLOADS[start : start + 24])
             say_everywhere(root, words)
-            app.desk.run.forget_items()
+            app.session.run.forget_items()
             app.post("/label", id=shown, answer="right", justification="right", note=words)
             bob.post("/label", id=shown, answer="wrong", justification="wrong", note=words)
             for _ in range(2):
@@ -174,7 +174,7 @@ def test_two_hundred_attacks_in_every_text_change_no_page(copied: Copied) -> Non
             app.settle()
             for path in paths:
                 page = bob.get(path).text
-                assert app.desk.forecaster.trouble == ""
+                assert app.session.forecaster.trouble == ""
                 assert skeleton(page) == tame[path], (path, words)
                 assert not re.search(r"<script(?! src=\"/assets/annotate.js\" defer>)", page)
         app.settle()

@@ -75,8 +75,8 @@ def test_explanations_that_people_confirm_are_a_file_of_items(ended: Desk, tmp_p
     nothing = call("export", root.name, "--to", "items", "--out", str(out))
     assert (nothing.code, "nobody confirmed" in nothing.err) == (2, True)
     with opened(root) as app:
-        confirmed = {key[0] for _ in range(3) if (key := app.desk.answers.key_of(app.label("right", "right")))}
-        refused = app.desk.answers.key_of(app.label("right", "wrong"))
+        confirmed = {key[0] for _ in range(3) if (key := app.session.answers.key_of(app.label("right", "right")))}
+        refused = app.session.answers.key_of(app.label("right", "wrong"))
     assert refused is not None
     assert call("export", root.name, "--to", "items", "--out", str(out)).code == 0
     rows = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]

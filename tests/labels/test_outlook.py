@@ -26,8 +26,8 @@ def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> 
     root = copied(WITH_GOLD)
     plan = json.loads(call("label-plan", root.name, "--labels", "12", "--audit", "0", "--json").out)
     with opened(root) as app:
-        queue = set(app.desk.forecast.queue)
-        now, gain = app.desk.forecast.outlook.gains[:2]
+        queue = set(app.session.forecast.queue)
+        now, gain = app.session.forecast.outlook.gains[:2]
     assert gain.labels == 12
     rows = {(row["item_id"], row["provider"], row["model"], row["n_hints"]) for row in plan["rows"]}
     assert len(rows & queue) == 12
@@ -63,7 +63,7 @@ def test_a_run_says_at_its_end_what_labels_would_do_for_its_intervals(tmp_path: 
 def test_nothing_is_said_where_every_answer_has_a_label(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root) as app:
-        for _ in range(len(app.desk.answers)):
+        for _ in range(len(app.session.answers)):
             app.label()
             app.settle()
         assert "Every answer has a label" in app.get("/progress").text
