@@ -66,12 +66,12 @@ def annotate(
                 _open(entry.address)
             _wait()
     where = run_name if runs == RUNS else folder.root
-    made = sum(1 for _ in session.actions().labels())
-    say(f"{made} labels of the app in {folder.labels}; `layton-batch leaderboard {where}` uses them")
+    label_count = sum(1 for _ in session.actions().labels())
+    say(f"{label_count} labels of the app in {folder.labels}; `layton-batch leaderboard {where}` uses them")
 
 
 def _open(address: str) -> None:
-    """In a graphical browser; one that runs in the terminal would take it over."""
+    """Open an address in a graphical browser; a browser in the terminal would take the terminal over."""
     import webbrowser
     from contextlib import suppress
 
@@ -82,7 +82,7 @@ def _open(address: str) -> None:
 
 
 def _wait() -> None:
-    """Until Ctrl-C or SIGTERM."""
+    """Wait for Ctrl-C or SIGTERM."""
     import threading
 
     from layton_batch.processes import enable_sigint

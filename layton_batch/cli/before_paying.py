@@ -64,12 +64,12 @@ def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str |
     if is_gone:
         return f"{opened.id} was begun here before and its folder was removed: all of it is paid for again,{amount}."
     counts = opened.store.count_requests()
-    asked = sum(count.number for count in counts if count.state in _PAID or count.batch in AT_PROVIDER)
-    if planned is None or planned.answered or not asked:
+    paid_requests = sum(count.number for count in counts if count.state in _PAID or count.batch in AT_PROVIDER)
+    if planned is None or planned.answered or not paid_requests:
         return None
     return (
-        f"{opened.id} paid for {plural(asked, 'request')} before, and this manifest uses none of the answers: another "
-        f"benchmark under its name retires them and pays for{amount}."
+        f"{opened.id} paid for {plural(paid_requests, 'request')} before, and this manifest uses none of the answers: "
+        f"another benchmark under its name retires them and pays for{amount}."
     )
 
 

@@ -25,7 +25,7 @@ MANIFESTS = {name: "demo.toml" if name == FIRST else f"demo-{name}.toml" for nam
 
 
 def bundled_items() -> list[Path]:
-    """The items shipped with the package, of every task."""
+    """Return the items of every task that are shipped with the package."""
     files = (path for name in BUILT_IN for path in sorted((BUNDLED / name).glob("*.jsonl")))
     return [path for path in files if not path.match(GOLD_FILES)]
 
@@ -35,9 +35,10 @@ REJUDGED_MODELS, REJUDGED_SEATS = 4, 2
 
 
 def demo_manifest(task: str = FIRST, *, rejudge: bool = False) -> Manifest:
-    """The manifest shipped with the package; with ``rejudge`` a part of its models before a smaller jury than the gold
-    set's, which therefore judges the labelled answers too. Raises ManifestError for a task without such a
-    demonstration."""
+    """Return the manifest shipped with the package.
+
+    ``rejudge``: use some of its models and a jury smaller than the gold set's, which judges the labelled answers too.
+    Raises ManifestError for a task without such a demonstration."""
     if task not in MANIFESTS:
         raise ManifestError(f"demo: no task {task!r} to show; there are {', '.join(MANIFESTS)}")
     manifest = load_manifest(shipped(MANIFESTS[task]))
@@ -55,7 +56,7 @@ def demo_manifest(task: str = FIRST, *, rejudge: bool = False) -> Manifest:
 
 
 def run_demo(out: Path, batch_seconds: float, task: str = FIRST, *, rejudge: bool = False) -> int:
-    """Run it to the end, print what came out, and return the exit code.
+    """Run the demonstration to the end, print its results, and return the exit code.
 
     The sandbox keeps its side below ``out/sandbox``, so that a demonstration that was stopped goes on where it was.
     """
@@ -79,11 +80,11 @@ def run_demo(out: Path, batch_seconds: float, task: str = FIRST, *, rejudge: boo
 
 
 def _sandbox_folder(out: Path, task: str) -> Path:
-    """One for each task, so that each has a bill of its own."""
+    """Make the sandbox's folder of a task, so that each task has a bill of its own."""
     folder = out / "sandbox" / task
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        said = f"cannot make {folder}: {error.strerror or error}; --out names another place"
-        raise file_error(said, error) from error
+        message = f"cannot make {folder}: {error.strerror or error}; --out names another place"
+        raise file_error(message, error) from error
     return folder

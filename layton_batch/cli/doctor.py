@@ -36,7 +36,7 @@ CALL_SECONDS, PATIENCE = 5.0, 8.0
 
 
 class State(StrEnum):
-    """How a check came out."""
+    """Result of a check."""
 
     OK = "ok"
     NOTE = "note"
@@ -45,7 +45,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check."""
+    """Result and detail of one check."""
 
     check: str
     state: State
@@ -57,7 +57,7 @@ class Finding:
 
 
 def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, offline: bool = False) -> list[Finding]:
-    """All checks. Without a manifest a missing key is only noted; with one, what it needs must be there. Prompts at
+    """Run all checks. Without a manifest a missing key is only noted; a manifest's keys must be set. Prompts at
     addresses are taken from a run under ``runs`` that has a copy, as that run would take them.
 
     Raises ManifestError for a manifest that cannot be loaded.
@@ -82,9 +82,9 @@ def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, 
 
 
 def findings_table(findings: Sequence[Finding]) -> Table:
-    """One line a check, the outcome first."""
+    """Return a table with a line for each check, its state first."""
     state = Column("", is_text=True, styles={State.OK: "green", State.NOTE: "yellow", State.BAD: "red"})
-    rows = tuple((str(one.state), one.check, one.detail) for one in findings)
+    rows = tuple((str(finding.state), finding.check, finding.detail) for finding in findings)
     return Table((state, Column("", is_text=True), Column("", is_text=True)), rows)
 
 
@@ -112,8 +112,9 @@ def _addresses(names: Sequence[str], settings: Settings) -> Iterator[Finding]:
 
 
 def _endpoints(names: Sequence[str], settings: Settings) -> list[Finding]:
-    """All of them at once, in daemon threads: a name server that does not answer cannot be given a time limit, and
-    must neither hold up the others nor keep the program from ending."""
+    """Check all endpoints at once, in daemon threads. A call to a silent name server has no time limit, and must not
+    delay the other checks or the end of the program.
+    """
     import httpx
 
     answers: dict[str, list[Finding]] = {}
@@ -129,11 +130,13 @@ def _endpoints(names: Sequence[str], settings: Settings) -> list[Finding]:
     for thread in threads:
         thread.join(max(give_up_at - SystemClock().now(), 0.0))
     silent = f"no answer within {PATIENCE:.0f} seconds"
-    return [found for name in names for found in answers.get(name, [Finding(f"endpoint {name}", State.BAD, silent)])]
+    return [
+        finding for name in names for finding in answers.get(name, [Finding(f"endpoint {name}", State.BAD, silent)])
+    ]
 
 
 def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[Finding]:
-    """Whether the address answers at all, and how far its clock is from ours; no key is sent."""
+    """Check that the address answers, and compare its clock with ours. Send no key."""
     import httpx
 
     url = settings.access(name).base_url or OWN_ADDRESSES.get(name)
@@ -160,10 +163,10 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
 
 def _drift(header: str | None) -> float | None:
     try:
-        there = parsedate_to_datetime(header or "")
+        server_time = parsedate_to_datetime(header or "")
     except ValueError:
         return None
-    return (datetime.fromtimestamp(SystemClock().now(), tz=UTC) - there.astimezone(UTC)).total_seconds()
+    return (datetime.fromtimestamp(SystemClock().now(), tz=UTC) - server_time.astimezone(UTC)).total_seconds()
 
 
 def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding]:
@@ -179,9 +182,9 @@ def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding
             yield Finding(f"price {model}", State.OK, detail)
 
 
-def _models(found: ModelFindings) -> Iterator[Finding]:
-    """What our own table says of them, or their providers."""
-    for state, lines in ((State.BAD, found.refused), (State.NOTE, found.warnings)):
+def _models(findings: ModelFindings) -> Iterator[Finding]:
+    """Yield the findings on the manifest's models, from our own table or their providers."""
+    for state, lines in ((State.BAD, findings.refused), (State.NOTE, findings.warnings)):
         yield from (Finding("models", state, line) for line in lines)
 
 

@@ -67,7 +67,7 @@ def _say_beginning(run: Run, warnings: Sequence[str]) -> None:
 
 
 def say_trouble(run: Run) -> int:
-    """Say what was left to a person. Return the exit code for that, 0 where nothing was left."""
+    """Print what a person has to do. Return the exit code for it, 0 if there is nothing."""
     for subject, reason in run.trouble.items():
         say(f"{subject} was left as it is: {reason}")
     return FileError.exit_code if run.trouble else 0

@@ -24,14 +24,14 @@ CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_B
 
 
 def exit_code(status: Status) -> int:
-    """CLI.md's exit codes: 0 done, 75 not finished, 3 budget, 4 a person, 5 done with gaps."""
+    """Return the exit code: 0 done, 75 not finished, 3 budget, 4 a person must decide, 5 done with gaps."""
     if status.state is RunState.DONE:
         return UNANSWERED if status.unanswered else 0
     return CODES[status.state]
 
 
 def print_outcome(run: Run, status: Status) -> None:
-    """What `run` says at its end: the leaderboard and the bill when there are any, else where it stands."""
+    """Print the outcome of `run`: the leaderboard and the bill if there are any, else the status."""
     if status.state is not RunState.DONE:
         print_status(status, run.clock.now(), failure_words(run.folder, status))
         for step in next_steps(status):
@@ -69,13 +69,13 @@ def _print_places(run: Run) -> None:
 
 
 def _named(run: Run) -> str:
-    """What other commands know the run by, from here."""
+    """Return the name of the run for other commands in this working folder."""
     root = _near(run.folder.root)
     return run.id if root.parent == DEFAULT_RUNS else str(root)
 
 
 def _near(path: Path) -> Path:
-    """A path as short as it can be said from here."""
+    """Return the shortest form of a path in this working folder."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
 
@@ -88,24 +88,25 @@ def _lost(status: Status) -> list[Batch]:
 
 
 def ask_to_stop(run: Run) -> None:
-    """Cancel the run; what goes on all the same is told, a line a batch."""
+    """Cancel the run. Print a line for each batch that is not stopped yet."""
     if is_done(run):
         say(f"{run.id} is done: there is nothing to cancel")
-    for one in cancel_run(run):
-        batch = one.batch
-        say(one_line(f"not stopped yet  {batch.id} ({batch.provider} {batch.provider_id}): {one.reason}"))
+    for unstopped in cancel_run(run):
+        batch = unstopped.batch
+        say(one_line(f"not stopped yet  {batch.id} ({batch.provider} {batch.provider_id}): {unstopped.reason}"))
 
 
 def cancel_exit_code(status: Status) -> int:
-    """0 where no provider has anything of the run any more, 4 where a person must say what became of a batch."""
+    """Return 0 if no provider has a batch of the run any more, 4 if a person must decide about a batch."""
     if status.state is RunState.NEEDS_PERSON:
         return CODES[status.state]
     return CALL_AGAIN if any(_is_outstanding(batch) for batch in status.batches) else 0
 
 
 def _is_outstanding(batch: Batch) -> bool:
-    """Whether a provider may go on with the batch, or has results of it that are not here. One that was withdrawn
-    before it was sent is neither."""
+    """Return whether a provider may go on with the batch, or has results that are not here. A batch that was withdrawn
+    before it was sent is not outstanding.
+    """
     withdrawn = batch.state is Lifecycle.ENDED and batch.provider_id is None
     return batch.state in OPEN and not withdrawn
 
@@ -114,7 +115,7 @@ def _is_outstanding(batch: Batch) -> bool:
 
 
 def retried(count: int, status: Status, *, was_cancelled: bool) -> Iterator[str]:
-    """Sentences on a run of which ``retry`` has so many requests go again; ``was_cancelled``: until then."""
+    """Describe a retry of so many requests, in sentences. ``was_cancelled``: the run was cancelled before it."""
     lost = _lost(status)
     if count:
         yield f"The next `run` sends {plural(count, 'request')} again."
@@ -149,7 +150,7 @@ def _waiting_for_a_person(lost: Sequence[Batch]) -> str:
 
 
 def resolved(batch_id: str, adopted: str | None, *, cancelled: bool) -> str:
-    """What comes of a batch that was lost, adopted under an id or planned again."""
+    """Describe the outcome of a lost batch: adopted under an id, or planned again."""
     if not cancelled:
         return f"{batch_id}: {f'adopted as {adopted}' if adopted else 'will be sent again'}. `run` continues."
     if adopted:

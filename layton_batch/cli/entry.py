@@ -32,14 +32,14 @@ STOPPED = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
-    asked = list(sys.argv[1:] if arguments is None else arguments)
+    command_line = list(sys.argv[1:] if arguments is None else arguments)
     try:
         prepare_process()
         with terminating():
-            code = _printed(asked, _invoke([*asked]))
+            code = _printed(command_line, _invoke([*command_line]))
     except KeyboardInterrupt:
         count_stops_only()
-        code = _complain(STOPPED.get(asked[0] if asked else "", "stopped."), INTERRUPTED)
+        code = _complain(STOPPED.get(command_line[0] if command_line else "", "stopped."), INTERRUPTED)
     except Exception as error:
         code = complain_of(error)
     sys.exit(code)
@@ -63,12 +63,15 @@ def _invoke(arguments: list[str]) -> int:
     return invoke(arguments)
 
 
-def _printed(asked: Sequence[str], code: int) -> int:
-    """What tells of a run by its exit code does so whatever became of its words; the others exist to print."""
+def _printed(command_line: Sequence[str], code: int) -> int:
+    """Return the exit code after printing. A failed write to stdout replaces code 0.
+
+    Commands that move a run keep their code, because it tells the state of the run.
+    """
     lost = lost_output()
     if lost is None:
         return code
-    if code == 0 and not STOPPED.keys() & set(asked[:1]):
+    if code == 0 and not STOPPED.keys() & set(command_line[:1]):
         code = StorageError.exit_code
     return _complain(f"stdout cannot be written: {lost.strerror or lost}", code)
 

@@ -20,8 +20,8 @@ Files = Iterable[tuple[str, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command line says beside the form."""
+class ExportArguments:
+    """Options of `export` that describe the run to other people's forms."""
 
     organization: str
     dataset: str | None
@@ -78,14 +78,14 @@ def export(
         if to in single:
             say(f"{single[to](run, out)} rows: {out}")
             return
-        written = list(forms[to](contents(run), Asked(organization, dataset, task_id, source_url)))
+        written = list(forms[to](contents(run), ExportArguments(organization, dataset, task_id, source_url)))
     for name, content in written:
         atomic.write_bytes(out / name, content)
     say(f"{len(written)} files in {out}")
 
 
 def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
-    """By form, what writes a run into one file and says how many rows that are."""
+    """Return the writer of each form that is a single file. A writer returns its number of rows."""
     from layton_batch.exports.item_file import write_items
     from layton_batch.exports.votes import write_votes
     from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
@@ -99,23 +99,23 @@ def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
     }
 
 
-def _forms() -> Mapping[str, Callable[[Contents, Asked], Files]]:
+def _forms() -> Mapping[str, Callable[[Contents, ExportArguments], Files]]:
     from layton_batch.exports import flat
 
     return {
-        "csv": lambda found, _: flat.csv_files(found),
-        "parquet": lambda found, _: flat.parquet_files(found),
+        "csv": lambda contents, _: flat.csv_files(contents),
+        "parquet": lambda contents, _: flat.parquet_files(contents),
         "eee": _eee,
         "hf": _hf,
     }
 
 
-def _eee(found: Contents, asked: Asked) -> Files:
+def _eee(contents: Contents, arguments: ExportArguments) -> Files:
     from layton_batch.exports.every_eval_ever import Names, files
 
-    manifest = found.run.manifest
+    manifest = contents.run.manifest
     benchmark = f"{manifest.task}-{manifest.items.split}"
-    return files(found, Names(benchmark, asked.organization, found.run.clock.now()))
+    return files(contents, Names(benchmark, arguments.organization, contents.run.clock.now()))
 
 
 MOST_ANSWERS = 50_000
@@ -123,8 +123,10 @@ MOST_ANSWERS = 50_000
 
 
 def add_answers(folder: RunFolder, path: Path) -> bool:
-    """Write a run in the form of Every Eval Ever into one ZIP file. False, and nothing written, where no model is done,
-    the run cannot be read, or it has too many answers."""
+    """Write a run in the form of Every Eval Ever into one ZIP file.
+
+    Return False, and write nothing, if no model is done, the run cannot be read, or it has too many answers.
+    """
     from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
     from layton_batch.errors import LaytonBatchError
@@ -137,7 +139,7 @@ def add_answers(folder: RunFolder, path: Path) -> bool:
         if tables.read(folder.tables, "predictions", ["item_id"]).height > MOST_ANSWERS:
             return False
         with read_run(folder, Settings.from_process()) as run:
-            written = list(_eee(contents(run), Asked("not stated", None, None, None)))
+            written = list(_eee(contents(run), ExportArguments("not stated", None, None, None)))
     except LaytonBatchError:
         return False
     with ZipFile(path, "w", ZIP_DEFLATED) as packed:
@@ -146,7 +148,7 @@ def add_answers(folder: RunFolder, path: Path) -> bool:
     return True
 
 
-def _hf(found: Contents, asked: Asked) -> Files:
+def _hf(contents: Contents, arguments: ExportArguments) -> Files:
     from layton_batch.exports.hugging_face import benchmark_of, files
 
-    return files(found, benchmark_of(found, asked.dataset, asked.task_id, asked.source_url))
+    return files(contents, benchmark_of(contents, arguments.dataset, arguments.task_id, arguments.source_url))

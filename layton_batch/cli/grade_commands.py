@@ -46,8 +46,10 @@ def grade(
     as_json: Json = False,
 ) -> None:
     """Grade predictions by a benchmark's rules; its help is ``HELP``."""
-    from layton_batch.cli.grade_work import Asked, run_grade
+    from layton_batch.cli.grade_work import GradeArguments, run_grade
 
-    asked = Asked(task, tuple(predictions), items, protocol, metric, samples, output, updated, table, chart, risk_chart,
-                  ensembles, rounds, benchmark, runs, as_json)  # fmt: skip
-    run_grade(asked)
+    arguments = GradeArguments(
+        task, tuple(predictions), items, protocol, metric, samples, output, updated, table, chart, risk_chart,
+        ensembles, rounds, benchmark, runs, as_json,
+    )  # fmt: skip
+    run_grade(arguments)

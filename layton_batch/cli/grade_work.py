@@ -1,4 +1,4 @@
-"""`grade` from what was asked to what is printed and written."""
+"""The work of `grade`, from its arguments to what is printed and written."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Everything that was graded. ``board``: None for one file; ``alone``: where the one file would stand on one."""
+    """Results of one call of `grade`. ``board``: None for one file. ``alone``: the board of the one file."""
 
-    asked: Asked
+    arguments: GradeArguments
     form: OfflineForm
     metric: str
     graded: GradedSet
@@ -43,41 +43,42 @@ class Result:
     alone: pl.DataFrame | None = None
 
 
-def run_grade(asked: Asked) -> None:
+def run_grade(arguments: GradeArguments) -> None:
     """Grade, write what is to be written, and print the rest. Raises ManifestError, DataError, FileError.
 
     All files are made before the first is written: what cannot be drawn leaves nothing behind.
     """
-    form = form_for(asked)
-    with updating(asked.updated) as rows:
-        result = _graded(asked, form, rows)
+    form = form_for(arguments)
+    with updating(arguments.updated) as rows:
+        result = _graded(arguments, form, rows)
         document = _document(result)
-        table = "" if asked.table is None else form.text_file("--table", result.graded)
+        table = "" if arguments.table is None else form.text_file("--table", result.graded)
         files = list(_files(result, document, table))
     for path, content in files:
         atomic.write_bytes(path, content)
     _print(result, document, table)
 
 
-def _graded(asked: Asked, form: OfflineForm, rows: RowsFile | None) -> Result:
+def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None) -> Result:
     settings = Settings.from_process()
-    found = submissions(asked.predictions, SearchSettings(asked.task, form, asked.runs, settings, asked.rounds))
-    if asked.updated is not None and len(found) != 1:
-        raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(found)}")
-    items = None if asked.items is None else items_of(form, form.item_rows(asked.items, settings))
-    metric, is_one = chosen_metric(asked.task, form, asked.metric), len(found) == 1 and found[0].is_file
-    has_board = not is_one or asked.rounds
-    graded = [grade(one, items, metric if has_board or not asked.as_json else None, rows) for one in found]
+    search = SearchSettings(arguments.task, form, arguments.runs, settings, arguments.rounds)
+    entries = submissions(arguments.predictions, search)
+    if arguments.updated is not None and len(entries) != 1:
+        raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
+    items = None if arguments.items is None else items_of(form, form.item_rows(arguments.items, settings))
+    metric, is_one = chosen_metric(arguments.task, form, arguments.metric), len(entries) == 1 and entries[0].is_file
+    has_board = not is_one or arguments.rounds
+    graded = [grade(entry, items, metric if has_board or not arguments.as_json else None, rows) for entry in entries]
     rounds = by_model(graded)
-    models = [averaged(mine) for mine in rounds.values()] if asked.rounds else graded
+    models = [averaged(mine) for mine in rounds.values()] if arguments.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None
     names = board.board["model"].to_list() if board else []
     alone = None if has_board else _alone(models[0], metric, form.span(metric))
-    return Result(asked, form, metric, GradedSet(models, rounds, names), board, alone)
+    return Result(arguments, form, metric, GradedSet(models, rounds, names), board, alone)
 
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
-    """The board of this file only; None where its items cannot be on one."""
+    """Return the board of this file only; None if its items cannot be on a board."""
     if model.twice is not None or not model.outcomes:
         return None
     marked = any(outcome.mark is not None for outcome in model.outcomes.values())
@@ -88,38 +89,40 @@ def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.Dat
 
 
 def _document(result: Result) -> Mapping[str, JsonValue]:
-    """One file: its report as it always was. Several: the models in the order given, and what the board says."""
+    """Return the report of one file; for several files the models in the order given, with their rows on the board."""
     form, graded, board = result.form, result.graded, result.board
     if board is None:
         return {**(graded.models[0].document or {}), **form.extras(graded)}
     samples = form.asked.samples
     return {
-        "task": result.asked.task,
+        "task": result.arguments.task,
         "protocol": form.protocol,
         "metric": result.metric,
         **({} if samples is None else {"samples": samples}),
         "n_items": board.n_items,
         "notes": list(board.notes),
         "models": [
-            {"name": one.name, "source": one.where, **to_json(board, one), **_reports(result, one)}
-            for one in graded.models
+            {"name": model.name, "source": model.where, **to_json(board, model), **_reports(result, model)}
+            for model in graded.models
         ],
         **form.extras(graded),
     }
 
 
-def _reports(result: Result, one: GradedModel) -> Mapping[str, JsonValue]:
-    return result.form.rounds(result.graded.rounds[one.name]) if result.asked.rounds else {"report": one.document}
+def _reports(result: Result, model: GradedModel) -> Mapping[str, JsonValue]:
+    return (
+        result.form.rounds(result.graded.rounds[model.name]) if result.arguments.rounds else {"report": model.document}
+    )
 
 
 def _printable(value: JsonValue) -> JsonValue:
-    """The same with lone surrogates, which JSON in UTF-8 has no way to write, replaced."""
+    """Replace lone surrogates, which JSON in UTF-8 cannot contain."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, Mapping):
-        return {str(_printable(name)): _printable(one) for name, one in value.items()}
+        return {str(_printable(name)): _printable(element) for name, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_printable(one) for one in value]
+        return [_printable(element) for element in value]
     return value
 
 
@@ -127,15 +130,15 @@ def _printable(value: JsonValue) -> JsonValue:
 
 
 def _files(result: Result, document: Mapping[str, JsonValue], table: str) -> Iterator[tuple[Path, bytes]]:
-    """What is to be written where. Raises DataError for a picture there is nothing to draw in."""
-    asked, form = result.asked, result.form
-    if asked.output is not None:
+    """Yield path and content of each file to write. Raises DataError for a picture without data."""
+    arguments, form = result.arguments, result.form
+    if arguments.output is not None:
         shown = _printable(document)
         text = form.report_text(shown) if result.board is None else _indented(shown)
-        yield asked.output, text.encode("utf-8", "replace")
-    if asked.table not in (None, "-"):
-        yield Path(asked.table or ""), table.encode("utf-8", "replace")
-    for option, path in (("--chart", asked.chart), ("--risk-chart", asked.risk_chart)):
+        yield arguments.output, text.encode("utf-8", "replace")
+    if arguments.table not in (None, "-"):
+        yield Path(arguments.table or ""), table.encode("utf-8", "replace")
+    for option, path in (("--chart", arguments.chart), ("--risk-chart", arguments.risk_chart)):
         if path is not None:
             yield path, picture(path, form.picture(option, result.graded))
 
@@ -148,23 +151,23 @@ def _indented(document: JsonValue) -> str:
 
 
 def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> None:
-    asked = result.asked
-    if asked.as_json:
+    arguments = result.arguments
+    if arguments.as_json:
         print_json(_printable(document))
-    elif asked.table == "-":
+    elif arguments.table == "-":
         sys.stdout.write(table)
-    elif asked.output is not None and asked.updated is not None:
+    elif arguments.output is not None and arguments.updated is not None:
         return
     elif result.board is None:
         lines = [*result.form.lines(document), *_interval(result)]
-        print_table(text_table(asked.task, ["metric", "value"], lines), first=True)
+        print_table(text_table(arguments.task, ["metric", "value"], lines), first=True)
         _print_tables(result.form.tables_of_one(result.graded.models[0]))
     else:
         _print_board(result, result.board)
 
 
 def _interval(result: Result) -> Iterator[tuple[str, str]]:
-    """The interval that the file would have on a board beside others."""
+    """Yield the interval that the file would have on a board with others, as name and text."""
     ends = () if result.alone is None else result.alone.select("level", "lower", "upper").drop_nulls().iter_rows()
     for level, lower, upper in ends:
         name = result.metric.replace("_", " ")
@@ -172,13 +175,13 @@ def _interval(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _print_board(result: Result, board: Ranking) -> None:
-    """The board as runs have it, with the kinds of failure, then what only this benchmark has."""
+    """Print the board as for runs, with the kinds of failure, then the tables of this benchmark only."""
     if board.board.height:
         print_board(board.board)
     _print_tables(result.form.tables(result.graded))
     for note in board.notes:
         console().print(one_line(note), style="yellow", markup=False)
-    if result.asked.rounds:
+    if result.arguments.rounds:
         _print_tables(result.form.rounds_tables(result.graded))
 
 
@@ -191,8 +194,8 @@ PICTURES = (".svg", ".png")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The command line of `grade`, as ``grade_commands.grade`` takes it."""
+class GradeArguments:
+    """Arguments of the command line of `grade`, as ``grade_commands.grade`` takes them."""
 
     task: str
     predictions: tuple[str, ...]
@@ -212,56 +215,62 @@ class Asked:
     as_json: bool
 
 
-def form_for(asked: Asked) -> OfflineForm:
-    """The benchmark's form. Raises ManifestError for what does not go together, before anything is read or written."""
+def form_for(arguments: GradeArguments) -> OfflineForm:
+    """Return the benchmark's form. Raises ManifestError for conflicting options, before any file is read."""
     from layton_batch.grading.forms import check_option, chosen_metric, form_of
 
     options = GradingOptions(
-        samples=asked.samples,
-        ensembles=asked.ensembles,
-        benchmark=asked.benchmark,
-        keep_rows=asked.as_json or asked.output is not None or asked.ensembles,
-        title=one_line(asked.benchmark or ""),
+        samples=arguments.samples,
+        ensembles=arguments.ensembles,
+        benchmark=arguments.benchmark,
+        keep_rows=arguments.as_json or arguments.output is not None or arguments.ensembles,
+        title=one_line(arguments.benchmark or ""),
     )
-    form = form_of(asked.task, asked.protocol, options)
-    chosen_metric(asked.task, form, asked.metric)
+    form = form_of(arguments.task, arguments.protocol, options)
+    chosen_metric(arguments.task, form, arguments.metric)
     for option, given in (
-        ("--samples", asked.samples),
-        ("--updated", asked.updated),
-        ("--rounds", asked.rounds),
-        ("--chart", asked.chart),
-        ("--table", asked.table),
-        ("--risk-chart", asked.risk_chart),
-        ("--ensembles", asked.ensembles),
-        ("--benchmark", asked.benchmark),
+        ("--samples", arguments.samples),
+        ("--updated", arguments.updated),
+        ("--rounds", arguments.rounds),
+        ("--chart", arguments.chart),
+        ("--table", arguments.table),
+        ("--risk-chart", arguments.risk_chart),
+        ("--ensembles", arguments.ensembles),
+        ("--benchmark", arguments.benchmark),
     ):
         if given:
             check_option(form, option)
-    for option, path in (("--chart", asked.chart), ("--risk-chart", asked.risk_chart)):
+    for option, path in (("--chart", arguments.chart), ("--risk-chart", arguments.risk_chart)):
         _check_picture(option, path)
-    if asked.table == "-" and asked.as_json:
+    if arguments.table == "-" and arguments.as_json:
         raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
-    for written in _written(asked):
+    for written in _written(arguments):
         _check_writable(written)
     return form
 
 
 def _check_writable(path: Path) -> None:
-    """What can be known before the work is done."""
+    """Check before the work that a file can be written. Raises ManifestError."""
     if path.is_dir():
         raise ManifestError(f"grade: {path} is a folder; name a file to write")
-    folder = next(one for one in path.absolute().parents if one.exists())
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ManifestError(f"grade: {path} cannot be written: {folder} is no folder that we may write in")
 
 
-def _written(asked: Asked) -> Iterator[Path]:
-    """The files that will be there. Raises ManifestError for one that is meant twice, or that is read."""
-    table = Path(asked.table) if asked.table not in (None, "-") and asked.table else None
-    paths = [path for path in (asked.output, asked.updated, asked.chart, asked.risk_chart, table) if path is not None]
-    read = {Path(text).absolute() for text in asked.predictions} | ({asked.items.absolute()} if asked.items else set())
+def _written(arguments: GradeArguments) -> Iterator[Path]:
+    """Yield the files to write. Raises ManifestError for a file that is named twice, or that is also read."""
+    table = Path(arguments.table) if arguments.table not in (None, "-") and arguments.table else None
+    paths = [
+        path
+        for path in (arguments.output, arguments.updated, arguments.chart, arguments.risk_chart, table)
+        if path is not None
+    ]
+    read = {Path(text).absolute() for text in arguments.predictions} | (
+        {arguments.items.absolute()} if arguments.items else set()
+    )
     for path in paths:
-        if [one.absolute() for one in paths].count(path.absolute()) > 1:
+        if [other.absolute() for other in paths].count(path.absolute()) > 1:
             raise ManifestError(f"grade: {path} is to be written twice")
         if path.absolute() in read:
             raise ManifestError(f"grade: {path} is read; write into another file")
@@ -276,7 +285,7 @@ def _check_picture(option: str, path: Path | None) -> None:
 
 
 def picture(path: Path, chart: alt.LayerChart) -> bytes:
-    """The chart as the name's ending says."""
+    """Return the chart in the format that the name's ending says."""
     from layton_batch.drawing import rendered
 
     return rendered(chart, path.suffix)
@@ -284,7 +293,7 @@ def picture(path: Path, chart: alt.LayerChart) -> bytes:
 
 @contextmanager
 def updating(path: Path | None) -> Iterator[RowsFile | None]:
-    """A place for graded rows, written row by row. The file is there when the block ends well."""
+    """Yield a file for graded rows, written row by row. The file appears when the block ends without an error."""
     if path is None:
         yield None
         return

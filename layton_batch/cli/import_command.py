@@ -74,16 +74,16 @@ def import_(
     settings = Settings.from_process()
     with open_folder(find_run(run_name, runs), settings, only_scores=True) as opened:
         if eee:
-            found = _of_lines(opened, eee)
+            imported = _of_lines(opened, eee)
         else:
             spec = _spec(opened, str(model), predictions, family, provider)
-            found = _of_model(opened, spec, settings, predictions, verdicts or [])
-        entered = enter(opened, found)
+            imported = _of_model(opened, spec, settings, predictions, verdicts or [])
+        entered = enter(opened, imported)
     if as_json:
         print_json(entered)
         return
-    for one in entered:
-        say(one_line(_told(one)))
+    for entry in entered:
+        say(one_line(_summary(entry)))
 
 
 def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: bool) -> None:
@@ -106,7 +106,7 @@ def _of_lines(run: Run, paths: Sequence[Path]) -> list[Imported]:
 
 
 def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:
-    """Of a model that comes with its predictions, or of one of the run's."""
+    """Return the specification of the model: that of a new model with predictions, or of a model of the run."""
     from layton_batch.errors import ManifestError
     from layton_batch.imports.every_eval_ever import IMPORTED
     from layton_batch.records import ModelSpec
@@ -114,20 +114,20 @@ def _spec(run: Run, name: str, predictions: Path | None, family: str | None, pro
 
     if predictions is not None:
         return ModelSpec(name, provider or IMPORTED, name, family or name)
-    known = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == name]
-    if not known:
+    specs = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == name]
+    if not specs:
         raise ManifestError(f"import: the run has no model {name!r}; give --predictions as well")
-    if len(known) > 1:
+    if len(specs) > 1:
         raise ManifestError(
-            f"import: {name!r} was asked {len(known)} times, and no file of verdicts says which it is on"
+            f"import: {name!r} was asked {len(specs)} times, and no file of verdicts says which it is on"
         )
-    return known[0]
+    return specs[0]
 
 
 def _of_model(
     run: Run, spec: ModelSpec, settings: Settings, predictions: Path | None, verdict_files: Sequence[Path]
 ) -> list[Imported]:
-    """Each sample of it, with each of the run's numbers of hints."""
+    """Read the model's answers: an import for each sample and each of the run's hint levels."""
     from layton_batch.errors import ManifestError
     from layton_batch.imports import reading
 
@@ -136,29 +136,29 @@ def _of_model(
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
     if predictions is None:
         return [reading.Imported(spec, {}, source, given)]
-    found = reading.predictions(predictions, spec, items, levels, settings)
-    if given and len(found) > 1:
+    samples = reading.predictions(predictions, spec, items, levels, settings)
+    if given and len(samples) > 1:
         raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
-    return [reading.Imported(one, answers, source, given) for one, answers in found]
+    return [reading.Imported(sample_spec, answers, source, given) for sample_spec, answers in samples]
 
 
 def _items(run: Run) -> frozenset[str]:
-    """Those of a run that was opened and not yet planned are in its source only."""
+    """Return the ids of the run's items. An opened run that is not planned yet has them in its source only."""
     items = run.items if run.folder.part("items", "items").exists() else run.load_items()
     return frozenset(item.id for item in items)
 
 
-def _told(one: Entered) -> str:
-    said = [f"{one.answers} answers" if one.is_new else "nothing new of its answers"]
-    if one.missing:
-        said.append(f"{one.missing} items of the run without one")
-    if one.verdicts:
-        said.append(f"{one.verdicts} verdicts")
-    if one.to_ask:
-        said.append(f"{one.to_ask} verdicts to be asked for by the next `run`")
-    times = "" if one.hints is None else f" with {one.hints} hints"
-    times += "" if one.sample == 1 else f", sample {one.sample}"
-    return f"{one.model}{times}: {', '.join(said)}"
+def _summary(entry: Entered) -> str:
+    parts = [f"{entry.answers} answers" if entry.is_new else "nothing new of its answers"]
+    if entry.missing:
+        parts.append(f"{entry.missing} items of the run without one")
+    if entry.verdicts:
+        parts.append(f"{entry.verdicts} verdicts")
+    if entry.to_ask:
+        parts.append(f"{entry.to_ask} verdicts to be asked for by the next `run`")
+    times = "" if entry.hints is None else f" with {entry.hints} hints"
+    times += "" if entry.sample == 1 else f", sample {entry.sample}"
+    return f"{entry.model}{times}: {', '.join(parts)}"
 
 
 def _labels(run_name: str, files: list[Path], runs: Path, *, as_json: bool) -> None:

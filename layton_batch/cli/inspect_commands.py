@@ -134,9 +134,9 @@ def cost(
     from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 
     form = "json" if as_json else form
-    for option, value, known in (("--format", form, FORMATS), ("--by", by or GROUPS[0], GROUPS)):
-        if value not in known:
-            raise ManifestError(f"{option} {value!r}: one of {', '.join(known)}")
+    for option, value, choices in (("--format", form, FORMATS), ("--by", by or GROUPS[0], GROUPS)):
+        if value not in choices:
+            raise ManifestError(f"{option} {value!r}: one of {', '.join(choices)}")
     folders = [find_run(name, runs) for name in run_names]
     groups = cost_groups(folders, by or GROUPS[0], Settings.from_process()) if by or chart else []
     if chart is not None:
@@ -214,7 +214,9 @@ def doctor(
 
     findings = examine(manifest, Settings.from_process(), runs, offline=offline)
     if as_json:
-        print_json([{"check": one.check, "state": str(one.state), "detail": one.detail} for one in findings])
+        print_json(
+            [{"check": finding.check, "state": str(finding.state), "detail": finding.detail} for finding in findings]
+        )
     else:
         show(findings_table(findings), gap=1)
-    raise typer.Exit(2 if any(one.is_bad for one in findings) else 0)
+    raise typer.Exit(2 if any(finding.is_bad for finding in findings) else 0)

@@ -49,11 +49,11 @@ def check(
 
     settings = Settings.from_process()
     rows = read_rows(source, settings.cwd, settings)
-    found = check_items(rows, task or guess_task(rows))
+    result = check_items(rows, task or guess_task(rows))
     if as_json:
-        findings = [{**asdict(finding), "level": finding.level} for finding in found.findings]
-        print_json({"file": source, **asdict(found), "findings": findings})
+        findings = [{**asdict(finding), "level": finding.level} for finding in result.findings]
+        print_json({"file": source, **asdict(result), "findings": findings})
     else:
-        print_items(found)
-    if found.has_errors:
+        print_items(result)
+    if result.has_errors:
         raise typer.Exit(ERRORS)

@@ -9,5 +9,5 @@ from pathlib import Path
 def at_job(path: Path) -> Path:
     """Return a manifest's path: as it is where it leads from the working folder, else from the folder that holds
     ``jobs/``, so that ``manifests/layton-today.toml`` means the same everywhere."""
-    beside = Path(sys.argv[0]).absolute().parents[1:2]
-    return next((folder / path for folder in beside if not path.exists() and (folder / path).is_file()), path)
+    project_folders = Path(sys.argv[0]).absolute().parents[1:2]
+    return next((folder / path for folder in project_folders if not path.exists() and (folder / path).is_file()), path)

@@ -19,17 +19,17 @@ from layton_batch.settings import Settings
 
 
 def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
-    """The exit code: that of the last run left out, if any is."""
+    """Print the status of a run, or of all runs. Return the exit code: that of the last run left out, else 0."""
     settings, now = Settings.from_process(), SystemClock().now()
     folders = [find_run(run_name, runs)] if run_name else find_runs(runs)
-    found, code = [], 0
+    shown_runs, code = [], 0
     for line in () if run_name else misplaced_runs(runs):
         say(f"left out: {line}")
     with open_stores(settings) as store_of:
         for folder in folders:
             try:
                 store = store_of(folder)
-                one = read_status(store)
+                status = read_status(store)
                 gone = [batch for batch in store.answered_batches() if not folder.batch(batch).raw_results]
             except LaytonBatchError as error:
                 if run_name:
@@ -37,16 +37,16 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
                 say(f"left out: {error}")
                 code = error.exit_code
             else:
-                found.append((one, failure_words(folder, one), gone))
+                shown_runs.append((status, failure_words(folder, status), gone))
     if as_json:
-        documents = [status_json(one, words, gone) for one, words, gone in found]
+        documents = [status_json(status, words, gone) for status, words, gone in shown_runs]
         print_json(documents[0] if run_name else documents)
         return code
-    for one, words, gone in found:
-        print_status(one, now, words, gone)
-        for step in next_steps(one):
+    for status, words, gone in shown_runs:
+        print_status(status, now, words, gone)
+        for step in next_steps(status):
             say_line(step)
-    if not found:
+    if not shown_runs:
         say(f"no runs under {runs}")
     return code
 
@@ -54,12 +54,12 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
 def show_events(run_name: str, runs: Path, *, follow: bool, as_json: bool) -> None:
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
         if as_json and not follow:
-            print_json([event_json(one) for one in store.events()])
+            print_json([event_json(event) for event in store.events()])
             return
-        for one in followed(store, SystemClock()) if follow else store.events():
+        for event in followed(store, SystemClock()) if follow else store.events():
             if as_json:
-                print_json(event_json(one), line=True)
+                print_json(event_json(event), line=True)
             else:
-                sys.stdout.write(event_line(one) + "\n")
+                sys.stdout.write(event_line(event) + "\n")
                 if follow:
                     sys.stdout.flush()

@@ -39,8 +39,8 @@ def ordered(
             raise ManifestError(f"batch {batch_id} of run {store.run_id} is {state}, not lost: nothing to resolve")
         give_order(store, kind, SystemClock().now(), batch_id=batch_id, argument=argument)
         about = "" if batch_id is None else f" {batch_id}"
-        said = f"{driver} drives run {store.run_id} and carries out {kind}{about} at its next step, "
-        return store.run_id, f"{said}or else the next `run` does; see `events`"
+        sentence = f"{driver} drives run {store.run_id} and carries out {kind}{about} at its next step, "
+        return store.run_id, f"{sentence}or else the next `run` does; see `events`"
 
 
 def cancelled(

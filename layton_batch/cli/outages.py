@@ -1,4 +1,4 @@
-"""Which providers cannot be reached, and what hangs on them: told once when it begins, now and then, and at its end."""
+"""Reports of outages: which providers cannot be reached, and which batches wait for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NOT_NOW = frozenset({408, 429})
 
 
 class Outages:
-    """Fed with every reading of a run; keeps what it has told."""
+    """Outages of a run's providers. It gets every status of the run, and remembers which outages it has reported."""
 
     def __init__(self) -> None:
         self._told: dict[str, float] = {}
@@ -28,7 +28,7 @@ class Outages:
         self._pointed = False
 
     def lines(self, status: Status, now: float) -> Iterator[str]:
-        """What has to be told now (epoch seconds) that was not told a moment ago."""
+        """Yield the lines to print at ``now`` (epoch seconds): new, lasting and ended outages."""
         failing = _failing(status)
         for provider in [name for name in self._told if name not in failing]:
             del self._told[provider]
@@ -40,8 +40,8 @@ class Outages:
         yield from self._all(status, failing, now)
 
     def _all(self, status: Status, failing: Mapping[str, Batch], now: float) -> Iterator[str]:
-        asked = {batch.provider for batch in status.batches if _is_asked(batch)}
-        if not asked or asked - failing.keys():
+        providers = {batch.provider for batch in status.batches if _is_asked(batch)}
+        if not providers or providers - failing.keys():
             self._none_since, self._pointed = None, False
             return
         self._none_since = now if self._none_since is None else min(self._none_since, now)
@@ -58,12 +58,14 @@ def _is_asked(batch: Batch) -> bool:
 
 
 def _failing(status: Status) -> dict[str, Batch]:
-    """By provider that had no answer for a batch when it was last asked: that batch, the last to be asked again."""
-    found: dict[str, Batch] = {}
+    """Return a batch of each provider whose last call about a batch failed: the batch with the latest next call."""
+    failing: dict[str, Batch] = {}
     for batch in status.batches:
         if _is_asked(batch) and batch.state in _CALLED and batch.failures and _is_outage(batch.failed_status):
-            found[batch.provider] = max(found.get(batch.provider, batch), batch, key=lambda one: one.due_at)
-    return found
+            failing[batch.provider] = max(
+                failing.get(batch.provider, batch), batch, key=lambda candidate: candidate.due_at
+            )
+    return failing
 
 
 def _is_outage(status: int | None) -> bool:
@@ -73,10 +75,10 @@ def _is_outage(status: int | None) -> bool:
 
 def _outage(provider: str, batch: Batch, status: Status) -> str:
     reason = one_line(batch.reason or "")[:_LONGEST_REASON]
-    what = f"answers with HTTP {batch.failed_status}" if batch.failed_status else "cannot be reached"
-    running = sum(one.state in AT_PROVIDER for one in status.batches if one.provider == provider)
+    failure = f"answers with HTTP {batch.failed_status}" if batch.failed_status else "cannot be reached"
+    running = sum(other.state in AT_PROVIDER for other in status.batches if other.provider == provider)
     affected = f"{plural(running, 'batch is', 'batches are')} running there, nothing is lost"
-    waiting = sum(one.state is Lifecycle.PLANNED for one in status.batches if one.provider == provider)
+    waiting = sum(other.state is Lifecycle.PLANNED for other in status.batches if other.provider == provider)
     if not running:
         affected = f"{plural(waiting, 'batch waits', 'batches wait')} to be sent, nothing is lost"
-    return f"{provider} {what} ({affected}); next try {utc(batch.due_at):%H:%M:%S} UTC. {reason}"
+    return f"{provider} {failure} ({affected}); next try {utc(batch.due_at):%H:%M:%S} UTC. {reason}"

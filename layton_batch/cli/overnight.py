@@ -1,4 +1,4 @@
-"""A night of refreshes: work on several manifests side by side until a time of day, publish what changed, tell of it.
+"""A night of refreshes: work on several manifests in turn until a time of day, publish changed boards, report.
 
 ``jobs/overnight_refresh.py`` is this program. Every manifest gets a tick in turn, so that none waits for the batches of
 another. A board that changed is published at the same address as before.
@@ -54,9 +54,11 @@ _TELLS = {3: "budget", 4: "lost"}
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What the night made of one manifest. ``spent_usd``: in this night; ``missing_usd``: what the budget that stopped
-    the run lacks for all planned batches; ``page``: where its board was published; ``changes``: sentences on its board
-    against the one before."""
+    """Result of the night for one manifest. ``spent_usd``: USD of this night.
+
+    ``missing_usd``: USD that the budget lacks for all planned batches. ``page``: path of the published
+    board. ``changes``: sentences on the board's changes.
+    """
 
     manifest: str
     run: str = ""
@@ -72,8 +74,9 @@ class Refreshed:
 
 @dataclass(slots=True)
 class _Work:
-    """One manifest in the course of the night. ``runs``: where its run is; None: nobody named it, and no tick has found
-    it yet. ``boards``, ``spent``: snapshots and dollars of the run before the night."""
+    """State of one manifest during the night. ``runs``: the folder of its run; None: not named, and not found by a tick
+    yet. ``boards``, ``spent``: number of snapshots and USD of the run before the night.
+    """
 
     path: Path
     runs: Path | None
@@ -86,32 +89,32 @@ class _Work:
 
 
 def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> int:
-    """The program; returns its exit code, the worst of the manifests'."""
-    asked = _arguments(arguments)
+    """Refresh the manifests of the command line. Return the exit code, the worst of the manifests'."""
+    options = _arguments(arguments)
     clock = clock or SystemClock()
     begun = clock.now()
     try:
         prepare_process()
         settings = Settings.from_process()
         say_sources(settings)
-        asked.webhook = asked.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
-        stop_at = deadline(asked.until, clock)
-        named = named_runs(asked.runs, settings)
-        atomic.make_folder(asked.site)
-        works = [_Work(at_job(path), named) for path in asked.manifests]
+        options.webhook = options.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
+        stop_at = deadline(options.until, clock)
+        named = named_runs(options.runs, settings)
+        atomic.make_folder(options.site)
+        works = [_Work(at_job(path), named) for path in options.manifests]
         try:
             with terminating():
-                _work(works, asked, clock, stop_at)
+                _work(works, options, clock, stop_at)
         except KeyboardInterrupt:
             say("stopped: batches go on at the providers; the next night continues")
-        night = [_published(work, _refreshed(work), asked.site) for work in works]
-        _publish_front(works, asked.site)
-        _write_summary(night, begun, clock.now(), asked.site)
+        night = [_published(work, _refreshed(work), options.site) for work in works]
+        _publish_front(works, options.site)
+        _write_summary(night, begun, clock.now(), options.site)
     except LaytonBatchError as error:
         say(str(error))
         return error.exit_code
-    _tell(asked.webhook, "end", night, clock)
-    return max((one.code for one in night), key=_severity, default=0)
+    _tell(options.webhook, "end", night, clock)
+    return max((refreshed.code for refreshed in night), key=_severity, default=0)
 
 
 def _severity(code: int) -> int:
@@ -136,20 +139,20 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 # ---- the night -----------------------------------------------------------------------------------------------------
 
 
-def _work(works: Sequence[_Work], asked: argparse.Namespace, clock: Clock, stop_at: float | None) -> None:
-    """Tick each in turn until none goes on, or time is up."""
+def _work(works: Sequence[_Work], options: argparse.Namespace, clock: Clock, stop_at: float | None) -> None:
+    """Tick the run of each manifest in turn until all have ended, or time is up."""
     going = list(works)
     while going:
         for work in going:
             _tick(work, clock)
             if work.code in _TELLS:
-                _tell(asked.webhook, _TELLS[work.code], [_refreshed(work)], clock)
+                _tell(options.webhook, _TELLS[work.code], [_refreshed(work)], clock)
         going = [work for work in going if work.code == CALL_AGAIN]
         now = clock.now()
         if stop_at is not None and now >= stop_at:
             return
         if going:
-            clock.sleep(min(asked.poll_seconds, stop_at - now) if stop_at is not None else asked.poll_seconds)
+            clock.sleep(min(options.poll_seconds, stop_at - now) if stop_at is not None else options.poll_seconds)
 
 
 def _tick(work: _Work, clock: Clock) -> None:
@@ -183,9 +186,9 @@ def _look_before(work: _Work, manifest: Manifest, runs: Path, settings: Settings
 
 def _refreshed(work: _Work) -> Refreshed:
     boards, before = snapshots(work.folder.history) if work.folder else [], work.boards or 0
-    told: list[str] = []
+    sentences: list[str] = []
     if len(boards) > before:
-        told = changes(boards[before - 1], boards[-1]) if before else ["The first board of this run."]
+        sentences = changes(boards[before - 1], boards[-1]) if before else ["The first board of this run."]
     refreshed = Refreshed(manifest=str(work.path), code=work.code, state=_WORDS.get(work.code, "stopped"))
     if work.status is None:
         return refreshed
@@ -196,7 +199,7 @@ def _refreshed(work: _Work) -> Refreshed:
         missing_usd=_missing(work.status, work.budget),
         unanswered=work.status.unanswered,
         lost=tuple(batch.id for batch in work.status.batches if batch.state is Lifecycle.LOST),
-        changes=tuple(told),
+        changes=tuple(sentences),
     )
 
 
@@ -221,13 +224,13 @@ def publish(folder: RunFolder, out: Path) -> bool:
     return True
 
 
-def _published(work: _Work, one: Refreshed, site: Path) -> Refreshed:
-    """The same, once the board of a run that is done stands at its address."""
+def _published(work: _Work, refreshed: Refreshed, site: Path) -> Refreshed:
+    """Publish the board of a run that is done. Return the result with its page."""
     if work.folder is None or work.code not in DONE:
-        return one
-    out = site / one.run
+        return refreshed
+    out = site / refreshed.run
     publish(work.folder, out)
-    return replace(one, page=str(out / "index.html"))
+    return replace(refreshed, page=str(out / "index.html"))
 
 
 def _publish_front(works: Sequence[_Work], site: Path) -> None:
@@ -241,8 +244,8 @@ def _publish_front(works: Sequence[_Work], site: Path) -> None:
 
 
 def _write_summary(night: Sequence[Refreshed], begun: float, ended: float, site: Path) -> None:
-    """``summary.md`` and ``summary.json`` beside the pages; the Markdown on stdout as well."""
-    document = {"begun": iso(begun), "ended": iso(ended), "runs": [asdict(one) for one in night]}
+    """Write ``summary.md`` and ``summary.json`` beside the pages, and the Markdown to stdout."""
+    document = {"begun": iso(begun), "ended": iso(ended), "runs": [asdict(refreshed) for refreshed in night]}
     text = summary_markdown(night, begun, ended)
     atomic.write_text(site / "summary.json", json_text(document))
     atomic.write_text(site / "summary.md", text)
@@ -250,22 +253,30 @@ def _write_summary(night: Sequence[Refreshed], begun: float, ended: float, site:
 
 
 def summary_markdown(night: Sequence[Refreshed], begun: float, ended: float) -> str:
-    """A table of the runs, then what changed on each board."""
+    """Return a table of the runs, then the changes of each board, as Markdown."""
     rows = tuple(
-        (one.run or one.manifest, one.state, money(Decimal(one.spent_usd)), str(one.unanswered), str(len(one.lost)))
-        for one in night
+        (
+            refreshed.run or refreshed.manifest,
+            refreshed.state,
+            money(Decimal(refreshed.spent_usd)),
+            str(refreshed.unanswered),
+            str(len(refreshed.lost)),
+        )
+        for refreshed in night
     )
     table = Table(columns("run", "state", "spent this night", "without an answer", "lost batches", text=2), rows)
     lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(table)]
-    for one in night:
-        told = [*(f"Lost: {name}." for name in one.lost), *one.changes]
-        if one.missing_usd:
-            told.insert(0, f"The budget lacks {money(Decimal(one.missing_usd))} for all planned batches.")
-        if told:
-            lines += [f"## {markdown_text(one.run)}", "", *(f"- {markdown_text(text)}" for text in told), ""]
+    for refreshed in night:
+        sentences = [*(f"Lost: {name}." for name in refreshed.lost), *refreshed.changes]
+        if refreshed.missing_usd:
+            sentences.insert(0, f"The budget lacks {money(Decimal(refreshed.missing_usd))} for all planned batches.")
+        if sentences:
+            lines += [f"## {markdown_text(refreshed.run)}", "", *(f"- {markdown_text(text)}" for text in sentences), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _tell(webhook: str | None, event: str, night: Sequence[Refreshed], clock: Clock) -> None:
-    if webhook and (trouble := post(webhook, {"event": event, "runs": [asdict(one) for one in night]}, clock)):
+    if webhook and (
+        trouble := post(webhook, {"event": event, "runs": [asdict(refreshed) for refreshed in night]}, clock)
+    ):
         say(f"the webhook was not told of {event!r}: {trouble}")

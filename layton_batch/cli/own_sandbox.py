@@ -46,15 +46,15 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     _check_providers(manifest)
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings)
-    known = [_riddle(item) for item in items if item.answer or item.solution]
+    riddles = [_riddle(item) for item in items if item.answer or item.solution]
     config = SandboxConfig(
         batch_seconds=BATCH_SECONDS,
-        answerer=answerer_from_files((), bundled_items(), 0, riddles=known),
+        answerer=answerer_from_files((), bundled_items(), 0, riddles=riddles),
         state_dir=_made(place / STATE),
     )
     with Sandbox(config) as server:
         say(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
-        if task.uses_jury and (unknown := len(items) - len(known)):
+        if task.uses_jury and (unknown := len(items) - len(riddles)):
             say(f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too")
         other_settings = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
         yield (
@@ -66,8 +66,8 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
 
 def _check_providers(manifest: Manifest) -> None:
     specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-    if others := sorted({spec.provider for spec in specs} - set(PROVIDERS)):
-        raise ManifestError(f"--sandbox does not play {', '.join(others)}; it plays {', '.join(PROVIDERS)}")
+    if unplayed := sorted({spec.provider for spec in specs} - set(PROVIDERS)):
+        raise ManifestError(f"--sandbox does not play {', '.join(unplayed)}; it plays {', '.join(PROVIDERS)}")
 
 
 def _riddle(item: Item) -> Riddle:

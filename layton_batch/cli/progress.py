@@ -1,4 +1,4 @@
-"""Telling people how a run is going: one screen on a terminal, plain lines elsewhere, nothing with ``--json``."""
+"""Reports on a run's progress: a screen on a terminal, plain lines elsewhere, nothing with ``--json``."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ LIVE_BATCHES = 6
 
 
 class Reporter(Protocol):
-    """Told after every tick."""
+    """Receiver of a run's status after every tick."""
 
     def update(self, status: Status) -> None: ...
 
 
 @contextmanager
 def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
-    """The reporter that fits where output goes."""
+    """Return the reporter for the kind of output: a terminal or a file."""
     if quiet:
         yield _Silent()
     elif sys.stderr.isatty():
@@ -90,19 +90,19 @@ def drive_and_report(run: Run, *, once: bool, stop_at: float | None, quiet: bool
 
 
 def event_line(event: Event) -> str:
-    """``12:03:04 collected  predict-…: 186 succeeded``, in UTC; always one line."""
+    """Return an event as one line, in UTC: ``12:03:04 collected  predict-…: 186 succeeded``."""
     about = f"{event.batch_id}: " if event.batch_id else ""
     return one_line(f"{utc(event.at):%H:%M:%S} {event.kind.replace('_', ' ')}  {about}{event.detail}".rstrip())
 
 
 def event_json(event: Event) -> dict[str, object]:
-    """The form of ``events --json``."""
+    """Return an event in the form of ``events --json``."""
     names = ("seq", "batch_id", "kind", "detail")
     return {**{name: getattr(event, name) for name in names}, "at": iso(event.at)}
 
 
 def followed(store: RunStore, clock: Clock, every: float = FOLLOW_SECONDS) -> Iterator[Event]:
-    """The run's events as they come, until it is over."""
+    """Yield the run's events as they come, until the run is over."""
     last = 0
     while True:
         over = read_status(store).state not in _GOES_ON
@@ -186,14 +186,16 @@ def _listed(counts: Mapping[str, int]) -> str:
 
 
 def is_routine(event: Event) -> bool:
-    """Whether the event is one of a kind that comes with every batch, and says nothing but that all went well."""
+    """Return whether the event comes with every batch and reports success."""
     if event.kind == "collected":
         return event.detail.endswith(" succeeded") and "," not in event.detail
     return event.kind in ROUTINE_KINDS
 
 
 def routine_lines(events: Sequence[Event], status: Status) -> list[str]:
-    """``12:03:04 collected  judge: 27 batches, 1,122 requests (…)``: a line a kind and stage; a lone event as it is."""
+    """Return a line for each kind and stage: ``12:03:04 collected  judge: 27 batches, 1,122 requests (…)``. A kind with
+    a single event keeps the event's own line.
+    """
     batches = {batch.id: batch for batch in status.batches}
     roles = {job.id: job.role for job in status.jobs}
     groups: dict[tuple[str, str], list[Event]] = {}
@@ -202,16 +204,16 @@ def routine_lines(events: Sequence[Event], status: Status) -> list[str]:
         groups.setdefault((event.kind, roles[batch.job_id] if batch else ""), []).append(event)
     return [
         event_line(group[0]) if len(group) == 1 else _sum_line(kind, role, group, batches)
-        for (kind, role), group in sorted(groups.items(), key=lambda one: one[1][-1].at)
+        for (kind, role), group in sorted(groups.items(), key=lambda entry: entry[1][-1].at)
     ]
 
 
 def _sum_line(kind: str, role: str, group: Sequence[Event], batches: Mapping[str, Batch]) -> str:
-    known = [batch for event in group if (batch := batches.get(event.batch_id or ""))]
-    providers = Counter(batch.provider for batch in known)
-    who = _listed(providers)
-    requests = sum(batch.requests for batch in known)
-    text = f"{utc(group[-1].at):%H:%M:%S} {kind}  {role}: {len(group)} batches, {requests:,} requests ({who})"
+    event_batches = [batch for event in group if (batch := batches.get(event.batch_id or ""))]
+    providers = Counter(batch.provider for batch in event_batches)
+    provider_list = _listed(providers)
+    requests = sum(batch.requests for batch in event_batches)
+    text = f"{utc(group[-1].at):%H:%M:%S} {kind}  {role}: {len(group)} batches, {requests:,} requests ({provider_list})"
     return one_line(text)
 
 

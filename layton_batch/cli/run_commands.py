@@ -98,12 +98,13 @@ def plan(
     from layton_batch.stages.preview import preview
 
     clock, is_named = SystemClock(), not _by_default(context, "runs")
-    with _asked(manifest, runs, Settings.from_process(), is_named=is_named, sandbox=sandbox, offline=offline) as (
-        asked, runs, settings,
+    settings = Settings.from_process()
+    with _loaded_manifest(manifest, runs, settings, is_named=is_named, sandbox=sandbox, offline=offline) as (
+        run_manifest, runs, settings,
     ):  # fmt: skip
-        result = preview(asked, settings, clock, write, runs)
+        result = preview(run_manifest, settings, clock, write, runs)
         if not (offline or sandbox):
-            result = result.told(ask_providers(asked, settings, clock))
+            result = result.told(ask_providers(run_manifest, settings, clock))
     if as_json:
         print_json(plan_json(result))
     else:
@@ -165,17 +166,19 @@ def run(
     stop_at = deadline(until, clock)
     is_named = not _by_default(context, "runs")
     with (
-        _asked(manifest, runs, settings, is_named=is_named, sandbox=sandbox) as (asked, runs, settings),
+        _loaded_manifest(manifest, runs, settings, is_named=is_named, sandbox=sandbox) as (
+            run_manifest, runs, settings,
+        ),
         driven_run(
-            with_budget(asked, max_usd), runs, settings, clock, once=once, stop_at=stop_at, poll_seconds=poll_seconds,
-            yes=yes, offline=offline or sandbox, quiet=as_json,
+            with_budget(run_manifest, max_usd), runs, settings, clock, once=once, stop_at=stop_at,
+            poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox, quiet=as_json,
         ) as (opened, status),
     ):  # fmt: skip
         _finish(opened, status, as_json=as_json)
 
 
 @contextmanager
-def _asked(
+def _loaded_manifest(
     path: Path, runs: Path, settings: Settings, *, is_named: bool, sandbox: bool, offline: bool = False
 ) -> Iterator[tuple[Manifest, Path, Settings]]:
     """Yield the manifest at ``path``, the folder of its runs, and the settings to ask by.
@@ -188,8 +191,8 @@ def _asked(
     if sandbox:
         from layton_batch.cli.own_sandbox import own_sandbox  # loads the server and SQLAlchemy
 
-        with own_sandbox(path, runs, settings) as asked:
-            yield asked
+        with own_sandbox(path, runs, settings) as loaded:
+            yield loaded
         return
     say_sources(settings)
     manifest, place = load_where_it_goes_on(path, runs, settings, is_named=is_named, offline=offline)
@@ -303,14 +306,14 @@ def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
         with open_folder(folder, settings) as opened:
             name, was_cancelled = opened.id, _is_cancelled(opened)
             count = retry_run(opened)
-            told = list(retried(count, read_status(opened.store), was_cancelled=was_cancelled))
+            sentences = list(retried(count, read_status(opened.store), was_cancelled=was_cancelled))
     except AnotherDriverError as error:
-        name, said = ordered(folder, settings, error.driver, OrderKind.RETRY)
-        told = [said]
-    for line in told:
+        name, sentence = ordered(folder, settings, error.driver, OrderKind.RETRY)
+        sentences = [sentence]
+    for line in sentences:
         say(line)
     if as_json:
-        print_json({"run": name, "requests": count, "said": told})
+        print_json({"run": name, "requests": count, "said": sentences})
 
 
 def _is_cancelled(opened: Run) -> bool:
@@ -352,12 +355,12 @@ def resolve(
                 adopt_batch(opened, batch, adopt)
             else:
                 send_again(opened, batch)
-            said = resolved(batch, adopt, cancelled=_is_cancelled(opened))
+            sentence = resolved(batch, adopt, cancelled=_is_cancelled(opened))
     except ProviderError as error:
         raise ManifestError(f"{batch} was not adopted: {error}") from error
     except AnotherDriverError as error:
         kind = OrderKind.RESUBMIT if adopt is None else OrderKind.ADOPT
-        _, said = ordered(folder, settings, error.driver, kind, batch, adopt)
-    say(said)
+        _, sentence = ordered(folder, settings, error.driver, kind, batch, adopt)
+    say(sentence)
     if as_json:
-        print_json({"batch": batch, "adopted": adopt, "said": said})
+        print_json({"batch": batch, "adopted": adopt, "said": sentence})

@@ -18,7 +18,7 @@ from layton_batch.errors import ManifestError
 
 ITEMS_SHOWN = 3
 ITEM_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
-"""Of files of items."""
+"""Name endings of files of items."""
 _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
 
 
@@ -33,8 +33,7 @@ def register(app: typer.Typer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """What is asked where there is no manifest, and where the one that is written for it goes. ``given``: as the user
-    named it."""
+    """Content and path of a manifest that is written for a file of items or a task. ``given``: the user's argument."""
 
     given: str
     path: Path
@@ -45,7 +44,7 @@ class _Beginning:
 
 
 def manifest_for(given: Path, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None) -> Path:
-    """The manifest to run: the file given, or one written for a task or a file of items, and models.
+    """Return the manifest to run: the file given, or a manifest written for models and a task or a file of items.
 
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
@@ -162,7 +161,7 @@ def _provider_and_model(text: str) -> tuple[str, str]:
 
 
 def _split(task: str) -> str:
-    """The one that the task's bundled items are of."""
+    """Return the split of the task's bundled items."""
     from layton_batch.cli.demo import MANIFESTS, demo_manifest
     from layton_batch.tasks import task_names, unknown_task
 
@@ -251,17 +250,17 @@ def _template(name: str, task: str, items: str) -> str:
     from layton_batch.tasks.protocol import TaskOptions
 
     model = load_manifest(shipped("layton-today.toml")).models[0]
-    found = load_task(task, TaskOptions(_split(task)))
+    loaded_task = load_task(task, TaskOptions(_split(task)))
     return _TEMPLATE.format(
         name=name,
         task=task,
         items=items,
         split=_split(task),
-        metric=found.metrics[0],
-        metrics=" | ".join(found.metrics),
+        metric=loaded_task.metrics[0],
+        metrics=" | ".join(loaded_task.metrics),
         provider=model.provider,
         model=model.model,
-        jury=_JURY if found.uses_jury else "# Rules grade the answers: there is no jury.\n",
+        jury=_JURY if loaded_task.uses_jury else "# Rules grade the answers: there is no jury.\n",
     )
 
 

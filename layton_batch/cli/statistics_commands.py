@@ -153,22 +153,22 @@ def compare(
         say(one_line(note))
 
 
-def _sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: bool = False) -> Sources:
+def _sources(names: Sequence[str], runs: Path, options: Asked, *, verdicts: bool = False) -> Sources:
     from layton_batch.grading.board_sources import read_sources
     from layton_batch.settings import Settings
 
-    return read_sources(names, runs, Settings.from_process(), asked, verdicts=verdicts)
+    return read_sources(names, runs, Settings.from_process(), options, verdicts=verdicts)
 
 
-def _jury_sources(names: Sequence[str], runs: Path, asked: Asked, *, verdicts: bool = False) -> Sources:
+def _jury_sources(names: Sequence[str], runs: Path, options: Asked, *, verdicts: bool = False) -> Sources:
     from layton_batch.errors import DataError
 
-    found = _sources(names, runs, asked, verdicts=verdicts)
-    if found.sheets:
+    sources = _sources(names, runs, options, verdicts=verdicts)
+    if sources.sheets:
         raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
-    if found.votes.is_empty():
+    if sources.votes.is_empty():
         raise DataError("no model is done yet: there is nothing to examine")
-    return found
+    return sources
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_json(value: object, *, line: bool = False) -> None:
-    """One JSON document on stdout; as a ``line``, seen at once by who reads along."""
+    """Print one JSON document on stdout; as a ``line`` it is flushed at once, for a reader that follows."""
     from layton_batch.reports.table import json_line, json_text
 
     sys.stdout.write(json_line(value) if line else json_text(value))
@@ -23,7 +23,7 @@ def print_json(value: object, *, line: bool = False) -> None:
 
 
 def say(message: str) -> None:
-    """A line for people, on stderr."""
+    """Print a line for people on stderr."""
     sys.stderr.write(plain(message) + "\n")
     sys.stderr.flush()
 

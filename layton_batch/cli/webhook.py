@@ -1,4 +1,4 @@
-"""Telling another program: a JSON document posted to an address that a person gave."""
+"""Messages to another program: a JSON document posted to an address that a person gave."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ TRIES, PAUSE, TIMEOUT = 3, 5.0, 20.0
 
 
 def post(address: str, document: object, clock: Clock) -> str | None:
-    """Post the document as JSON; why it was not taken after a few tries, or None where it was.
+    """Post the document as JSON. Return the reason if it was not taken after a few tries, else None.
 
     The reason never has the address: it often is a secret itself.
     """
     if urlsplit(address).scheme not in ("http", "https"):
         return "its address is no http(s) URL"
     body = orjson.dumps(document, default=str)
-    asked = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
+    request = urllib.request.Request(address, body, {"Content-Type": "application/json"}, method="POST")  # noqa: S310
     reason = ""
     for number in range(TRIES):
         if number:
             clock.sleep(PAUSE * number)
         try:
-            with urllib.request.urlopen(asked, timeout=TIMEOUT) as reply:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:  # noqa: S310
                 reply.read(1)
         except urllib.error.HTTPError as error:
             error.close()

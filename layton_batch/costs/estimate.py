@@ -54,7 +54,7 @@ Size = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class TokenBound:
-    """Most tokens one request can be billed for; ``output`` includes reasoning."""
+    """Largest numbers of tokens that one request can be billed for; ``output`` includes reasoning."""
 
     input: int
     output: int
@@ -79,7 +79,7 @@ class PromptSize:
         return cls(overhead, text_bytes(prompt), tuple(images))
 
     def image_tokens(self, spec: ModelSpec) -> int:
-        """At most how many tokens the images are to this model."""
+        """Return the most tokens that this model can bill for the images."""
         return sum(image_tokens(size, spec.provider, spec.model) for size in self.images)
 
     def tokens(self, spec: ModelSpec) -> int:
@@ -88,7 +88,7 @@ class PromptSize:
 
 
 def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
-    """Upper bounds from the prompt's bytes, its images' sizes and the spec's limits."""
+    """Bound the tokens of a request by the prompt's bytes, its images' sizes and the spec's limits."""
     return TokenBound(PromptSize.of(prompt).tokens(spec), output_bound(spec))
 
 
@@ -174,24 +174,25 @@ def output_bound(spec: ModelSpec) -> int:
 
 
 def _assumed_output(spec: ModelSpec, budget: int) -> int:
-    """Most output tokens where the manifest states no limit: the one that the request states all the same, else an
-    allowance, but not more than the model is known to write."""
+    """Return the most output tokens if the manifest states no limit: the limit that the request always states, else an
+    allowance. The result is at most the model's own limit, if that is known.
+    """
     from layton_batch import model_table  # loads pydantic, which reports of costs need not
 
     if (stated := model_table.STATED_LIMITS.get(spec.provider)) is not None:
         alone, beside_a_budget = stated
         return budget + beside_a_budget if budget else alone
     allowance = OUTPUT_BY_EFFORT.get(spec.reasoning.effort, OUTPUT_BY_EFFORT["high"])
-    known = model_table.load().model(spec.provider, spec.model)
-    real = known.max_output_tokens if known is not None else None
+    model_entry = model_table.load().model(spec.provider, spec.model)
+    real = model_entry.max_output_tokens if model_entry is not None else None
     most = budget + VISIBLE_OUTPUT if budget else allowance
     return most if real is None else min(most, real.fact)
 
 
 def _integers(params: Mapping[str, JsonValue], keys: tuple[str, ...]) -> list[int]:
     places = [params, *(inner for key in _NESTED_KEYS if isinstance(inner := params.get(key), Mapping))]
-    found = (place.get(key) for place in places for key in keys)
-    return [value for value in found if isinstance(value, int) and not isinstance(value, bool) and value > 0]
+    values = (place.get(key) for place in places for key in keys)
+    return [value for value in values if isinstance(value, int) and not isinstance(value, bool) and value > 0]
 
 
 # ---- images: how many tokens one can be billed as at most, by provider, from its size in pixels --------------------
@@ -214,16 +215,16 @@ def image_tokens(size: Size | None, provider: str, model: str) -> int:
 
 
 def image_size(image: Image) -> Size | None:
-    """(width, height) in pixels; None where the header does not say, or says something absurd."""
+    """Return (width, height) in pixels; None if the header has no size or an absurd size."""
     try:
-        found = None
+        size = None
         for look in _LOOKS:
-            found = found or _header_size(b64decode(image.base64[:look]))
+            size = size or _header_size(b64decode(image.base64[:look]))
     except (binascii.Error, ValueError):
         return None
-    if found is None or not (0 < found[0] <= _MOST_PIXELS and 0 < found[1] <= _MOST_PIXELS):
+    if size is None or not (0 < size[0] <= _MOST_PIXELS and 0 < size[1] <= _MOST_PIXELS):
         return None
-    return found
+    return size
 
 
 def _header_size(data: bytes) -> Size | None:

@@ -60,30 +60,30 @@ def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | No
 def _model(provider: str, model: str, listed_as: str | None) -> ModelInfo | None:
     from genai_prices.data_snapshot import get_snapshot
 
-    for asked in (model, listed_as):
-        if asked is None:
+    for name in (model, listed_as):
+        if name is None:
             continue
         try:
-            found_provider, found = get_snapshot().find_provider_model(asked, None, provider, None)
+            listed_provider, listed_model = get_snapshot().find_provider_model(name, None, provider, None)
         except LookupError:
             continue
         # Google falls back on Anthropic's list, whose batch prices the data itself then does not apply.
-        if found_provider.id != provider or not any(found is own for own in found_provider.models):
+        if listed_provider.id != provider or not any(listed_model is own for own in listed_provider.models):
             continue
-        if found.id == listed_as if listed_as else is_same_model(asked, found.id):
-            return found
+        if listed_model.id == listed_as if listed_as else is_same_model(name, listed_model.id):
+            return listed_model
     return None
 
 
-def is_same_model(asked: str, listed: str) -> bool:
-    """Whether the listed id is the model asked for, or the one of which a dated snapshot was asked for.
+def is_same_model(requested: str, listed: str) -> bool:
+    """Return whether the listed id is the requested model, or the model of a requested dated snapshot.
 
     ``gpt-5.1-mini`` is not ``gpt-5.1-codex-mini``, and ``gpt-5.1-2025-11-13`` is ``gpt-5.1``. Listed ids that end
     in ``-latest`` or ``-0`` (``claude-sonnet-4-0``) stand for their dated releases.
     """
-    asked, listed = asked.lower(), listed.lower()
+    requested, listed = requested.lower(), listed.lower()
     for stem in {listed, listed.removesuffix("-latest"), listed.removesuffix("-0")}:
-        if asked == listed or (asked.startswith(stem) and _SNAPSHOT.fullmatch(asked[len(stem) :])):
+        if requested == listed or (requested.startswith(stem) and _SNAPSHOT.fullmatch(requested[len(stem) :])):
             return True
     return False
 

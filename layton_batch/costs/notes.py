@@ -1,4 +1,4 @@
-"""What has to be said of a bill besides its sums."""
+"""Notes on a bill besides its sums."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from layton_batch.text import money, plural, tokens_text
 
 
 def reused_note(report: CostReport) -> str | None:
-    """Answers that were paid for before, not in these sums."""
+    """Describe the answers that were paid for before and are not in these sums."""
     if not report.reused.requests:
         return None
     answers = plural(report.reused.requests, "answer was", "answers were")
@@ -15,7 +15,7 @@ def reused_note(report: CostReport) -> str | None:
 
 
 def cached_note(total: CostLine) -> str | None:
-    """How much of the input providers read from their caches."""
+    """Describe how much of the input providers read from their caches."""
     if not total.cached_input_tokens:
         return None
     cached, read = tokens_text(total.cached_input_tokens), tokens_text(total.input_tokens)
@@ -23,7 +23,7 @@ def cached_note(total: CostLine) -> str | None:
 
 
 def unknown_cost_note(total: CostLine) -> str | None:
-    """What the sums lack: requests whose line cannot be read or had, and answers that do not tell their tokens."""
+    """Describe what the sums lack: requests without a readable result, and answers without token counts."""
     if not total.unknown_cost.usd:
         return None
     requests = plural(total.unknown_cost_requests, "request")
@@ -31,7 +31,7 @@ def unknown_cost_note(total: CostLine) -> str | None:
 
 
 def differing_note(report: CostReport) -> str | None:
-    """What providers state of batches otherwise than this bill, the first such batch as an example."""
+    """Describe the differences between this bill and the providers' statements, with the first batch as an example."""
     if not report.differing:
         return None
     first, batches = report.differing[0], plural(len(report.differing), "batch", "batches")
@@ -39,5 +39,5 @@ def differing_note(report: CostReport) -> str | None:
 
 
 def bill_notes(report: CostReport) -> list[str]:
-    """Of answers that others paid for, and of other statements; what has no known cost stands beside the sums."""
+    """Return the notes on reused answers and on differing statements. Unknown costs stand beside the sums instead."""
     return [note for note in (reused_note(report), differing_note(report)) if note]

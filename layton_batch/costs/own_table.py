@@ -32,7 +32,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Discount:
-    """What a provider's documents say about batches: ``share`` of the standard input and output rates is paid.
+    """Discount on batches by a provider's documents: ``share`` of the standard input and output rates is paid.
 
     ``cached_share`` is the same for cached input: 1 where the discount does not stack with caching. A cached token
     never costs more than a fresh one. No ``models``: every model of the provider.
@@ -63,7 +63,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """Something said about one name for a while: an alias' target, or why the name is refused."""
+    """Text on a model's name for a period: an alias' target, or the reason for refusing the name."""
 
     text: str
     period: Period
@@ -71,7 +71,7 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class OwnTable:
-    """Every key is (the price data's provider id, the model id in lower case)."""
+    """Our own table of prices. Every key is (the price data's provider id, the model id in lower case)."""
 
     entries: Mapping[tuple[str, str], Sequence[_Entry]]
     aliases: Mapping[tuple[str, str], Sequence[_Named]]
@@ -79,25 +79,25 @@ class OwnTable:
     discounts: Mapping[str, Sequence[Discount]]
 
     def entry(self, provider: str, model: str, on: date) -> Price | None:
-        """Our price on that day, whether or not it supersedes others."""
-        found = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on))
-        return next((e.price for e in found), None)
+        """Return our price on that day, whether or not it supersedes other sources."""
+        entries = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on))
+        return next((e.price for e in entries), None)
 
     def superseding(self, provider: str, model: str, on: date) -> Price | None:
-        """Our price on that day, where it says that it is better than any other source's."""
-        found = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on) and e.supersedes)
-        return next((e.price for e in found), None)
+        """Return our price on that day if it supersedes other sources."""
+        entries = (e for e in self.entries.get((provider, model.lower()), ()) if e.period.holds(on) and e.supersedes)
+        return next((e.price for e in entries), None)
 
     def alias(self, provider: str, model: str, on: date) -> str | None:
-        """The id under which a source lists this model, where it is another one."""
+        """Return the id under which a source lists this model, if it differs."""
         return _text(self.aliases.get((provider, model.lower()), ()), on)
 
     def refusal(self, provider: str, model: str, on: date) -> str | None:
-        """Why this name must not be priced at all, though a source would."""
+        """Return the reason why this name must not be priced, although a source has a price."""
         return _text(self.refusals.get((provider, model.lower()), ()), on)
 
     def discount(self, provider: str, model: str) -> Discount | None:
-        """What the provider's documents promise a batch of this model; None: nothing."""
+        """Return the discount of the provider's documents on a batch of this model; None: no discount."""
         rules = self.discounts.get(provider, ())
         return next((rule for rule in rules if not rule.models or model.lower() in rule.models), None)
 
@@ -124,10 +124,12 @@ def parse(text: str) -> OwnTable:
     )
 
 
-def _grouped(data: _Toml, kind: str, key: Callable[[_Toml], K], made: Callable[[_Toml], T]) -> Mapping[K, Sequence[T]]:
+def _grouped(
+    data: _Toml, kind: str, key: Callable[[_Toml], K], parse_row: Callable[[_Toml], T]
+) -> Mapping[K, Sequence[T]]:
     groups: dict[K, list[T]] = {}
     for row in cast("Sequence[_Toml]", data.get(kind, ())):
-        groups.setdefault(key(row), []).append(made(row))
+        groups.setdefault(key(row), []).append(parse_row(row))
     return groups
 
 

@@ -73,15 +73,15 @@ class PriceBook:
         data_id, bare, on = _data_id(provider), bare_model(model), self.at.date()
         if table.refusal(data_id, bare, on):
             return None
-        found = table.superseding(data_id, bare, on) or genai_source.find(data_id, bare, self.at, table)
+        price = table.superseding(data_id, bare, on) or genai_source.find(data_id, bare, self.at, table)
         # A price of our own beats one that is only inferred from the provider's general statement.
-        if found is None or found.inferred:
-            found = table.entry(data_id, bare, on) or found
-        return None if found is None else replace(found, provider=provider, model=model)
+        if price is None or price.inferred:
+            price = table.entry(data_id, bare, on) or price
+        return None if price is None else replace(price, provider=provider, model=model)
 
 
 def discount(provider: str, model: str) -> Discount | None:
-    """Return what the provider's documents promise a batch of this model; None: nothing."""
+    """Return the discount of the provider's documents on a batch of this model; None: no discount."""
     from layton_batch.costs import own_table
 
     return own_table.load().discount(_data_id(provider), bare_model(model))

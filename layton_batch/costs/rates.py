@@ -32,7 +32,7 @@ class Rates:
 
     @property
     def dearest_input(self) -> Decimal:
-        """What an input token costs at most, whether it turns out fresh, cached or written to the cache."""
+        """Return the highest rate of an input token: fresh, cached or written to the cache."""
         return max(rate for rate in (self.input, self.cached_input, self.cache_write) if rate is not None)
 
 
@@ -146,10 +146,10 @@ def charger(price: Price, *, batched: bool) -> Callable[[Usage], Units]:
 
 
 def _scaled(rates: Rates) -> tuple[int, int, int, int, int]:
-    """Input, cached input, cache writes and output as whole numbers, and the decimals of what they come to."""
+    """Return the rates of input, cached input, cache writes and output as whole numbers, and the decimals of USD."""
     cached = rates.input if rates.cached_input is None else rates.cached_input
     written = rates.input if rates.cache_write is None else rates.cache_write
     four = (rates.input, cached, written, rates.output)
     decimals = max(*(-int(rate.as_tuple().exponent) for rate in four), PER_MILLION)
-    one, two, three, last = (int(rate.scaleb(decimals)) for rate in four)
-    return one, two, three, last, decimals - PER_MILLION
+    fresh_units, cached_units, written_units, output_units = (int(rate.scaleb(decimals)) for rate in four)
+    return fresh_units, cached_units, written_units, output_units, decimals - PER_MILLION

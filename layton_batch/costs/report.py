@@ -128,15 +128,15 @@ def build_report(
     stated: Iterable[Statement] = (),
     reused: Iterable[UsageRow] = (),
 ) -> CostReport:
-    """Adds up rows in any order; no rows make an empty report that costs exactly nothing."""
-    kept: list[_Entry] = [*rows, *unknown]
+    """Add up rows in any order. Without rows the report is empty and costs exactly nothing."""
+    entries: list[_Entry] = [*rows, *unknown]
     before = list(reused)
     return CostReport(
-        lines=_grouped(kept, lambda row: (row.provider, row.model, str(row.role))),
-        by_provider=_grouped(kept, lambda row: (row.provider, "", "")),
-        by_model=_grouped(kept, lambda row: (row.provider, row.model, "")),
-        by_stage=_grouped(kept, lambda row: ("", "", str(row.role))),
-        total=_line(("", "", ""), kept),
+        lines=_grouped(entries, lambda row: (row.provider, row.model, str(row.role))),
+        by_provider=_grouped(entries, lambda row: (row.provider, "", "")),
+        by_model=_grouped(entries, lambda row: (row.provider, row.model, "")),
+        by_stage=_grouped(entries, lambda row: ("", "", str(row.role))),
+        total=_line(("", "", ""), entries),
         differing=differing(stated),
         reused=Reused(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
     )
@@ -211,10 +211,12 @@ def _saved(row: UsageRow) -> Decimal | None:
 
 
 def _sum(costs: Sequence[Decimal | None], *, whole: bool = True) -> Amount:
-    known = [cost for cost in costs if cost is not None]
+    known_costs = [cost for cost in costs if cost is not None]
     if not costs:
         return Amount(Decimal(0), complete=whole)
-    return Amount(sum(known, Decimal(0)) if known else None, complete=whole and len(known) == len(costs))
+    return Amount(
+        sum(known_costs, Decimal(0)) if known_costs else None, complete=whole and len(known_costs) == len(costs)
+    )
 
 
 def _distinct(values: Iterable[str | None]) -> str:

@@ -15,7 +15,7 @@ TOLERANCE = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """One batch by one side's books; None: that side does not say."""
+    """Figures of one batch by one side; None: that side does not state the figure."""
 
     usd: Decimal | None = None
     input_tokens: int | None = None
@@ -37,17 +37,17 @@ class Statement:
 
     @property
     def differs(self) -> bool:
-        """Whether a figure that both sides have differs by more than TOLERANCE."""
+        """Return whether a figure that both sides have differs by more than TOLERANCE."""
         return bool(self._differing())
 
     @property
     def text(self) -> str:
-        """Both sides in words: the figures that differ, or all of the provider's where none does."""
+        """Describe both sides: the figures that differ, or all of the provider's if none differs."""
         shown = self._differing() or [name for name in _NAMES if getattr(self.stated, name) is not None]
-        said, ours = (
+        stated_figures, our_figures = (
             ", ".join(_figure(name, getattr(side, name)) for name in shown) for side in (self.stated, self.ours)
         )
-        return f"{self.provider} says {said}; our bill says {ours}"
+        return f"{self.provider} says {stated_figures}; our bill says {our_figures}"
 
     def _differing(self) -> list[str]:
         return [name for name in _NAMES if _apart(getattr(self.stated, name), getattr(self.ours, name))]
@@ -56,10 +56,10 @@ class Statement:
 _NAMES = {"usd": "", "input_tokens": "tokens read", "output_tokens": "tokens written"}
 
 
-def _apart(said: Decimal | int | None, ours: Decimal | int | None) -> bool:
-    if said is None or ours is None:
+def _apart(stated: Decimal | int | None, ours: Decimal | int | None) -> bool:
+    if stated is None or ours is None:
         return False
-    return abs(Decimal(said) - Decimal(ours)) > TOLERANCE * max(Decimal(said), Decimal(ours))
+    return abs(Decimal(stated) - Decimal(ours)) > TOLERANCE * max(Decimal(stated), Decimal(ours))
 
 
 def _figure(name: str, value: Decimal | int | None) -> str:
@@ -68,21 +68,23 @@ def _figure(name: str, value: Decimal | int | None) -> str:
     return f"${decimal_text(value)}" if isinstance(value, Decimal) else f"{value:,} {_NAMES[name]}"
 
 
-def statement_json(one: Statement) -> dict[str, JsonValue]:
-    """One batch for programs; dollars are exact decimal text, what a side does not say is null."""
+def statement_json(statement: Statement) -> dict[str, JsonValue]:
+    """Return one batch as JSON. USD are exact decimal text; a figure that a side does not state is null."""
     return {
-        "batch_id": one.batch_id,
-        "provider": one.provider,
-        "model": one.model,
-        "stated_usd": decimal_text(one.stated.usd),
-        "cost_usd": decimal_text(one.ours.usd),
-        "stated_input_tokens": one.stated.input_tokens,
-        "input_tokens": one.ours.input_tokens,
-        "stated_output_tokens": one.stated.output_tokens,
-        "output_tokens": one.ours.output_tokens,
+        "batch_id": statement.batch_id,
+        "provider": statement.provider,
+        "model": statement.model,
+        "stated_usd": decimal_text(statement.stated.usd),
+        "cost_usd": decimal_text(statement.ours.usd),
+        "stated_input_tokens": statement.stated.input_tokens,
+        "input_tokens": statement.ours.input_tokens,
+        "stated_output_tokens": statement.stated.output_tokens,
+        "output_tokens": statement.ours.output_tokens,
     }
 
 
 def differing(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """Those whose two sides differ, in the order of their batches."""
-    return tuple(sorted((one for one in statements if one.differs), key=lambda one: one.batch_id))
+    """Return the statements whose two sides differ, in the order of their batches."""
+    return tuple(
+        sorted((statement for statement in statements if statement.differs), key=lambda statement: statement.batch_id)
+    )
