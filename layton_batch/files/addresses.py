@@ -30,18 +30,18 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 def is_address(source: str) -> bool:
-    """Whether a source is on the hub or the web, not among the local files."""
+    """Return whether a source is on the hub or the web, not a local file."""
     return source.startswith((_HUB, *_WEB))
 
 
 def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
-    """The content of a small file at an address, as it is there. Raises DataError as ``read_rows``."""
+    """Download a small file and return its content. Raises DataError as ``read_rows``."""
     with downloaded(*located(source, settings), clock or SystemClock()) as path:
         return path.read_bytes()
 
 
 def located(source: str, settings: Settings) -> tuple[str, str | None]:
-    """The URL of an address, and the token that goes there."""
+    """Return the URL of an address, and the token that is sent there."""
     return (_hub_url(source, settings), settings.hf_token) if source.startswith(_HUB) else (source, None)
 
 
@@ -63,7 +63,7 @@ def downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = Tru
 
 
 class _PassingError(Exception):
-    """A try that failed in a way the next one may not."""
+    """A failed try of a download that is worth another try."""
 
     def __init__(self, reason: str, wait: float | None = None) -> None:
         super().__init__(reason)

@@ -28,7 +28,7 @@ BUFFER_BYTES = 1 << 20
 
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """A binary handle whose content becomes ``path`` when the block ends well, and vanishes when it does not.
+    """Yield a binary handle. Its content becomes ``path`` when the block ends without an error, and else vanishes.
 
     Raises FileError naming the path and the operating system's reason (disk full, no permission).
     """
@@ -38,7 +38,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def receiving(path: Path) -> Iterator[BinaryIO]:
-    """As :func:`writing`, for what comes from where it is kept."""
+    """Yield a handle as :func:`writing` does, for content that comes from the storage and is not sent back to it."""
     with _writing(path, lambda _path, _content: nullcontext()) as handle:
         yield handle
 
@@ -63,19 +63,19 @@ def _writing(path: Path, stored: Callable[[Path, Path], AbstractContextManager[N
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """``path`` with this content, whole or not at all."""
+    """Write ``path`` with this content, whole or not at all."""
     with writing(path) as handle:
         handle.write(content)
 
 
 def write_text(path: Path, content: str) -> None:
-    """``path`` with this text in UTF-8 (lone surrogates replaced), whole or not at all."""
+    """Write ``path`` with this text in UTF-8 (lone surrogates replaced), whole or not at all."""
     write_bytes(path, content.encode("utf-8", "replace"))
 
 
 @contextmanager
 def writing_folder(path: Path) -> Iterator[Path]:
-    """A new folder that takes ``path``'s place when the block ends well; what was there before is removed.
+    """Yield a new folder that replaces ``path`` when the block ends without an error. An old folder is removed.
 
     Readers see the one or the other, or for a moment neither, also while several processes do this. The files inside
     are synced where they were written by :func:`writing`; the others (pages that can be made again) come to disk in
@@ -99,7 +99,7 @@ def writing_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def scratch(path: Path) -> Iterator[Path]:
-    """A name beside ``path`` for a folder of what is needed on the way to it; removed when the block ends."""
+    """Yield a path beside ``path`` for a folder of temporary files. The folder is removed when the block ends."""
     temporary = _temporary(path)
     try:
         yield temporary
@@ -111,7 +111,7 @@ def scratch(path: Path) -> Iterator[Path]:
 
 
 class Storage(Protocol):
-    """Where the files below ``root`` are kept as well, for other machines."""
+    """Storage that keeps the files below ``root`` for other machines too."""
 
     root: Path
 
@@ -183,12 +183,12 @@ def _check_guards(path: Path) -> None:
 
 
 def arrivals(folder: Path) -> Callable[[Collection[Hashable], Collection[Hashable]], None] | None:
-    """What to tell of news about the folder; None where other machines keep nothing of it."""
+    """Return the function to call about news of the folder; None if no other machine keeps its files."""
     return next((storage.arrive for storage in _over(folder)), None)
 
 
 def remove(path: Path) -> None:
-    """No such file any more, whether there was one or not."""
+    """Remove the file, if there is one."""
     _check_guards(path)
     with ExitStack() as stack:
         for storage in _over(path):
@@ -197,7 +197,7 @@ def remove(path: Path) -> None:
 
 
 def has_grown(path: Path) -> None:
-    """Lines were appended to the file, and are on the disk."""
+    """Note that lines were appended to the file and are on the disk."""
     for storage in _over(path):
         storage.append(path)
 
@@ -218,11 +218,11 @@ def _over(path: Path) -> list[Storage]:
 
 
 def make_folder(folder: Path) -> None:
-    """The folder and its missing parents, each entered in its own parent for good."""
-    missing = list(itertools.takewhile(lambda one: not one.exists(), (folder, *folder.parents)))
-    for one in reversed(missing):
-        one.mkdir(exist_ok=True)
-        sync_folder(one.parent)
+    """Make the folder and its missing parents, and sync each one's entry in its parent to the disk."""
+    missing = list(itertools.takewhile(lambda ancestor: not ancestor.exists(), (folder, *folder.parents)))
+    for ancestor in reversed(missing):
+        ancestor.mkdir(exist_ok=True)
+        sync_folder(ancestor.parent)
 
 
 def sweep(folder: Path) -> int:
@@ -230,8 +230,8 @@ def sweep(folder: Path) -> int:
     here, swept = machine(), 0
     for root, folders, files in os.walk(folder):
         for name in [*folders, *files]:
-            found = _TEMPORARY.fullmatch(name)
-            if found is None or found[1] != _short(here) or not is_gone(here, int(found[2]), found[3]):
+            match = _TEMPORARY.fullmatch(name)
+            if match is None or match[1] != _short(here) or not is_gone(here, int(match[2]), match[3]):
                 continue
             path = Path(root) / name
             shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

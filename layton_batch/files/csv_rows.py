@@ -28,8 +28,8 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 
 def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
-    """Each row with its line. An empty cell is null; a cell that is a JSON list or object is that, as options or a grid
-    have to be; everything else is text, numbers too.
+    """Yield each row with its line. An empty cell is null. A JSON list or object, such as options, is parsed; all other
+    cells are text, numbers too.
 
     Raises DataError with file, line and reason.
     """
@@ -65,7 +65,7 @@ def _encoding(path: Path) -> str:
 
 
 def _separator(header: str, path: Path) -> str:
-    """What stands between the names of columns."""
+    """Return the separator of the columns' names."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     bare = _QUOTED.sub("", header)
@@ -87,8 +87,8 @@ def typed_cell(cell: str) -> JsonValue:
         return None
     if cell[0] in "[{":
         try:
-            found: JsonValue = orjson.loads(cell)
+            value: JsonValue = orjson.loads(cell)
         except orjson.JSONDecodeError:
             return cell
-        return found
+        return value
     return cell

@@ -103,15 +103,15 @@ class StoredImage(Image):
 
 def item_list(items: Iterable[Item]) -> list[Item]:
     """Return the items as they are frozen with a run: payloads as JSON has them, pictures in a temporary file."""
-    found, file = list[Item](), None
+    frozen_items, file = list[Item](), None
     for item in items:
         payload = orjson.loads(orjson.dumps(dict(item.payload)))
         images = item.images
         if any(not isinstance(image, StoredImage) for image in images):
             file = file or PictureFile()
             images = tuple(image if isinstance(image, StoredImage) else file.append(image) for image in images)
-        found.append(replace(item, payload=payload, images=images))
-    return found
+        frozen_items.append(replace(item, payload=payload, images=images))
+    return frozen_items
 
 
 def picture_characters(item: Item) -> int:
@@ -121,11 +121,11 @@ def picture_characters(item: Item) -> int:
 
 def digest(items: Iterable[Item]) -> str:
     """Return the digest of all that is asked about the items, and of their order."""
-    found = sha256()
+    hasher = sha256()
     for item in items:
-        found.update(orjson.dumps(_identity(item)))
-        found.update(b"\n")
-    return found.hexdigest()
+        hasher.update(orjson.dumps(_identity(item)))
+        hasher.update(b"\n")
+    return hasher.hexdigest()
 
 
 def item_rows(items: Iterable[Item]) -> Iterator[dict[str, object]]:

@@ -44,8 +44,8 @@ _NAMES = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AW
 """Settings that are handed over by name, for a ``.env`` may give the keys. Obstore reads the others itself."""
 
 
-class _Known(NamedTuple):
-    """An object as it was when it was put or got, and its copy here: size in bytes, time of change in ns."""
+class _StoredObject(NamedTuple):
+    """An object as it was when it was put or got: its tag, and size in bytes and time of change in ns of its copy."""
 
     tag: str
     size: int
@@ -81,7 +81,7 @@ def _connected(address: str, environment: Mapping[str, str], deadline: float) ->
     given = {name: environment[name] for name in _NAMES if name in environment} if address.startswith("s3:") else {}
     is_plain = given.get("AWS_ENDPOINT_URL", "").startswith("http:")
     longest = timedelta(seconds=deadline)
-    with _told(address, "opened"):
+    with _as_storage_error(address, "opened"):
         store: ObjectStore = from_url(  # type: ignore[call-overload]
             address,
             config=given or None,
@@ -98,7 +98,7 @@ class Bucket:
     def __init__(self, address: str, home: Path, store: ObjectStore) -> None:
         self.address, self.root = address, home / "runs"
         self._index, self._locks, self._store = home / "index.json", home / "locks", store
-        self._known: dict[str, _Known] = {}
+        self._copies: dict[str, _StoredObject] = {}
         self._arrived: set[Hashable] = set()
         self._bad: set[str] = set()
         self._arriving = Lock()
@@ -114,8 +114,10 @@ class Bucket:
                 f"the local copy of {self.address} cannot be made in {self.root}: {error}", error
             ) from error
         with suppress(OSError, ValueError, TypeError):
-            told = json.loads(self._index.read_text(encoding="utf-8"))
-            self._known = {name: known for name, row in told.items() if self._is_here(name, known := _Known(*row))}
+            index = json.loads(self._index.read_text(encoding="utf-8"))
+            self._copies = {
+                name: copy for name, row in index.items() if self._is_here(name, copy := _StoredObject(*row))
+            }
         self.fetch()
         self._forget_tables()
         atexit.register(self.keep_index)
@@ -130,9 +132,9 @@ class Bucket:
 
     def fetch(self) -> None:
         """Get what was put there since, and remove what was removed there."""
-        before = dict(self._known)
+        before = dict(self._copies)
         listing = Listing(self._store, urlsplit(self.address).path.strip("/"))
-        with _told(self.address, "listed"):
+        with _as_storage_error(self.address, "listed"):
             tags = listing.tags(before)
         self._warn_of(listing.bad)
         for name in before.keys() - tags.keys():
@@ -164,7 +166,7 @@ class Bucket:
             yield
             return
         with self._alone(name):
-            if name in self._known:  # else it is not there: who may remove it has heard of what others put there
+            if name in self._copies:  # else it is not there: who may remove it has heard of what others put there
                 self._delete(name)
             yield
 
@@ -172,10 +174,10 @@ class Bucket:
         """See :class:`atomic.Storage`. Raises StorageError where another host's copy has grown."""
         if (name := self._name(path)) is None:
             return
-        known = self._known.get(name)
+        copy = self._copies.get(name)
         with self._alone(name):
             try:
-                self._put(name, path, {"e_tag": known.tag} if known else "create")
+                self._put(name, path, {"e_tag": copy.tag} if copy else "create")
             except (AlreadyExistsError, PreconditionError) as error:
                 if self._is_there(name, path):
                     return  # it was put, and the reply was lost
@@ -186,10 +188,10 @@ class Bucket:
 
     def _is_there(self, name: str, path: Path) -> bool:
         """Read an object back, and return whether it is the file as it is here. Its tag is then known."""
-        with _told(self.address, f"read ({name})"), suppress(FileNotFoundError):
+        with _as_storage_error(self.address, f"read ({name})"), suppress(FileNotFoundError):
             stored, about = obstore.get(self._store, name), path.stat()
             if stored.meta["size"] == about.st_size and bytes(stored.bytes()) == path.read_bytes():
-                self._known[name] = _Known(str(stored.meta["e_tag"]), about.st_size, about.st_mtime_ns)
+                self._copies[name] = _StoredObject(str(stored.meta["e_tag"]), about.st_size, about.st_mtime_ns)
                 return True
         return False
 
@@ -207,13 +209,13 @@ class Bucket:
     # ---- how ---------------------------------------------------------------------------------------------------
 
     def _name(self, path: Path) -> str | None:
-        """What the object is called; None for what is not finished, or below such a folder."""
+        """Return the object's name; None for an unfinished file or folder, and for files below such a folder."""
         parts = path.relative_to(self.root).parts
         return None if any(part.startswith(".") for part in parts) else "/".join(parts)
 
     def _tag(self, name: str) -> str | None:
-        known = self._known.get(name)
-        return known.tag if known else None
+        copy = self._copies.get(name)
+        return copy.tag if copy else None
 
     def _put_folder(self, name: str, content: Path) -> None:
         files = {
@@ -221,61 +223,61 @@ class Bucket:
         }
         with ThreadPoolExecutor(_CALLS_AT_ONCE) as pool:
             list(pool.map(self._put, files, files.values()))
-        with _told(self.address, "listed"):
-            there = {str(one["path"]) for rows in obstore.list(self._store, f"{name}/") for one in rows}
-        for one in there - files.keys():
-            self._delete(one)
+        with _as_storage_error(self.address, "listed"):
+            stored_names = {str(stored["path"]) for rows in obstore.list(self._store, f"{name}/") for stored in rows}
+        for stale in stored_names - files.keys():
+            self._delete(stale)
 
     def _put(self, name: str, content: Path, mode: Literal["create"] | UpdateVersion | None = None) -> None:
         about = content.stat()
-        with _told(self.address, f"written ({name})"):
+        with _as_storage_error(self.address, f"written ({name})"):
             if mode is None:
                 put = obstore.put(self._store, name, content)
             else:  # a condition is heeded in one piece only
                 put = obstore.put(self._store, name, content, mode=mode, use_multipart=False)
-        self._known[name] = _Known(str(put["e_tag"]), about.st_size, about.st_mtime_ns)
+        self._copies[name] = _StoredObject(str(put["e_tag"]), about.st_size, about.st_mtime_ns)
 
     def _delete(self, name: str) -> None:
-        with _told(self.address, f"written ({name})"), suppress(FileNotFoundError):
+        with _as_storage_error(self.address, f"written ({name})"), suppress(FileNotFoundError):
             obstore.delete(self._store, name)
-        self._known.pop(name, None)
+        self._copies.pop(name, None)
 
     def _get(self, name: str, tag: str) -> None:
         path = self.root / name
-        with self._alone(name), _told(self.address, f"read ({name})"), suppress(FileNotFoundError):
+        with self._alone(name), _as_storage_error(self.address, f"read ({name})"), suppress(FileNotFoundError):
             if self._tag(name) == tag:
                 return  # it was put from here meanwhile
-            found = obstore.get(self._store, name)
+            stored = obstore.get(self._store, name)
             with atomic.receiving(path) as handle:
-                for chunk in found.stream():
+                for chunk in stored.stream():
                     handle.write(chunk)
-            moment = int(found.meta["last_modified"].timestamp() * 1e9)
+            moment = int(stored.meta["last_modified"].timestamp() * 1e9)
             os.utime(path, ns=(moment, moment))
-            self._known[name] = _Known(str(found.meta["e_tag"]), path.stat().st_size, moment)
+            self._copies[name] = _StoredObject(str(stored.meta["e_tag"]), path.stat().st_size, moment)
 
-    def _drop(self, name: str, known: _Known) -> None:
+    def _drop(self, name: str, copy: _StoredObject) -> None:
         with self._alone(name):
-            if self._known.get(name) == known:
+            if self._copies.get(name) == copy:
                 (self.root / name).unlink(missing_ok=True)
-                del self._known[name]
+                del self._copies[name]
 
     def _forget_tables(self) -> None:
         """Parts of tables that another host has removed, of which this copy's index does not know."""
         for path in [*self.root.glob("*/tables/**/*.parquet")]:
             name = self._name(path)
-            if name is not None and name not in self._known:
-                with self._alone(name), _told(self.address, f"read ({name})"):
+            if name is not None and name not in self._copies:
+                with self._alone(name), _as_storage_error(self.address, f"read ({name})"):
                     try:
                         obstore.head(self._store, name)
                     except FileNotFoundError:
                         path.unlink(missing_ok=True)
 
-    def _is_here(self, name: str, known: _Known) -> bool:
+    def _is_here(self, name: str, copy: _StoredObject) -> bool:
         try:
             about = (self.root / name).stat()
         except OSError:
             return False
-        return (about.st_size, about.st_mtime_ns) == (known.size, known.changed)
+        return (about.st_size, about.st_mtime_ns) == (copy.size, copy.changed)
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[None]:
@@ -287,7 +289,7 @@ class Bucket:
 
     def keep_index(self) -> None:
         with suppress(OSError):
-            atomic.write_text(self._index, json.dumps(self._known))
+            atomic.write_text(self._index, json.dumps(self._copies))
 
 
 _BAD_NAME = re.compile(r'Path "(.*?)":? (?:contained|Encountered)', re.DOTALL)
@@ -396,13 +398,13 @@ def _is_fetched(name: str, runs: Collection[str]) -> bool:
 
 
 @contextmanager
-def _told(address: str, what: str) -> Iterator[None]:
-    """What the storage refuses, as a sentence."""
+def _as_storage_error(address: str, action: str) -> Iterator[None]:
+    """Raise StorageError with a sentence for whatever the storage refuses in the block."""
     try:
         yield
     except (AlreadyExistsError, PreconditionError, FileNotFoundError):
         raise
     except (BaseError, OSError) as error:
         reason = " ".join(str(error).split("\n\nDebug source", 1)[0].split())[:300]
-        told = f"{address} cannot be {what}: {reason}. Nothing is lost; run the same command again"
-        raise StorageError(told) from error
+        message = f"{address} cannot be {action}: {reason}. Nothing is lost; run the same command again"
+        raise StorageError(message) from error

@@ -29,15 +29,15 @@ class Workspace:
         return self.root / "state.sqlite3"
 
     def run(self, run_id: str) -> RunFolder:
-        """The folder of a run."""
+        """Return the folder of a run."""
         return RunFolder(self.root / run_id)
 
     def batches(self, run_id: str) -> Path:
-        """The folder of the batches that a run sent."""
+        """Return the folder of the batches that a run sent."""
         return self.root / BATCHES / run_id
 
     def batch(self, run_id: str, batch_id: str) -> BatchFolder:
-        """The folder of one of them."""
+        """Return the folder of one batch."""
         return BatchFolder(self.batches(run_id) / batch_id)
 
 
@@ -49,12 +49,12 @@ class BatchFolder:
 
     @property
     def request_file(self) -> Path:
-        """What is sent, or was."""
+        """Return the path of the batch file that is or was sent."""
         return self.root / "request.jsonl"
 
     @property
     def raw_results(self) -> list[Path]:
-        """The files of results as they came."""
+        """Return the paths of the raw results, unchanged."""
         return sorted(self.root.glob("*.jsonl.zst"))
 
     @property

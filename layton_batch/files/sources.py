@@ -40,7 +40,7 @@ _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
 class Place(NamedTuple):
-    """Where a row came from; ``line`` counts from 1 (rows, for Parquet)."""
+    """Place of a row in its source; ``line`` counts from 1 (rows, for Parquet)."""
 
     file: str
     line: int
@@ -51,13 +51,13 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Sequence[Row]):
-    """The rows of a source in order, and the place of each."""
+    """Rows of a source in order, and the place of each."""
 
     rows: Sequence[Row]
     places: Sequence[Place]
 
     def placed(self) -> Iterator[tuple[Place, Row]]:
-        """Each with its place."""
+        """Yield each row with its place."""
         return zip(self.places, self.rows, strict=True)
 
     def __len__(self) -> int:
@@ -104,24 +104,24 @@ class SourceRows(Iterable[Row]):
 def placed_rows(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
 ) -> Iterator[tuple[Place, Row]]:
-    """As ``read_rows``, each row with its place as it is taken; an error is raised where it is reached."""
-    found = itertools.chain.from_iterable(portions(source, base, settings, clock, patient=patient))
-    first = next(found, None)
+    """Yield the rows as ``read_rows`` does, one at a time, with their places. An error is raised when it is reached."""
+    rows = itertools.chain.from_iterable(portions(source, base, settings, clock, patient=patient))
+    first = next(rows, None)
     if first is None:
         raise nothing_in(source)
     yield first
-    yield from found
+    yield from rows
 
 
 def nothing_in(source: str) -> DataError:
-    """What is wrong with a source without rows."""
+    """Return the error for a source without rows."""
     return DataError(f"{shown(source)}: the source is empty; there must be at least one row")
 
 
 def portions(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
 ) -> Iterator[Iterable[tuple[Place, Row]]]:
-    """As ``placed_rows``, some at a time: :class:`Lines` where the source is JSONL. There may be none."""
+    """Yield the rows as ``placed_rows`` does, in portions; possibly none. Portions of JSONL are :class:`Lines`."""
     if is_address(source):
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
             yield from _taken(path, shown(source), _AT_ONCE)
@@ -131,7 +131,7 @@ def portions(
 
 
 def with_text_id(row: Row, column: str) -> Row:
-    """The row with an id that is a number as its text, as items have it."""
+    """Return the row with a number as id turned into text, as in items."""
     value = row.get(column)
     return {**row, column: str(value)} if isinstance(value, int) and not isinstance(value, bool) else row
 
@@ -167,13 +167,13 @@ def json_list(path: Path) -> Sequence[Row] | None:
         rows: list[object] = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         raise DataError(f"{path}: not JSON: {error}") from error
-    found = [row for row in rows if isinstance(row, dict)]
-    if len(found) < len(rows):
+    objects = [row for row in rows if isinstance(row, dict)]
+    if len(objects) < len(rows):
         wrong = next(number for number, row in enumerate(rows, 1) if not isinstance(row, dict))
         raise DataError(f"{path}: element {wrong} of the list is not an object")
-    if not found:
+    if not objects:
         raise DataError(f"{path}: the list is empty; there must be at least one row")
-    return found
+    return objects
 
 
 # ---- finding -------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
 
 
 class _Bytes(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int = ..., /) -> bytes | None: ...
 
@@ -236,7 +236,7 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place
                 read = workbook_rows if ending == WORKBOOK else csv_rows
                 yield from ([(Place(name, line), row)] for line, row in read(path, name))
             elif start == _PARQUET_MAGIC or ending == ".parquet":
-                yield from ([one] for one in _parquet(path, name))
+                yield from ([placed_row] for placed_row in _parquet(path, name))
             elif start.startswith(UTF_16_MARKS):
                 yield from _lines(codecs.EncodedFile(handle, "utf-8", "utf-16"), name, at_once)
             else:
@@ -334,7 +334,7 @@ def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
 
 
 def _plain(value: object, column: str, place: Place) -> JsonValue:
-    """A Parquet value as JSON knows it: bytes as base64 text, times and decimals as text."""
+    """Convert a Parquet value to JSON: bytes become base64 text, times and decimals text."""
     match value:
         case None | bool() | int() | float() | str():
             return value

@@ -25,8 +25,8 @@ _TEMPLATES = Path(tasks.__file__).parent / "prompts"
 
 
 def manifest_task(manifest: Manifest, prompts_folder: Path | None = None, hints: int | None = None) -> Task:
-    """The task a manifest names. With a folder, the prompt texts the manifest carries are written there and used.
-    ``hints``: how many are given; None: the manifest's least number."""
+    """Load the task of a manifest. With a folder, write the manifest's prompt texts there and use them.
+    ``hints``: the hint level; None: the manifest's lowest."""
     prompts = manifest.prompt_paths(prompts_folder)
     options = TaskOptions(
         manifest.items.split, manifest.items.levels[0] if hints is None else hints, prompts or None, manifest.folder
@@ -37,24 +37,26 @@ def manifest_task(manifest: Manifest, prompts_folder: Path | None = None, hints:
 def judge_prompts_sha256(
     task: str, own: Mapping[str, str] | None = None, options: Mapping[str, object] | None = None
 ) -> str | None:
-    """SHA-256, in hex, over the templates by which a jury is asked, the packaged ones less those that a manifest's
-    ``own`` replace, and the task's options; None for a task whose templates are not part of this package."""
+    """Return the SHA-256, in hex, of a jury's templates and the task's options.
+
+    ``own``: the manifest's templates, which replace those of the package. None: the package has no such templates.
+    """
     texts = {path.stem: path.read_text(encoding="utf-8") for path in (_TEMPLATES / task).glob(f"{JUDGE_PROMPTS}*.txt")}
     if not texts:
         return None
     texts |= {name: text for name, text in (own or {}).items() if name.startswith(JUDGE_PROMPTS)}
-    asked = {"templates": texts, "options": dict(options or {})}
-    return sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
+    content = {"templates": texts, "options": dict(options or {})}
+    return sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
-    """The items a manifest asks about. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
+    """Load the items of a manifest. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
     from layton_batch.files.addresses import shown
     from layton_batch.files.item_list import item_list
     from layton_batch.files.sources import SourceRows
 
-    asked = manifest.items
-    source = str(task.bundled(asked.split)) if asked.source == BUNDLED else asked.source
+    table = manifest.items
+    source = str(task.bundled(table.split)) if table.source == BUNDLED else table.source
     rows = SourceRows(source, manifest.folder, settings, clock)
     try:
         items = item_list(task.items(rows))
@@ -63,4 +65,4 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
         if error is rows.error:
             raise
         raise DataError(f"{shown(source)}: {error}") from error
-    return items[: asked.limit]
+    return items[: table.limit]

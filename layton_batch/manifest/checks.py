@@ -43,7 +43,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _TaskFacts:
-    """What of a task a manifest is checked against."""
+    """Properties of a task that a manifest is checked against."""
 
     metrics: tuple[str, ...]
     uses_jury: bool
@@ -59,7 +59,7 @@ class _PanelSource:
 
 
 def shipped(name: str) -> Path:
-    """A manifest or panel file that comes with the package."""
+    """Return the path of a manifest or panel file that comes with the package."""
     folder = next((folder for folder in _SHIPPED if folder.is_dir()), _SHIPPED[0])
     return folder / name
 
@@ -74,7 +74,7 @@ def load_manifest(path: Path, prompts: PromptFiles | None = None) -> Manifest:
 
 
 def check(path: Path, prompts: PromptFiles | None = None) -> Checked:
-    """The manifest, checked as a whole. Raises ManifestError with every problem on a line of its own."""
+    """Check a manifest as a whole, and return it. Raises ManifestError with every problem on a line of its own."""
     return _Check(path, prompts or PromptFiles()).result()
 
 
@@ -215,8 +215,8 @@ class _Check:
             self._add(self.file, ("task",), unknown_task(name))
             return None
         items = self.raw.get("items")
-        asked = items if isinstance(items, Mapping) else {}
-        split, hints = asked.get("split", "llm"), asked.get("hints", 0)
+        items_table = items if isinstance(items, Mapping) else {}
+        split, hints = items_table.get("split", "llm"), items_table.get("hints", 0)
         levels = hints if isinstance(hints, list) else [hints]
         sources = dict(_strings(self.raw.get("prompts")))
         options = TaskOptions(
@@ -238,9 +238,9 @@ class _Check:
         if task is None or not isinstance(metric, str):
             return task.metrics[0] if task else ""
         if metric not in task.metrics:
-            known = ", ".join(task.metrics)
+            metric_names = ", ".join(task.metrics)
             key = ("scoring", "metric")
-            self._add(self.file, key, f"{metric!r} is not one of {known}{nearest(metric, task.metrics)}")
+            self._add(self.file, key, f"{metric!r} is not one of {metric_names}{nearest(metric, task.metrics)}")
         return metric
 
     def _check_jury(self, form: Form, task: _TaskFacts, judges: tuple[JudgeTable, ...]) -> None:

@@ -51,7 +51,7 @@ _NAMES_OF_FIELDS = frozenset({"properties", "patternProperties", "$defs", "defin
 
 
 def is_secret(name: str) -> bool:
-    """Whether a key's name says that its value is one to keep to oneself: in any case, with - or _ or neither."""
+    """Return whether a key's name marks its value as secret: in any case, with - or _ or neither."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").lower().split("_")
     if words[-1] in ("key", "keys", "token"):
         return words == ["token"] or (len(words) > 1 and words[-2] in _OPENS)
@@ -59,7 +59,7 @@ def is_secret(name: str) -> bool:
 
 
 def _secrets(value: object, at: tuple[str, ...] = (), *, names_fields: bool = False) -> Iterator[str]:
-    """Where secrets stand in a value, at any depth: under their name, or as what an ``Authorization`` header says.
+    """Yield the keys of secrets in a value, at any depth: by their name, or by the text of an ``Authorization`` header.
 
     The fields and parts of a form that a model fills in may be called anything.
     """
@@ -77,8 +77,9 @@ def _secrets(value: object, at: tuple[str, ...] = (), *, names_fields: bool = Fa
 
 
 def _shows_who(text: str) -> bool:
-    """Whether an ``Authorization`` header says this: ``Basic`` is followed by ``USER:PASSWORD`` in base64, or it is an
-    ordinary word (``Basic arithmetic``)."""
+    """Return whether a text is the value of an ``Authorization`` header. ``Basic`` counts only before
+    ``USER:PASSWORD`` in base64: it can be an ordinary word (``Basic arithmetic``).
+    """
     if (basic := _BASIC.fullmatch(text)) is None:
         return _BEARER.fullmatch(text) is not None
     try:
@@ -123,7 +124,7 @@ def _location(value: str) -> str:
 
 
 def _decimal(value: object) -> object:
-    """Numbers as they were written: 0.1 in a manifest is a tenth of a dollar, not its binary neighbour."""
+    """Convert a number as it was written: 0.1 in a manifest is a tenth of a dollar, not its binary neighbour."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         try:
             return Decimal(str(value))
@@ -242,8 +243,7 @@ _MAKERS = {"google": "gemini", "mistralai": "mistral", "x-ai": "xai", "meta-llam
 
 
 def _maker(provider: str, model: str) -> str:
-    """Who made a model of which the manifest does not say it: OpenRouter's ids begin with that, elsewhere it is the
-    provider."""
+    """Return the family of a model whose manifest states none: the start of an OpenRouter id, else the provider."""
     maker, slash, _ = model.lstrip("~").partition("/")
     return _MAKERS.get(maker, maker) if provider == "openrouter" and slash and maker else provider
 
@@ -296,7 +296,7 @@ class ItemsTable(Table):
 
     @property
     def levels(self) -> tuple[int, ...]:
-        """How many hints are given; a job each where there are several."""
+        """Return the hint levels. Each level is a job of its own."""
         return self.hints if isinstance(self.hints, tuple) else (self.hints,)
 
 
@@ -365,7 +365,7 @@ class LimitsTable(Table):
     max_enqueued_tokens: Annotated[int, Field(ge=1, le=2**53)] | None = None
 
     def of_files(self) -> dict[str, int]:
-        """Those that decide how requests are packed into batch files."""
+        """Return the limits that decide how requests are packed into batch files."""
         return self.model_dump(include={"max_requests", "max_bytes"}, exclude_none=True)
 
 

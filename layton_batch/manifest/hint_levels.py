@@ -12,8 +12,8 @@ MOST_HINTS = 4
 
 
 def _levels(value: object) -> int | tuple[int, ...]:
-    """A list of one level is that level; of several the order says nothing."""
-    levels = [_level(one) for one in value] if isinstance(value, list | tuple) else [_level(value)]
+    """Check the hint levels. A list of a single level becomes that level; a longer list is sorted."""
+    levels = [_level(entry) for entry in value] if isinstance(value, list | tuple) else [_level(value)]
     if not levels:
         raise _wrong("an empty list: give at least one number of hints")
     if len(set(levels)) < len(levels):

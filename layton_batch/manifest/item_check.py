@@ -42,7 +42,7 @@ class Finding:
 
     @property
     def level(self) -> str:
-        """``error`` where a run would refuse or misread the row, else ``warning``."""
+        """Return ``error`` if a run would refuse or misread the row, else ``warning``."""
         return "error" if self.kind in _ERRORS else "warning"
 
 
@@ -66,8 +66,8 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """A row that is an item, and where it stands."""
+class _ItemRow:
+    """A row that is an item, with its line in the file."""
 
     item: Item
     row: Row
@@ -75,8 +75,10 @@ class _Known:
 
 
 def guess_task(rows: Rows) -> str:
-    """The built-in task that takes the most of the first rows; the one for questions of one's own where no other takes
-    any. Raises ManifestError where that takes none either."""
+    """Return the built-in task that takes most of the first rows; if none does, the task for a user's own questions.
+
+    Raises ManifestError if that task takes none either.
+    """
     sample = Rows(rows.rows[:20], rows.places[:20])
     fits = {name: len(_fitting(name, sample)[0]) for name in BUILT_IN if name != OWN}
     best = max(fits, key=lambda name: fits[name])
@@ -84,30 +86,32 @@ def guess_task(rows: Rows) -> str:
         return best
     fitting, refused = _fitting(OWN, sample)
     if not fitting:
-        known = ", ".join(BUILT_IN)
-        raise ManifestError(f"no task takes these rows: {refused[0].text}; --task names the one they are for ({known})")
+        task_names = ", ".join(BUILT_IN)
+        raise ManifestError(
+            f"no task takes these rows: {refused[0].text}; --task names the one they are for ({task_names})"
+        )
     return OWN
 
 
 def guess_split(rows: Rows, name: str) -> str:
-    """The split of the task that takes the most rows."""
+    """Return the split of the task that takes most rows."""
     counts = Counter(split for splits in _fitting(name, rows)[0].values() for split in splits)
     return max(counts, key=lambda split: counts[split], default=SPLITS[0])
 
 
 def check_items(rows: Rows, name: str) -> Checked:
-    """Everything that can be said of the rows as items of a task. Raises ManifestError for a task there is none of."""
+    """Check the rows as items of a task. Raises ManifestError for an unknown task."""
     fitting, refused = _fitting(name, rows)
     tasks = _tasks(name, rows)
     fits: Counter[str] = Counter()
-    known: dict[int, _Known] = {}
+    item_rows: dict[int, _ItemRow] = {}
     for split, task in tasks.items():
         places = [at for at in range(len(rows)) if split in fitting.get(at, ())]
         fits[split] = len(places)
         items = task.items(Rows(tuple(rows.rows[at] for at in places), tuple(rows.places[at] for at in places)))
         for at, item in zip(places, items, strict=True):
-            known.setdefault(at, _Known(item, rows.rows[at], rows.places[at].line))
-    ordered = [known[at] for at in sorted(known)]
+            item_rows.setdefault(at, _ItemRow(item, rows.rows[at], rows.places[at].line))
+    ordered = [item_rows[at] for at in sorted(item_rows)]
     nulls = _nulls(rows)
     findings = [
         *refused,
@@ -118,24 +122,24 @@ def check_items(rows: Rows, name: str) -> Checked:
         *_leaks(ordered),
     ]
     counts = {split: count for split, count in fits.items() if count}
-    return Checked(name, len(rows), counts, nulls, tuple(sorted(findings, key=lambda one: one.line)))
+    return Checked(name, len(rows), counts, nulls, tuple(sorted(findings, key=lambda finding: finding.line)))
 
 
 # ---- rows that are items ---------------------------------------------------------------------------------------------
 
 
 def _tasks(name: str, rows: Rows) -> dict[str, Task]:
-    """The task for every split that it may have here."""
+    """Load the task for each of its usual splits and each split that the rows name."""
     named = [value for row in rows if isinstance(value := row.get("split"), str) and value]
     folder = Path(rows.places[0].file).parent
-    found: dict[str, Task] = {}
+    tasks: dict[str, Task] = {}
     for split in dict.fromkeys((*SPLITS, *named[:10_000])):
         try:
-            found[split] = load_task(name, TaskOptions(split, folder=folder))
+            tasks[split] = load_task(name, TaskOptions(split, folder=folder))
         except ManifestError:
-            if not found and split == SPLITS[0]:
+            if not tasks and split == SPLITS[0]:
                 raise
-    return found
+    return tasks
 
 
 def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[Finding]]:
@@ -179,25 +183,27 @@ def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _missing(known: Sequence[_Known], nulls: Mapping[str, int], *, needs_reference: bool) -> Iterator[Finding]:
-    has_category = any(one.item.category for one in known)
-    if needs_reference and known and all(map(_lacks_reference, known)):
+def _missing(item_rows: Sequence[_ItemRow], nulls: Mapping[str, int], *, needs_reference: bool) -> Iterator[Finding]:
+    has_category = any(item_row.item.category for item_row in item_rows)
+    if needs_reference and item_rows and all(map(_lacks_reference, item_rows)):
         reason = "no item says what is right: the jury goes by what it knows itself"
-        yield Finding("no reference", "", known[0].line, reason)
+        yield Finding("no reference", "", item_rows[0].line, reason)
         needs_reference = False
-    for one in known:
-        empty = [name for name in nulls if _is_empty(one.row.get(name))]
-        if needs_reference and _lacks_reference(one):
-            yield Finding("no reference", one.item.id, one.line, "nothing says what is right: no answer, no solution")
+    for item_row in item_rows:
+        empty = [name for name in nulls if _is_empty(item_row.row.get(name))]
+        if needs_reference and _lacks_reference(item_row):
+            yield Finding(
+                "no reference", item_row.item.id, item_row.line, "nothing says what is right: no answer, no solution"
+            )
         elif empty:
-            told = f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} null; others have {_them(empty)}"
-            yield Finding("missing", one.item.id, one.line, told)
-        if has_category and not one.item.category:
-            yield Finding("missing", one.item.id, one.line, "category is empty; others have one")
+            reason = f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} null; others have {_them(empty)}"
+            yield Finding("missing", item_row.item.id, item_row.line, reason)
+        if has_category and not item_row.item.category:
+            yield Finding("missing", item_row.item.id, item_row.line, "category is empty; others have one")
 
 
-def _lacks_reference(known: _Known) -> bool:
-    return known.item.answer is None and known.item.solution is None
+def _lacks_reference(item_row: _ItemRow) -> bool:
+    return item_row.item.answer is None and item_row.item.solution is None
 
 
 def _them(names: Sequence[str]) -> str:
@@ -207,12 +213,12 @@ def _them(names: Sequence[str]) -> str:
 # ---- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _broken_pictures(known: Sequence[_Known]) -> Iterator[Finding]:
-    for one in known:
-        for number, image in enumerate(one.item.images, 1):
+def _broken_pictures(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+    for item_row in item_rows:
+        for number, image in enumerate(item_row.item.images, 1):
             if not _is_whole(image):
-                told = f"picture {number} ({image.media_type}) has no end: it was cut off"
-                yield Finding("picture", one.item.id, one.line, told)
+                reason = f"picture {number} ({image.media_type}) has no end: it was cut off"
+                yield Finding("picture", item_row.item.id, item_row.line, reason)
 
 
 def _is_whole(image: Image) -> bool:
@@ -232,15 +238,15 @@ def _words(text: str | None) -> list[str]:
     return _WORD.findall(unicodedata.normalize("NFKC", text or "").casefold())
 
 
-def _asked(item: Item) -> list[str]:
-    """The words of a question and of its options."""
+def _wording(item: Item) -> list[str]:
+    """Return the words of a question and of its options."""
     options = item.payload.get("options")
     listed = sorted(map(str, options)) if isinstance(options, list) else []
     return _words(" ".join((_question_alone(item), *listed)))
 
 
 def _question_alone(item: Item) -> str:
-    """The question without the text that it is about, which questions may share and answers may stand in."""
+    """Return the question without its context: questions may share a context, and it may contain the answer."""
     context = item.payload.get("context")
     return item.question.removesuffix(context) if isinstance(context, str) else item.question
 
@@ -249,34 +255,39 @@ def _pictures(item: Item) -> str:
     return sha256("".join(image.base64 for image in item.images).encode()).hexdigest() if item.images else ""
 
 
-def _duplicates(known: Sequence[_Known]) -> Iterator[Finding]:
-    ids: dict[str, _Known] = {}
-    asked: dict[tuple[str, str], _Known] = {}
-    for one in known:
-        if (first := ids.setdefault(one.item.id, one)) is not one:
-            yield Finding("same id", one.item.id, one.line, f"line {first.line} has this id too; ids must be unique")
-        words = (" ".join(_asked(one.item)), _pictures(one.item))
-        if (first := asked.setdefault(words, one)) is not one:
-            told = f"asks the same as {first.item.id!r} (line {first.line})"
-            yield Finding("duplicate", one.item.id, one.line, told)
+def _duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+    ids: dict[str, _ItemRow] = {}
+    first_by_wording: dict[tuple[str, str], _ItemRow] = {}
+    for item_row in item_rows:
+        if (first := ids.setdefault(item_row.item.id, item_row)) is not item_row:
+            yield Finding(
+                "same id", item_row.item.id, item_row.line, f"line {first.line} has this id too; ids must be unique"
+            )
+        words = (" ".join(_wording(item_row.item)), _pictures(item_row.item))
+        if (first := first_by_wording.setdefault(words, item_row)) is not item_row:
+            reason = f"asks the same as {first.item.id!r} (line {first.line})"
+            yield Finding("duplicate", item_row.item.id, item_row.line, reason)
 
 
-def _near_duplicates(known: Sequence[_Known]) -> Iterator[Finding]:
-    """Questions with the same pictures that share most of the word triples that not every item has."""
-    sets = [frozenset(zip(words, words[1:], words[2:], strict=False)) for words in map(_asked, (k.item for k in known))]
-    often = Counter(triple for one in sets for triple in one)
-    most = max(2, int(_COMMON * len(known)))
-    rare = [frozenset(triple for triple in one if often[triple] <= most) for one in sets]
+def _near_duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+    """Find questions with the same pictures that share most of their rarer word triples."""
+    sets = [
+        frozenset(zip(words, words[1:], words[2:], strict=False))
+        for words in map(_wording, (row.item for row in item_rows))
+    ]
+    often = Counter(triple for triples in sets for triple in triples)
+    most = max(2, int(_COMMON * len(item_rows)))
+    rare = [frozenset(triple for triple in triples if often[triple] <= most) for triples in sets]
     by_triple: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for at, triples in enumerate(rare):
         shared = Counter(other for triple in triples for other in by_triple[triple])
         for other, count in shared.items():
             share = count / len(triples | rare[other])
-            first, one = known[other], known[at]
-            is_other = sets[at] != sets[other] and _pictures(first.item) == _pictures(one.item)
+            first, item_row = item_rows[other], item_rows[at]
+            is_other = sets[at] != sets[other] and _pictures(first.item) == _pictures(item_row.item)
             if share >= NEAR and count >= _TRIPLES and is_other:
-                told = f"{share:.0%} of its wording is that of {first.item.id!r} (line {first.line})"
-                yield Finding("near duplicate", one.item.id, one.line, told)
+                reason = f"{share:.0%} of its wording is that of {first.item.id!r} (line {first.line})"
+                yield Finding("near duplicate", item_row.item.id, item_row.line, reason)
                 break
         for triple in triples:
             by_triple[triple].append(at)
@@ -285,18 +296,22 @@ def _near_duplicates(known: Sequence[_Known]) -> Iterator[Finding]:
 # ---- answers given away ----------------------------------------------------------------------------------------------
 
 
-def _leaks(known: Sequence[_Known]) -> Iterator[Finding]:
-    """Answers that stand, word for word, in the question or in a hint. Short ones and plain numbers are left out: they
-    stand anywhere."""
-    for one in known:
-        answer = " ".join(_words(one.item.answer))
+def _leaks(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+    """Find answers that appear, word for word, in the question or in a hint. Short answers and plain numbers are left
+    out: they appear anywhere.
+    """
+    for item_row in item_rows:
+        answer = " ".join(_words(item_row.item.answer))
         if len(answer) < _LEAST_LEAK or answer.replace(" ", "").isdigit():
             continue
-        places = [("question", _question_alone(one.item))]
-        places += [(f"hint {number}", hint) for number, hint in enumerate(one.item.hints, 1) if hint]
-        found = [name for name, text in places if f" {answer} " in f" {' '.join(_words(text))} "]
-        more = " (no harm where the question lists the choices)" if found == ["question"] else ""
-        if found:
+        places = [("question", _question_alone(item_row.item))]
+        places += [(f"hint {number}", hint) for number, hint in enumerate(item_row.item.hints, 1) if hint]
+        leaking = [name for name, text in places if f" {answer} " in f" {' '.join(_words(text))} "]
+        more = " (no harm where the question lists the choices)" if leaking == ["question"] else ""
+        if leaking:
             yield Finding(
-                "leak", one.item.id, one.line, f"the answer stands in {' and '.join(found)}: {answer[:80]!r}{more}"
+                "leak",
+                item_row.item.id,
+                item_row.line,
+                f"the answer stands in {' and '.join(leaking)}: {answer[:80]!r}{more}",
             )

@@ -15,7 +15,7 @@ METRIC_FIELDS = {
 
 
 def seat_jury(panel: Sequence[Judge], model: ModelSpec, seats: int) -> tuple[Judge, ...]:
-    """The judges who sit for this model, in the panel's order within regulars and then substitutes.
+    """Return the judges of this model's jury: regulars, then substitutes, each in the panel's order.
 
     A judge of the model's own family is out; substitutes sit only where fewer regulars than ``seats`` are left. Fewer
     judges than seats are returned where the panel has no more.

@@ -38,7 +38,7 @@ class Manifest(Form):
 
     @property
     def folder(self) -> Path:
-        """Where the manifest's relative paths start."""
+        """Return the folder that the manifest's relative paths start from."""
         return self._folder
 
     @property
@@ -46,11 +46,11 @@ class Manifest(Form):
         return self.jury.seats if self.jury else DEFAULT_SEATS
 
     def model_specs(self) -> tuple[ModelSpec, ...]:
-        """The models to evaluate, in the file's order."""
+        """Return the models to evaluate, in the file's order."""
         return tuple(model.spec() for model in self.models)
 
     def asked_specs(self) -> tuple[ModelSpec, ...]:
-        """The same, each once for every level of hints and every sample."""
+        """Return the models to evaluate, each once for every hint level and sample."""
         levels = self.items.levels if len(self.items.levels) > 1 else (None,)
         numbered = (
             (table, level, number + 1)
@@ -61,15 +61,15 @@ class Manifest(Form):
         return tuple(replace(table.spec(), sample=number, hints=level) for table, level, number in numbered)
 
     def hints_of(self, spec: ModelSpec) -> int:
-        """How many hints a job of this spec gives; what came from elsewhere is of the first level."""
+        """Return the number of hints of a job. Imported answers have the first hint level."""
         return self.items.levels[0] if spec.hints is None else spec.hints
 
     def panel(self) -> tuple[Judge, ...]:
-        """The judges of the panel in order; empty for a task graded by rule."""
+        """Return the judges of the panel in order; none for a task graded by rule."""
         return tuple(judge.judge() for judge in self._panel)
 
     def window(self, name: str, *, judge: bool) -> str | None:
-        """How long the batches of a model or judge of this name may take; None: as long as its provider's usually."""
+        """Return the completion window of the batches of a model or judge; None: its provider's usual window."""
         tables = self._panel if judge else self.models
         return next((table.window for table in tables if table.name == name), None)
 
@@ -86,36 +86,36 @@ class Manifest(Form):
 
     @property
     def prompt_texts(self) -> Mapping[str, str]:
-        """The manifest's own prompts, by template name."""
+        """Return the manifest's own prompts, by template name."""
         return self._prompt_texts
 
     def identity(self) -> str:
-        """SHA-256, in hex, over what determines the requests."""
+        """Return the SHA-256, in hex, of everything that determines the requests."""
         exclude = {"models": {"__all__": _NOT_ASKED}}
-        asked = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude=exclude, exclude_none=True)
+        content = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude=exclude, exclude_none=True)
         if self.task_options:
-            asked["task_options"] = self.task_options
+            content["task_options"] = self.task_options
         if files := {name: packed for name, table in self.limits.items() if (packed := table.of_files())}:
-            asked["limits"] = files
-        asked["jury"] = {"seats": self.seats, "panel": _asked_of(self._panel)} if self._panel else None
-        asked["prompts"] = self._prompt_texts
-        canonical = json.dumps(asked, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+            content["limits"] = files
+        content["jury"] = {"seats": self.seats, "panel": _asked_of(self._panel)} if self._panel else None
+        content["prompts"] = self._prompt_texts
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def run_id(self) -> str:
-        """What a run is called that this manifest begins: its name."""
+        """Return the name of the run that this manifest begins: the manifest's name."""
         return self.name
 
     def content_id(self) -> str:
-        """``<name>-<first 8 digits of the identity>``: another for a manifest that asks something else."""
+        """Return ``<name>-<first 8 digits of the identity>``. It differs if the requests differ."""
         return f"{self.name}-{self.identity()[:8]}"
 
     def frozen_json(self) -> str:
-        """Everything needed to go on with the run where the manifest's files are not, as JSON text. Holds no secret."""
+        """Return all that is needed to continue the run without the manifest's files, as JSON text without secrets."""
         return json.dumps(self.frozen(), indent=2, ensure_ascii=False)
 
     def frozen(self) -> dict[str, JsonValue]:
-        """The content of ``frozen_json``."""
+        """Return the content of ``frozen_json``."""
         return {
             "format": _FROZEN_FORMAT,
             "identity": self.identity(),
@@ -126,14 +126,14 @@ class Manifest(Form):
         }
 
     def place_of(self, secrets: Collection[str]) -> str | None:
-        """Where one of these values stands in the manifest, its panel or its prompts."""
+        """Return the key of a secret value in the manifest, its panel or its prompts; None if there is none."""
         frozen = json.loads(self.frozen_json())
         parts = ((name, frozen[name]) for name in ("manifest", "panel", "prompts"))
         return next((place for name, part in parts for place in _places(part, secrets, name)), None)
 
     @classmethod
     def from_frozen(cls, text: str | bytes, file: str = "run.json") -> Self:
-        """The manifest again. Raises ManifestError where the text is not what ``frozen_json`` gave."""
+        """Load a frozen manifest. Raises ManifestError if the text is no result of ``frozen_json``."""
         try:
             frozen = json.loads(text)
             if frozen["format"] != _FROZEN_FORMAT:
@@ -153,8 +153,10 @@ class Manifest(Form):
 
 
 def frozen_prices(text: str) -> object:
-    """What a frozen manifest says that planned batches are bounded by, to be compared with another's: [[prices]], and
-    how [budget] bounds. None where the text is no such manifest."""
+    """Return the parts of a frozen manifest that bound planned batches: [[prices]], and the bound of [budget].
+
+    Results of two manifests can be compared. None: the text is no frozen manifest.
+    """
     try:
         manifest = json.loads(text)["manifest"]
         budget = manifest.get("budget") or {}
@@ -184,7 +186,7 @@ def _dumped(judges: tuple[JudgeTable, ...]) -> list[JsonValue]:
 
 
 def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
-    """The manifest with another budget. Raises ManifestError for what is not an amount."""
+    """Return the manifest with another budget. Raises ManifestError for what is not an amount."""
     if max_usd is None:
         return manifest
     try:

@@ -22,7 +22,7 @@ Key = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in one place of one file."""
+    """A fault in one place of a file."""
 
     file: str
     key: Key
@@ -114,7 +114,7 @@ def _unknown_key(key: str, names: Sequence[str]) -> str:
 
 
 def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
-    """The keys of the table at ``key``."""
+    """Return the keys of the table at ``key``."""
     for part in key:
         if isinstance(part, str) and part in form.model_fields:
             form = _table(form.model_fields[part].annotation) or form

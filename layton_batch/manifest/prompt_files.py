@@ -24,7 +24,7 @@ _WEB_PAGE = ("<!doctype html", "<html")
 
 @dataclass(frozen=True, slots=True)
 class PromptFiles:
-    """Reads prompt files.
+    """Reader of prompt files.
 
     A run of the manifest's name under ``runs`` that has a prompt of the same address gives its frozen copy, and nothing
     is fetched: the run goes on with what it began with. ``settings``: the environment's where None. ``offline``: fetch
@@ -55,7 +55,7 @@ class PromptFiles:
         return text
 
     def _frozen(self, name: str, source: str, run: str) -> str | None:
-        """The text that the latest of this name's runs keeps of this address."""
+        """Return the copy of an address that the latest run of this name has."""
         if self.runs is None or not self.runs.is_dir():
             return None
         files = [file for root in self.runs.glob("*") if (file := RunFolder(root).manifest).is_file()]
@@ -104,7 +104,7 @@ def _decoded(content: bytes, source: str) -> str:
 
 @functools.cache
 def _scratch() -> Path:
-    """A folder for as long as this process lives: a task may read its templates late."""
+    """Return a folder that exists as long as this process: a task may read its templates late."""
     folder = Path(tempfile.mkdtemp(prefix="layton-batch-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
