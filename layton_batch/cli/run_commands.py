@@ -104,7 +104,7 @@ def plan(
     ):  # fmt: skip
         result = preview(run_manifest, settings, clock, write, runs)
         if not (offline or sandbox):
-            result = result.told(ask_providers(run_manifest, settings, clock))
+            result = result.with_model_findings(ask_providers(run_manifest, settings, clock))
     if as_json:
         print_json(plan_json(result))
     else:

@@ -65,7 +65,7 @@ class Providers:
             return self._open[thread]
 
     def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         with self._lock:
             for provider in self._open.values():
                 close = getattr(provider, "close", None)
@@ -119,10 +119,10 @@ class Run:
         self.threads = ProviderThreads(self.executor, self.providers.dialect)
 
     def apart(self, about: str, work: Callable[[], bool]) -> bool:
-        """What ``work`` on one job returns. A damaged table is that job's trouble: the rest of the run goes on.
+        """Work on one job and return the result. A damaged table stops that job only: the rest of the run goes on.
 
-        One that is computed from others is put aside, and made again where its stage finds it gone; without another the
-        job is left as it is.
+        A damaged table that is computed from others is put aside, and its stage makes it again. Else the job is left as
+        it is.
         """
         if about in self.trouble:
             return False
@@ -156,38 +156,38 @@ class Run:
         return PastUsage(self.manifest, self.folder.root.parent)
 
     def heed_stop(self) -> None:
-        """To be called during long work. Raises StoppedError where the program was told to stop."""
+        """Raise StoppedError if the program is to stop. Long work calls this again and again."""
         if self.stopping.is_set():
             raise StoppedError(f"run {self.id}: the program was told to stop")
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """The run's items as frozen at its beginning."""
+        """Return the run's items as frozen at its beginning."""
         return item_table.read(self.folder)
 
     @cached_property
     def by_id(self) -> Mapping[str, Item]:
-        """Each of the run's items."""
+        """Return the run's items by id."""
         return {item.id: item for item in self.items}
 
     def item(self, item_id: str) -> Item:
-        """One of the run's items."""
+        """Return one of the run's items."""
         return self.by_id[item_id]
 
     def freeze(self, items: Sequence[Item]) -> None:
-        """From now on the run's items are these."""
+        """Make these the run's items from now on."""
         item_table.write(self.folder, items)
         self.forget_items()
         self.items = items
 
     def forget_items(self) -> None:
-        """Others were written: they are read when they are needed next."""
+        """Forget the items, because others were written. They are read when they are needed next."""
         self.__dict__.pop("items", None)
         self.__dict__.pop("by_id", None)
         self.forget_jobs()
 
     def task_of(self, spec: ModelSpec) -> Task:
-        """The task as a job of this spec puts it, with as many hints as it gives."""
+        """Return the task with the hint level of a job of this spec."""
         if spec.hints is None or spec.hints == self.manifest.items.levels[0]:
             return self.task
         if spec.hints not in self._tasks:
@@ -195,7 +195,7 @@ class Run:
         return self._tasks[spec.hints]
 
     def forget_jobs(self) -> None:
-        """What hangs on the jobs is found out when it is needed next."""
+        """Forget all that was derived from the jobs. It is derived again when it is needed."""
         for name in ("wanted_rejudging", "rejudging", "_windows"):
             self.__dict__.pop(name, None)
 
@@ -211,23 +211,23 @@ class Run:
 
     @cached_property
     def rejudging(self) -> Mapping[str, Rejudged]:
-        """The same by the store's job."""
+        """Return the labelled answers that go before the run's jury, by the store's job."""
         jobs = self.store.jobs()
         ids = {job.identity: job.id for job in jobs if job.role is Role.REJUDGE}
         first = [job for job in jobs if job.role is Role.PREDICT and job.spec.sample == 1]
         own = {predict_id(job.spec): job.id for job in first} | {
             predict_id(replace(job.spec, hints=self.manifest.hints_of(job.spec))): job.id for job in first
         }
-        found = {}
-        for one in self.wanted_rejudging:
-            job_id = ids.get(job_identity(self.manifest, one.job, one.about), one.job.id)
-            asked = own.get(one.own, one.own) if one.own else None
-            found[job_id] = replace(one, job=replace(one.job, id=job_id), own=asked)
-        return found
+        rejudged_by_job = {}
+        for rejudged in self.wanted_rejudging:
+            job_id = ids.get(job_identity(self.manifest, rejudged.job, rejudged.about), rejudged.job.id)
+            own_job = own.get(rejudged.own, rejudged.own) if rejudged.own else None
+            rejudged_by_job[job_id] = replace(rejudged, job=replace(rejudged.job, id=job_id), own=own_job)
+        return rejudged_by_job
 
     @cached_property
     def has_labels_of_another_jury(self) -> bool:
-        """Whether another jury than this run's gave the votes in the gold set."""
+        """Return whether another jury than this run's gave the votes in the gold set."""
         gold = self.load_gold() if self.task.uses_jury else None
         if gold is None:
             return False
@@ -236,7 +236,7 @@ class Run:
         return bool(differences(self.manifest, gold))
 
     def window(self, batch: Batch) -> str | None:
-        """How long the batch may take, by the manifest; None: as long as its provider's usually."""
+        """Return the completion window of the batch by the manifest; None: its provider's usual window."""
         return self._windows.get(batch.job_id)
 
     @cached_property
@@ -247,7 +247,7 @@ class Run:
 
     @property
     def rules(self) -> Rules:
-        """How the manifest wants its board scored."""
+        """Return the manifest's rules for scoring its board."""
         from layton_batch.scoring.rules import HIERARCHICAL, Rules
 
         scoring = self.manifest.scoring
@@ -268,7 +268,7 @@ class Run:
 
     @cached_property
     def mark(self) -> str:
-        """Eight characters in every custom_id of this run."""
+        """Return the eight characters in every custom_id of this run."""
         return run_mark(self.first_identity, self.born)
 
     def account(self, provider: str) -> Account:
@@ -277,12 +277,12 @@ class Run:
 
     @cached_property
     def first_identity(self) -> str:
-        """Of the manifest that began the run: no revision changes what the run's batches are known by."""
+        """Return the identity of the run's first manifest. No revision changes it, so it marks the run's batches."""
         row = self.store.row()
         return row.identity if row else self.manifest.identity()
 
     @cached_property
     def born(self) -> float:
-        """When the run was entered into its store."""
+        """Return the time when the run was entered into its store."""
         row = self.store.row()
         return row.created_at if row else 0.0

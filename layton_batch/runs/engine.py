@@ -34,8 +34,8 @@ from layton_batch.errors import EngineError, ManifestError, file_error
 if TYPE_CHECKING:
     from distributed import Client
 
-Asked = ParamSpec("Asked")
-Made = TypeVar("Made")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 THREADS, PROCESSES, DASK, DASK_TLS = "threads", "processes", "dask://", "tls://"
 FORMS = f"{THREADS}, {PROCESSES}, {DASK}HOST:PORT or {DASK_TLS}HOST:PORT"
 CONNECT_SECONDS = 10.0
@@ -70,10 +70,12 @@ class Engine:
 
     @property
     def is_here(self) -> bool:
-        """Whether this process does the work itself: in the thread that asks for it."""
+        """Return whether this process does the work itself, in the calling thread."""
         return self.name == THREADS or self._ended >= MOST_ENDED
 
-    def submit(self, work: Callable[Asked, Made], /, *args: Asked.args, **kwargs: Asked.kwargs) -> Future[Made]:
+    def submit(
+        self, work: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Result]:
         """Have it done. ``work`` is a function of a module, of records that pickle can carry. Raises EngineError where
         the engine cannot be reached."""
         if self.is_here:
@@ -81,11 +83,11 @@ class Engine:
         try:
             return self._workers().submit(work, *args, **kwargs)
         except BrokenExecutor as error:
-            broken = Future[Made]()
+            broken = Future[Result]()
             broken.set_exception(error)
             return broken
 
-    def result(self, future: Future[Made]) -> Made:
+    def result(self, future: Future[Result]) -> Result:
         """Return what the work came to. Raises what it raises, and BrokenExecutor where a worker was lost with it, or
         says nothing until the deadline."""
         wait((future,), self.deadline)
@@ -105,12 +107,12 @@ class Engine:
             workers.check_folder(folder.absolute(), min(CHECK_SECONDS, self.deadline))
 
     def renew(self) -> None:
-        """A worker was lost in the middle of its work: the next work gets new ones, and later none."""
+        """Release the workers after one was lost. The next work gets new workers, but not without end."""
         self._ended += 1
         self.close()
 
     def close(self) -> None:
-        """Let go of the workers, also of those that are not done."""
+        """Release the workers, also those that are not done."""
         executor, self._open = self._open, None
         if executor is not None:
             executor.shutdown(wait=False, cancel_futures=True)
@@ -122,14 +124,14 @@ class Engine:
             return self._open
 
 
-def _done(work: Callable[Asked, Made], *args: Asked.args, **kwargs: Asked.kwargs) -> Future[Made]:
-    """Work that was done before this returns; what is no error of it ends the caller."""
-    found = Future[Made]()
+def _done(work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Future[Result]:
+    """Do the work now and return it as a future. Interrupts are raised here, errors with the result."""
+    future = Future[Result]()
     try:
-        found.set_result(work(*args, **kwargs))
-    except Exception as error:  # raised where the result is asked for
-        found.set_exception(error)
-    return found
+        future.set_result(work(*args, **kwargs))
+    except Exception as error:  # raised when the result is read
+        future.set_exception(error)
+    return future
 
 
 def _processes() -> Executor:

@@ -32,15 +32,14 @@ def copied_address(runs: Path) -> str | None:
 
 
 def runs_at(place: str | Path, settings: Settings) -> Path:
-    """The folder of runs at ``--runs``: for an address of object storage this machine's copy, as it is there now. The
-    same copy is brought up to date when this is called again.
+    """Return the folder of runs at ``--runs``; for an address of object storage this machine's up-to-date copy.
 
     Raises ManifestError where no runs can be kept there.
     """
-    found = _ADDRESS.fullmatch(str(place))
-    if found is None or found[1] == "file":
-        return Path(place) if found is None else Path("/", unquote(found[2] or ""))
-    scheme, rest = found[1], (found[2] or "").rstrip("/")
+    match = _ADDRESS.fullmatch(str(place))
+    if match is None or match[1] == "file":
+        return Path(place) if match is None else Path("/", unquote(match[2] or ""))
+    scheme, rest = match[1], (match[2] or "").rstrip("/")
     try:
         from layton_batch.files.object_storage import SCHEMES, local_copy
     except ImportError as error:
@@ -85,9 +84,9 @@ def run_id_of(folder: RunFolder) -> str:
     Raises StoreError where another version of the program made the folder, and where the folder is a copy under another
     name: two folders must not work on one run.
     """
-    told = _told(folder)
-    name = str(told["manifest"].get("name"))
-    if told.get("run_id") != name:
+    document = _read_document(folder)
+    name = str(document["manifest"].get("name"))
+    if document.get("run_id") != name:
         raise StoreError(
             f"{folder.root} has the form of another version of layton-batch: use that version, or move the folder away "
             "and begin the run again"
@@ -103,7 +102,7 @@ def run_id_of(folder: RunFolder) -> str:
 def on_this_machine(folder: RunFolder) -> frozenset[str]:
     """The providers that a sandbox on this machine played for the run; none where its ``run.json`` cannot be read."""
     try:
-        return frozenset(map(str, _told(folder).get("on_this_machine", ())))
+        return frozenset(map(str, _read_document(folder).get("on_this_machine", ())))
     except ManifestError:
         return frozenset()
 
@@ -111,7 +110,7 @@ def on_this_machine(folder: RunFolder) -> frozenset[str]:
 def made_up(folder: RunFolder) -> frozenset[str]:
     """Return the providers whose answers in the run a sandbox made up; none where its ``run.json`` cannot be read."""
     try:
-        return frozenset(map(str, _told(folder).get("made_up", ())))
+        return frozenset(map(str, _read_document(folder).get("made_up", ())))
     except ManifestError:
         return frozenset()
 
@@ -123,17 +122,18 @@ def made_up_note(folder: RunFolder) -> str | None:
 
 
 def find_runs(runs: Path) -> list[RunFolder]:
-    """Every run under ``runs``, the one touched last at the end; copies, renamed folders and those of
-    another version are left out."""
-    found = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
-    folders = [RunFolder(path) for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name))]
+    """Return every run under ``runs``, the latest changed at the end. Copies, renamed folders and those of another
+    version are left out.
+    """
+    paths = [path.parent for path in runs.glob("*/run.json")] if runs.is_dir() else []
+    folders = [RunFolder(path) for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name))]
     return [folder for folder in folders if _misplaced(folder) is None]
 
 
 def misplaced_runs(runs: Path) -> list[str]:
-    """A sentence for each folder that is a copy of a run, a renamed one, or of another version."""
-    found = sorted(path.parent for path in runs.glob("*/run.json")) if runs.is_dir() else []
-    return [reason for path in found if (reason := _misplaced(RunFolder(path))) is not None]
+    """Return a sentence for each folder that is a copy of a run, is renamed, or is of another version."""
+    paths = sorted(path.parent for path in runs.glob("*/run.json")) if runs.is_dir() else []
+    return [reason for path in paths if (reason := _misplaced(RunFolder(path))) is not None]
 
 
 def _misplaced(folder: RunFolder) -> str | None:
@@ -147,7 +147,7 @@ def _misplaced(folder: RunFolder) -> str | None:
 
 
 def find_run(name: str, runs: Path) -> RunFolder:
-    """The run of this name, or in this folder. Raises StoreError naming what there is."""
+    """Return the run of this name, or in this folder. Raises StoreError naming the runs that exist."""
     for path in (Path(name), runs / name):
         if (path / "run.json").exists():
             return RunFolder(path)
@@ -156,18 +156,18 @@ def find_run(name: str, runs: Path) -> RunFolder:
 
 
 def home_of(manifest: Manifest, runs: Path) -> RunFolder:
-    """Where the manifest's run is, or will be."""
+    """Return the folder where the manifest's run is or will be."""
     return RunFolder(runs / manifest.run_id())
 
 
-def _told(folder: RunFolder) -> Mapping[str, Any]:
+def _read_document(folder: RunFolder) -> Mapping[str, Any]:
     try:
-        told = orjson.loads(_content(folder))
+        document = orjson.loads(_content(folder))
     except ValueError as error:
         raise ManifestError(f"{folder.manifest}: not a frozen manifest ({error})") from error
-    if not isinstance(told, dict) or not isinstance(told.get("manifest"), dict):
+    if not isinstance(document, dict) or not isinstance(document.get("manifest"), dict):
         raise ManifestError(f"{folder.manifest}: not a frozen manifest")
-    return told
+    return document
 
 
 def _content(folder: RunFolder) -> bytes:

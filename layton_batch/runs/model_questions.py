@@ -1,4 +1,4 @@
-"""What the providers themselves say of a manifest's models, before anything is paid: free calls, a few seconds at most.
+"""The providers' own statements on a manifest's models, before anything is paid: free calls, a few seconds at most.
 
 As with the table of models, a refusal is of what is sure to fail, and at another address than the provider's own it is
 a warning. A question that fails says nothing of the model and refuses nothing.
@@ -28,7 +28,7 @@ PATIENCE = Patience(SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ModelNotices:
     """Statements of a provider about its models by id (None: it has no such model), and why it said no more."""
 
     notices: dict[str, ModelNotice | None]
@@ -36,8 +36,8 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """``fails``: requests are sure to be refused, or answered by another model."""
+class _Objection:
+    """A provider's objection to a model. ``fails``: requests are sure to be refused, or answered by another model."""
 
     reason: str
     fails: bool = True
@@ -89,7 +89,7 @@ def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> 
     return findings.warnings
 
 
-def _ask(provider: str, models: Sequence[str], settings: Settings) -> _Told:
+def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNotices:
     """One after another; the first question that fails is the last."""
     notices: dict[str, ModelNotice | None] = {}
     try:
@@ -100,36 +100,38 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _Told:
                 for model in models:
                     notices[model] = informant.about(model)
     except LaytonBatchError as error:
-        return _Told(notices, str(error))
-    return _Told(notices)
+        return _ModelNotices(notices, str(error))
+    return _ModelNotices(notices)
 
 
-def _against(provider: str, model: str, notice: ModelNotice | None, table: ModelTable, today: date) -> Iterator[_Said]:
+def _against(
+    provider: str, model: str, notice: ModelNotice | None, table: ModelTable, today: date
+) -> Iterator[_Objection]:
     model_facts = table.model(provider, model)
     replacement = model_facts.end.fact.replacement if model_facts is not None and model_facts.end is not None else None
     instead = f": use {new}" if (new := (notice.replacement if notice else None) or replacement) else ""
     if notice is None:
-        yield _Said(f"is not known to {provider}, which was asked{instead or ': name another model'}")
+        yield _Objection(f"is not known to {provider}, which was asked{instead or ': name another model'}")
         return
     if notice.id is not None and not is_same_model(model, notice.id):
-        yield _Said(f"stands for another model, {notice.id}, says {provider}: use {notice.id}, or another model")
+        yield _Objection(f"stands for another model, {notice.id}, says {provider}: use {notice.id}, or another model")
     if notice.is_over:
-        yield _Said(f"is no longer served, says {provider}{instead or ': name another model'}")
+        yield _Objection(f"is no longer served, says {provider}{instead or ': name another model'}")
     elif notice.ends is not None:
         was = "was to be" if notice.ends <= today else "will be"
-        yield _Said(f"{was} shut down on {notice.ends}, says {provider}{instead}", fails=False)
+        yield _Objection(f"{was} shut down on {notice.ends}, says {provider}{instead}", fails=False)
     elif notice.is_deprecated:
-        yield _Said(f"is deprecated, says {provider}{instead}", fails=False)
+        yield _Objection(f"is deprecated, says {provider}{instead}", fails=False)
     if notice.runs_as_batch is False:
-        yield _Said(f"is not run as a batch, says {provider}: name another model, or another provider of it")
+        yield _Objection(f"is not run as a batch, says {provider}: name another model, or another provider of it")
 
 
 def _sent_all_the_same(provider: str, settings: Settings) -> str:
     return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 
-def _of_trouble(answers: dict[str, _Told]) -> Iterator[str]:
-    """One line for all questions that failed."""
+def _of_trouble(answers: dict[str, _ModelNotices]) -> Iterator[str]:
+    """Describe all questions that failed in one line."""
     reasons = [answer.trouble for answer in answers.values() if answer.trouble is not None]
     if reasons:
         yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons)}"

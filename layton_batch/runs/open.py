@@ -99,8 +99,10 @@ def open_run(
 
 
 @contextmanager
-def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
-    """``asked``: what the manifest asks by now, a digest; None: what the run's latest revision asks, and no more."""
+def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
+    """Open a run and yield it. ``request_digest``: digest of what the manifest asks now; None: keep the run's latest
+    revision, and plan nothing else.
+    """
     from layton_batch.store.marks import read_past
     from layton_batch.store.places import note_place
 
@@ -119,21 +121,28 @@ def _opened(inputs: _Inputs, asked: str | None) -> Iterator[Run]:
         _make(folder.root)
         _sweep(folder)
         store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
-        if asked is not None:
+        if request_digest is not None:
             store.enter(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
         stack.enter_context(_driving(store, folder, clock))
         check_files(store, folder)
         stack.enter_context(recording(store, folder))
-        if asked is not None:
-            store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=asked)
+        if request_digest is not None:
+            store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=request_digest)
             note_place(store, socket.gethostname()[:64], folder.root.absolute())
             atomic.write_text(
                 folder.manifest,
                 run_json(
-                    folder, run_id, manifest, clock.now(), asked, inputs.new_items, inputs.local(), inputs.played()
+                    folder,
+                    run_id,
+                    manifest,
+                    clock.now(),
+                    request_digest,
+                    inputs.new_items,
+                    inputs.local(),
+                    inputs.played(),
                 ),
             )
-        run = inputs.run(store, executor, asked)
+        run = inputs.run(store, executor, request_digest)
         try:
             yield run
         finally:
@@ -168,7 +177,7 @@ def open_folder(
 
 @contextmanager
 def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
-    """An existing run by its folder, to read; another process may be driving it."""
+    """Open an existing run by its folder, to read it. Another process may drive the run."""
     manifest = stored_manifest(folder)
     with open_store(folder, settings) as store, recording(store, folder), ThreadPoolExecutor(1) as executor:
         check_files(store, folder)
@@ -270,7 +279,7 @@ def refuse_keys(manifest: Manifest, settings: Settings) -> None:
 
 @dataclass(eq=False)
 class _Inputs:
-    """What a run is made of, read once each and only when needed."""
+    """Inputs of a run, each read once and only when needed."""
 
     manifest: Manifest
     folder: RunFolder
@@ -285,17 +294,17 @@ class _Inputs:
     """Labels are those of the run's copies; no other source is looked at."""
 
     def check(self) -> None:
-        """Everything that can be wrong before anything is sent: keys, settings, items, gold."""
+        """Check everything before anything is sent: keys, settings, items, gold set."""
         Engine(self.settings.engine)
         if not self.only_scores:
             self._refuse_to_mix()
             self._check_keys()
-        asked = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
-        for spec in () if self.only_scores else asked:
+        specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
+        for spec in () if self.only_scores else specs:
             self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)
-            if found := problems(connect(spec.provider, None), spec):
-                raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
+            if faults := problems(connect(spec.provider, None), spec):
+                raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
         if not self.folder.manifest.exists():
             refuse_keys(self.manifest, self.settings)
             # only at the beginning: a model that ends during a run must not keep anybody from the answers paid for
@@ -318,13 +327,15 @@ class _Inputs:
         return manifest_task(self.manifest, self.folder.prompts if self.folder.root.exists() else None)
 
     def asked(self) -> str:
-        """What the manifest and its items ask, a digest."""
+        """Return the digest of what the manifest and its items ask."""
         return asked_digest(self.manifest, digest(self.items()))
 
     @functools.cache  # noqa: B019  lives as long as the run
     def items(self) -> Sequence[Item]:
-        """As their source has them now. The run's own copy, where it is from the same place and that is at an address
-        or cannot be read any more: a run goes on where its manifest's files are not."""
+        """Load the items. Use the run's own copy if the source is unchanged, and is an address or cannot be read.
+
+        So a run goes on without its manifest's files.
+        """
         is_kept = self.folder.part("items", "items").exists() and self._items_are_named_as_before()
         if is_kept and (self.as_it_is or is_address(self.manifest.items.source)):
             return item_table.read(self.folder)
@@ -369,7 +380,7 @@ class _Inputs:
             )
 
     def new_items(self) -> str | None:
-        """What changed of the items, in words."""
+        """Describe the changes of the items in a sentence; None: nothing changed."""
         if not self.folder.part("items", "items").exists():
             return None
         return item_changes(item_table.read(self.folder), self.items())
@@ -399,7 +410,7 @@ class _Inputs:
         """Read people's labels as they are now."""
         return self.labels.read()
 
-    def run(self, store: RunStore, executor: Executor, asked: str | None = None) -> Run:
+    def run(self, store: RunStore, executor: Executor, request_digest: str | None = None) -> Run:
         if self.manifest.gold is not None:
             self.labels.keep_first(self.gold())
         stopping = Event()
@@ -419,12 +430,12 @@ class _Inputs:
             pacing=self.pacing,
             engine=Engine(self.settings.engine, self.settings.deadlines.engine),
             stopping=stopping,
-            asked=asked,
+            asked=request_digest,
         )
 
 
 def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
-    """The gold set: the run folder's copy where there is one, so that it is fetched once and stays the same."""
+    """Read the gold set: the run folder's copy if there is one, so that it is fetched once and stays the same."""
     if manifest.gold is None or manifest.gold.source is None:
         return None
     from layton_batch.scoring.gold_file import read_gold

@@ -49,15 +49,19 @@ class PastUsage:
             return None
         return Tokens(1, -(-sums.input // sums.requests), -(-sums.output // sums.requests), sums.longest)
 
-    def _add(self, folder: RunFolder, asked: Manifest) -> None:
-        had = stored_manifest(folder)
-        if (had.task, had.items.split, had.items.hints) != (asked.task, asked.items.split, asked.items.hints):
+    def _add(self, folder: RunFolder, manifest: Manifest) -> None:
+        stored = stored_manifest(folder)
+        if (stored.task, stored.items.split, stored.items.hints) != (
+            manifest.task,
+            manifest.items.split,
+            manifest.items.hints,
+        ):
             return
-        keys = {(role, spec.provider, spec.name): _key(role, spec) for role, spec in _specs(had)}
-        known = tables.read(folder.tables, "usage", _COLUMNS).drop_nulls()
+        keys = {(role, spec.provider, spec.name): _key(role, spec) for role, spec in _specs(stored)}
+        usage = tables.read(folder.tables, "usage", _COLUMNS).drop_nulls()
         visible = pl.col("output_tokens") - pl.col("reasoning_tokens")
         for role, provider, model, count, read, written, longest in (
-            known.group_by(_COLUMNS[:3])
+            usage.group_by(_COLUMNS[:3])
             .agg(
                 pl.len(),
                 pl.col("input_tokens").sum(),

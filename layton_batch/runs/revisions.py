@@ -23,36 +23,39 @@ def run_json(
     run_id: str,
     manifest: Manifest,
     at: float,
-    asked: str,
+    request_digest: str,
     new_items: Callable[[], str | None],
     local: Collection[str] = (),
     played: Collection[str] = (),
 ) -> str:
-    """What the folder's ``run.json`` is to hold. ``asked``: the digest of what the manifest and its items ask;
-    ``new_items``: what changed of the items, where that is another than the last revision's; ``local``: the providers
-    whose addresses are on this machine; ``played``: the ones that a sandbox plays."""
-    known = _known(folder)
-    revisions = list(known.get("revisions", ()))  # type: ignore[call-overload]
+    """Return the new content of the folder's ``run.json``.
+
+    ``request_digest``: digest of what the manifest and its items ask. ``new_items`` describes the changes of the items
+    if that digest is new. ``local``: providers with addresses on this machine. ``played``: providers that a sandbox
+    plays.
+    """
+    document_before = _read_document(folder)
+    revisions = list(document_before.get("revisions", ()))  # type: ignore[call-overload]
     frozen = manifest.frozen()
-    entry = {"at": iso(at), "asked": asked, "manifest": frozen}
+    entry = {"at": iso(at), "asked": request_digest, "manifest": frozen}
     if not revisions:
         revisions.append({"number": 1, "changes": ["the run began"], **entry})
     last = revisions[-1]
-    said = changes(last["manifest"], manifest)
-    if last["asked"] != asked and (of_items := new_items()):
-        said.append(of_items)
-    if said:
-        revisions.append({"number": len(revisions) + 1, "changes": said, **entry})
+    sentences = changes(last["manifest"], manifest)
+    if last["asked"] != request_digest and (of_items := new_items()):
+        sentences.append(of_items)
+    if sentences:
+        revisions.append({"number": len(revisions) + 1, "changes": sentences, **entry})
     providers = {
-        name: sorted({*map(str, known.get(name, ())), *more})  # type: ignore[call-overload]
+        name: sorted({*map(str, document_before.get(name, ())), *more})  # type: ignore[call-overload]
         for name, more in (("on_this_machine", local), ("made_up", played))
     }
-    told = {**frozen, "run_id": run_id, **providers, "revisions": revisions}
-    return json.dumps(told, indent=2, ensure_ascii=False)
+    document = {**frozen, "run_id": run_id, **providers, "revisions": revisions}
+    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def item_changes(old: Sequence[Item], new: Sequence[Item]) -> str | None:
-    """What another list of items changed, in a sentence; None: nothing but their order."""
+    """Describe the changes between two lists of items in a sentence; None: at most their order changed."""
     before, after = ({item.id: digest([item]) for item in items} for items in (old, new))
     both = before.keys() & after.keys()
     counts = {
@@ -60,12 +63,12 @@ def item_changes(old: Sequence[Item], new: Sequence[Item]) -> str | None:
         "taken out": len(before.keys() - after.keys()),
         "changed": sum(before[item_id] != after[item_id] for item_id in both),
     }
-    said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return f"items: {said}" if said else None
+    counted = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"items: {counted}" if counted else None
 
 
 def changes(before: Mapping[str, JsonValue], after: Manifest) -> list[str]:
-    """What an edit changed, a sentence each; empty: nothing."""
+    """Describe the changes of an edit, a sentence each."""
     try:
         old = Manifest.from_frozen(json.dumps(before))
     except ManifestError:
@@ -79,17 +82,17 @@ def _changes(old: Manifest, new: Manifest) -> Iterator[str]:
     yield from _named("prompt", old.prompt_texts, new.prompt_texts)
     was, now = old.items.model_dump(mode="json"), new.items.model_dump(mode="json")
     yield from (f"items: {key} was {was[key]!r}, is {now[key]!r}" for key in was if was[key] != now[key])
-    first, second = (one.model_dump(mode="json", exclude=_QUIET, exclude_none=True) for one in (old, new))
+    first, second = (manifest.model_dump(mode="json", exclude=_QUIET, exclude_none=True) for manifest in (old, new))
     for table in sorted(first.keys() | second.keys()):
         if first.get(table) != second.get(table):
             yield f"{table} changed"
 
 
 def _tables(manifest: Manifest, part: str) -> dict[str, object]:
-    """The models, or the judges, by name and in order."""
+    """Return the models, or the judges, by name and in order."""
     frozen = manifest.frozen()
     held = frozen["panel"] if part == "panel" else frozen["manifest"]["models"]  # type: ignore[index,call-overload]
-    return {str(one["name"]): one for one in held}  # type: ignore[union-attr,index,call-overload]
+    return {str(table["name"]): table for table in held}  # type: ignore[union-attr,index,call-overload]
 
 
 def _named(kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
@@ -100,9 +103,9 @@ def _named(kind: str, old: Mapping[str, object], new: Mapping[str, object]) -> I
         yield f"{kind}s in another order"
 
 
-def _known(folder: RunFolder) -> dict[str, object]:
+def _read_document(folder: RunFolder) -> dict[str, object]:
     try:
-        told = orjson.loads(folder.manifest.read_bytes())
+        document = orjson.loads(folder.manifest.read_bytes())
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return document if isinstance(document, dict) else {}

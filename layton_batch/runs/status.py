@@ -1,4 +1,4 @@
-"""Where a run stands: the form of ``status --json``."""
+"""The status of a run: the form of ``status --json``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RunState(StrEnum):
-    """A run as a whole."""
+    """State of a run as a whole."""
 
     RUNNING = "running"
     DONE = "done"
@@ -35,9 +35,11 @@ and not collected, nobody knows where."""
 
 @dataclass(frozen=True, slots=True)
 class JobStatus:
-    """How a job's requests stand; ``waiting`` have no outcome yet. ``requests`` is the sum of the six numbers after it,
-    ``errored`` that of ``errors``, by class. ``where``: the waiting ones by the place of their answers' batch,
-    whichever job or run sent that."""
+    """Numbers of a job's requests. ``requests`` is the sum of the six numbers after it.
+
+    ``waiting`` requests have no outcome yet. ``errored`` is the sum of ``errors``, by class.
+    ``where``: waiting requests by the place of their answers' batch, which any job or run may have sent.
+    """
 
     id: str
     role: str
@@ -83,7 +85,7 @@ class Status:
 
     @property
     def complete(self) -> bool:
-        """Whether ``spent_usd`` is all that the run cost so far, not a lower bound."""
+        """Return whether ``spent_usd`` is all that the run cost so far, not a lower bound."""
         return not self.unknown_cost_usd and not self.unpriced_models
 
     @property
@@ -120,7 +122,7 @@ def _job_statuses(store: RunStore, jobs: Sequence[Job], *, cancelled: bool) -> t
 
 
 def place(state: Lifecycle, *, is_uploaded: bool) -> str:
-    """Which of ``PLACES`` an open batch is in. ``is_uploaded``: its provider has its file."""
+    """Return the one of ``PLACES`` that an open batch is in. ``is_uploaded``: its provider has its file."""
     if state in (Lifecycle.ENDED, Lifecycle.LOST):
         return str(state)
     if state in AT_PROVIDER:
@@ -129,7 +131,7 @@ def place(state: Lifecycle, *, is_uploaded: bool) -> str:
 
 
 def set_aside(batch: Batch) -> Decimal:
-    """What the budget keeps for a batch, in USD."""
+    """Return the budget's reserve for a batch, in USD."""
     return Decimal(0) if batch.state not in OPEN - {Lifecycle.PLANNED} else batch.max_cost or Decimal(0)
 
 
@@ -145,22 +147,25 @@ def missing_budget(status: Status, max_usd: Decimal) -> Decimal | None:
 
 
 def _expected_ends(batches: Sequence[Batch]) -> dict[str, float]:
-    """From batches of the same provider and model that have ended, else from all of the provider."""
+    """Estimate the end of each batch at a provider (epoch seconds), by batch id.
+
+    The estimate is the median duration of ended batches of the same provider and model, else of the provider.
+    """
     took: dict[tuple[str, str | None], list[float]] = defaultdict(list)
     for batch in batches:
         if batch.submitted_at and batch.ended_at and batch.ended_at >= batch.submitted_at:
             for model in (batch.model, None):
                 took[batch.provider, model].append(batch.ended_at - batch.submitted_at)
-    found = {}
+    ends = {}
     for batch in batches:
-        known = took.get((batch.provider, batch.model)) or took.get((batch.provider, None))
-        if batch.state in AT_PROVIDER and batch.submitted_at and known:
-            found[batch.id] = batch.submitted_at + median(known)
-    return found
+        durations = took.get((batch.provider, batch.model)) or took.get((batch.provider, None))
+        if batch.state in AT_PROVIDER and batch.submitted_at and durations:
+            ends[batch.id] = batch.submitted_at + median(durations)
+    return ends
 
 
 def is_over(jobs: Sequence[Job], batches: Sequence[Batch], *, cancelled: bool) -> bool:
-    """Whether nothing more can happen to a run: no batch is open, and every job is graded or the run cancelled."""
+    """Return whether a run has ended: no batch is open, and every job is graded or the run is cancelled."""
     if not jobs or any(batch.state in OPEN for batch in batches):
         return False
     return cancelled or all(job.graded for job in jobs)
@@ -185,7 +190,7 @@ _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
 
 
 def waits_for_a_person(batch: Batch) -> bool:
-    """Whether it is lost, or is not sent before what its reason names is mended."""
+    """Return whether the batch is lost, or cannot be sent before a person removes the reason that it names."""
     return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
 
 

@@ -49,11 +49,13 @@ def identified_rejudging(manifest: Manifest, rejudging: Iterable[Rejudged]) -> l
     ]
 
 
-def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: str, *, new_items: bool) -> Revision:
+def revision(
+    stored: Sequence[Job], wanted: Sequence[Job], request_digest: str, items: str, *, new_items: bool
+) -> Revision:
     """Plan the changes to the ``stored`` jobs, retired jobs included. ``wanted``: the jobs of the manifest.
 
-    Planned again is whatever may ask something else by now, or go by another name; a judge's job is planned again
-    by itself when the one that it judges has been.
+    A job is planned again if its requests or its name may have changed. A judge's job is planned again
+    automatically after the job that it judges.
     """
     matched = _Matching(stored)
     jobs = [matched.stored_as(job) for job in wanted]
@@ -71,7 +73,7 @@ def revision(stored: Sequence[Job], wanted: Sequence[Job], asked: str, items: st
         jobs=jobs,
         again=again,
         retired=[job.id for job in stored if job.id not in kept_jobs and not job.retired],
-        asked=asked,
+        asked=request_digest,
         items=items,
     )
 

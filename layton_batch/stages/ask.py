@@ -152,7 +152,7 @@ def _further_batches(
 
 @dataclass(frozen=True, slots=True)
 class _AttemptOrigin:
-    """What is said of batches that ask for what was asked before, and how many requests each may have at most."""
+    """Origin of batches that repeat earlier requests: its texts in events, and the most requests of a batch."""
 
     attempt: int = 1
     parent_id: str | None = None
@@ -179,11 +179,11 @@ class _AttemptOrigin:
         return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + pause, count)
 
 
-def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest]) -> None:
+def _reach(run: Run, job: Job, paid: PaidAnswers, requests: Sequence[KnownRequest]) -> None:
     """Have requests whose answers cannot be had here ask for answers of the run's own; once, an event says so."""
     away = {
         request.custom_id: paid.own(request.fingerprint)
-        for request in known
+        for request in requests
         if request.fingerprint is not None and paid.is_away(request.state, request.run_id)
     }
     if away:
@@ -193,10 +193,10 @@ def _reach(run: Run, job: Job, paid: PaidAnswers, known: Sequence[KnownRequest])
 
 def _say_who_asks(run: Run, job: Job, runs: Collection[str | None]) -> None:
     """Say in an event, once, which other runs ask now for answers that the job wants."""
-    others = frozenset(run_id for run_id in runs if run_id is not None) - {run.id}
-    if others and run.waited_for.get(job.id) != others:
-        run.waited_for[job.id] = others
-        names = ", ".join(sorted(others))
+    other_runs = frozenset(run_id for run_id in runs if run_id is not None) - {run.id}
+    if other_runs and run.waited_for.get(job.id) != other_runs:
+        run.waited_for[job.id] = other_runs
+        names = ", ".join(sorted(other_runs))
         detail = f"{job.id}: run {names} asks for some of its answers now; they are waited for, and cost nothing here"
         run.store.add_event(run.clock.now(), None, "waits_for_run", detail)
 
@@ -212,7 +212,7 @@ def _withdraw_unwanted(run: Run, job: Job) -> None:
 
 @dataclass(slots=True)
 class _BatchContent:
-    """What a batch asks for, as its lines are written."""
+    """Content of a batch while its lines are written."""
 
     custom_ids: list[str] = field(default_factory=list)
     answers: list[bytes] = field(default_factory=list)
@@ -379,6 +379,6 @@ def prompts_of(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[st
 
 
 def spec_of(run: Run, job: Job, item_id: str, doublings: int = 0) -> ModelSpec:
-    """What a request about the item asks of the job's model, with its room for an answer doubled so many times."""
+    """Return the model's settings for a request about the item, its output limit doubled so many times."""
     spec = with_room(run.task, run.item(item_id), job.spec) if job.role is Role.PREDICT else job.spec
     return replace(spec, max_output_tokens=output_bound(spec) * 2**doublings) if doublings else spec

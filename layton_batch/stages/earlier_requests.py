@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def asked_already(
+def earlier_requests(
     manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
-) -> Iterator[AskedAlready]:
-    """Look into the workspace's state store while the block lasts; where there is none nothing was asked."""
+) -> Iterator[EarlierRequests]:
+    """Open the workspace's state store while the block lasts. Without a store there are no earlier requests."""
     folder, mark = home_of(manifest, runs), manifest.identity()[:8]
     with ExitStack() as stack:
         if not settings.state_url and not folder.workspace.database.exists():
-            yield AskedAlready(mark, trouble=_trouble_of(folder))
+            yield EarlierRequests(mark, trouble=_trouble_of(folder))
             return
         from layton_batch.runs.paid_answers import PaidAnswers  # loads SQLAlchemy, which an empty workspace need not
 
@@ -47,7 +47,7 @@ def asked_already(
             paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
             requests = _look(paid, mark, wanted, items)
         except LaytonBatchError as error:
-            requests = AskedAlready(mark, trouble=_unreadable(error))
+            requests = EarlierRequests(mark, trouble=_unreadable(error))
         yield requests
 
 
@@ -61,10 +61,10 @@ def _unreadable(why: object) -> str:
     return f"the run cannot be read, and all of it is counted as new: {why}"
 
 
-def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[Item]) -> AskedAlready:
+def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[Item]) -> EarlierRequests:
     stored, row = paid.store.all_jobs(), paid.store.row()
     jobs = revision(stored, wanted, "", "", new_items=False).jobs
-    return AskedAlready(
+    return EarlierRequests(
         mark if row is None else run_mark(row.identity, row.created_at),
         paid,
         {job.id: job for job in stored},
@@ -83,8 +83,9 @@ class Unsent:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedAlready:
-    """The manifest's own run, and the answers of all runs beside it. ``trouble``: why nothing can be said of the run.
+class EarlierRequests:
+    """Earlier requests of the manifest's own run, and the answers of all runs beside it. ``trouble``: the reason why
+    the run cannot be read.
 
     ``_mark``: in the run's custom_ids; of the manifest where there is no run yet. ``_ids``: the run's job ids by the
     manifest's.

@@ -47,7 +47,7 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 
 
 def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
-    """Have the job's tables written, unless some of it is asked again; True where that is so."""
+    """Start writing the job's tables, unless some answers are asked for again. Return True in that case."""
     judged, located = _judged(run, job), locate_responses(run, job.id)
     if located is None:
         run.store.ask_anew(job.id)
@@ -55,11 +55,11 @@ def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
     if (not job.graded or job.is_stale) and reask(run, job, judged, located):
         return True
     write_reused(run, job)
-    asked = _grading(run, job, judged, located)
+    grading = _grading(run, job, judged, located)
     if run.engine.is_here:
-        work[job.id] = run.engine.submit(grade_job, asked, run.task, run.item)
+        work[job.id] = run.engine.submit(grade_job, grading, run.task, run.item)
     else:
-        work[job.id] = run.engine.submit(grade_apart, asked)
+        work[job.id] = run.engine.submit(grade_apart, grading)
     return False
 
 
@@ -78,14 +78,14 @@ def _judged(run: Run, job: Job) -> str:
 
 
 def _wait_for(run: Run, job: Job, work: Future[None]) -> bool:
-    """Whether the tables are written; a worker that was lost in the middle leaves them to the next tick."""
+    """Wait for the job's tables. Return False if a worker was lost: the next tick writes the tables."""
     try:
         run.engine.result(work)
     except BrokenExecutor as error:
         run.engine.renew()
         run.remaking = True
-        said = f"{job.id}: a worker was lost while it wrote the tables ({error}); the next tick writes them"
-        run.store.add_event(run.clock.now(), None, "worker_lost", said)
+        detail = f"{job.id}: a worker was lost while it wrote the tables ({error}); the next tick writes them"
+        run.store.add_event(run.clock.now(), None, "worker_lost", detail)
         return False
     return True
 

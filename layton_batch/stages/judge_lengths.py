@@ -31,8 +31,7 @@ ITEM_LENGTHS, EARLIER_LENGTHS = 4, 2
 
 
 def allowance(item_bytes: int, limit: int, longest: int | None) -> int:
-    """How long an answer may be, in bytes, where a plan bounds what its judges will read. A run bounds it by the answer
-    itself.
+    """Return the longest answer, in bytes, that a plan assumes for its judges' requests. A run uses the answer itself.
 
     ``item_bytes``: of the item and its reference; ``limit``: of the participant's output in tokens; ``longest``: tokens
     of its longest earlier answer, None: there is none.

@@ -31,7 +31,7 @@ from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
 from layton_batch.runs.request_planner import PlannedRequest, RequestKind
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
-from layton_batch.stages.asked_already import AskedAlready, asked_already
+from layton_batch.stages.earlier_requests import EarlierRequests, earlier_requests
 from layton_batch.stages.judge_lengths import JudgeRequests, allowance
 from layton_batch.stages.set_aside import stage_of, total, with_safety
 from layton_batch.states import PredictionKind, Role
@@ -91,10 +91,10 @@ class Preview:
     provider_notes: tuple[tuple[str, str], ...] = ()
     """Provider and what is to be known of its batches."""
 
-    def told(self, found: ModelFindings) -> Preview:
-        """With what else was found of the models."""
-        new = tuple(line for line in found.warnings if line not in self.caveats)
-        return replace(self, caveats=(*new, *self.caveats), refused=(*self.refused, *found.refused))
+    def with_model_findings(self, findings: ModelFindings) -> Preview:
+        """Return the plan with further findings on its models."""
+        new = tuple(line for line in findings.warnings if line not in self.caveats)
+        return replace(self, caveats=(*new, *self.caveats), refused=(*self.refused, *findings.refused))
 
     @property
     def every_caveat(self) -> tuple[str, ...]:
@@ -104,26 +104,26 @@ class Preview:
         return (*keys, *self.caveats, *(f"{name}: {note}" for name, note in self.provider_notes))
 
     def by_provider(self) -> dict[str, Decimal | None]:
-        """Upper bounds in USD; None where a model of the provider has no known price."""
-        found: dict[str, Decimal | None] = {}
+        """Return upper bounds in USD by provider; None: a model of the provider has no known price."""
+        bounds: dict[str, Decimal | None] = {}
         for planned in self.jobs:
             name = planned.job.spec.provider
-            so_far = found.get(name, Decimal(0))
-            found[name] = None if so_far is None or planned.max_usd is None else so_far + planned.max_usd
-        return found
+            so_far = bounds.get(name, Decimal(0))
+            bounds[name] = None if so_far is None or planned.max_usd is None else so_far + planned.max_usd
+        return bounds
 
     @property
     def requests(self) -> int:
-        return sum(one.requests for one in self.jobs)
+        return sum(planned.requests for planned in self.jobs)
 
     @property
     def answered(self) -> int:
-        return sum(one.answered for one in self.jobs)
+        return sum(planned.answered for planned in self.jobs)
 
     @property
     def to_send(self) -> int:
-        """What no answer is known for, and what will not be sent for its size left out."""
-        return self.requests - self.answered - sum(one.too_large for one in self.jobs)
+        """Return the number of requests without a known answer, except those that are too large to be sent."""
+        return self.requests - self.answered - sum(planned.too_large for planned in self.jobs)
 
     @property
     def max_usd(self) -> Decimal | None:
@@ -132,7 +132,7 @@ class Preview:
 
     @property
     def set_aside_usd(self) -> Decimal | None:
-        """What the budget sets aside for the first attempts together: the most they can cost, unless it says less."""
+        """Return the budget's reserve for all first attempts in USD: their highest cost, unless the budget has less."""
         return total(with_safety(self.budget, job.max_usd, job.expected_usd) for job in self.jobs)
 
     @property
@@ -144,8 +144,8 @@ class Preview:
 
     @property
     def expected_usd(self) -> Decimal | None:
-        """What the first attempts will probably cost together."""
-        return total(one.expected_usd for one in self.jobs)
+        """Return the expected cost of all first attempts in USD."""
+        return total(planned.expected_usd for planned in self.jobs)
 
 
 def preview(
@@ -172,15 +172,15 @@ def preview(
     specs = {job.id: job.spec for job in jobs}
     rejudging = _rejudging(manifest, gold, items)
     wanted = [*identified(manifest, jobs), *identified_rejudging(manifest, rejudging)]
-    with asked_already(manifest, runs, settings, wanted, items) as asked:
-        planner = _Planner(manifest, task, items, prices, runs, asked)
+    with earlier_requests(manifest, runs, settings, wanted, items) as earlier:
+        planner = _Planner(manifest, task, items, prices, runs, earlier)
         planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
     names = tuple(dict.fromkeys(job.spec.provider for job in jobs))
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, jobs, prices))
-    caveats = (asked.trouble, *caveats) if asked.trouble else caveats
-    caveats = (*asked.out_of_reach(), *caveats)
+    caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
+    caveats = (*earlier.out_of_reach(), *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
@@ -208,12 +208,13 @@ def _rejudging(manifest: Manifest, gold: Gold | None, items: Sequence[Item]) -> 
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> Gold | None:
-    """What `run` would refuse beside the manifest and the items: keys, settings no API honours, a bad gold set, labels
-    of another jury. Returns the gold set of a jury."""
+    """Check what `run` would refuse besides manifest and items: keys, settings that no API honours, a bad gold set,
+    labels of another jury. Return the gold set of a task with a jury.
+    """
     refuse_keys(manifest, settings)
     for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
-        if found := problems(connect(spec.provider, None), spec):
-            raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(found)}")
+        if faults := problems(connect(spec.provider, None), spec):
+            raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
     if manifest.gold is None:
         return None
     from layton_batch.runs.labels import check_annotations
@@ -291,16 +292,16 @@ class _Planner:
         items: Sequence[Item],
         prices: PriceBook,
         runs: Path,
-        asked: AskedAlready,
+        earlier: EarlierRequests,
     ) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
-        self._asked, self._new_items = asked, dict[str, frozenset[str]]()
+        self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
         self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
         """A job of the run's own models and judges."""
-        if (requests := self._asked.unchanged(job)) is not None:
+        if (requests := self._requests.unchanged(job)) is not None:
             return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
         return self.participant(job, write) if judged is None else self.judge(job, judged)
 
@@ -312,25 +313,25 @@ class _Planner:
             job, self._prompts.participants(self._items, job.spec, task, self._task), self._to_ask, write
         )
 
-    def rejudged(self, one: Rejudged) -> PlannedJob:
-        """A judge's job about labelled answers of the gold set, also those that the run may get as well."""
-        task, items, name = juried(self._task), {item.id: item for item in self._items}, one.judged.name
-        self._prompts.about(one.job.id)
+    def rejudged(self, rejudged: Rejudged) -> PlannedJob:
+        """Plan a judge's job on labelled answers of the gold set, also on answers that the run may get itself."""
+        task, items, name = juried(self._task), {item.id: item for item in self._items}, rejudged.judged.name
+        self._prompts.about(rejudged.job.id)
         candidates = (
             Candidate(
                 items[item_id],
                 Prediction(item_id, name, PredictionKind.ANSWERED, answer, justification),
             )
-            for item_id, answer, justification in one.rows.select("item_id", "answer", "justification").iter_rows()
+            for item_id, answer, justification in rejudged.rows.select("item_id", "answer", "justification").iter_rows()
         )
         # which of the judges' jobs asks first for what several want depends on when their models are done
-        return self._exact(one.job, self._prompts.judges(candidates, one.job.spec, task), set(), None)
+        return self._exact(rejudged.job, self._prompts.judges(candidates, rejudged.job.spec, task), set(), None)
 
     def _exact(self, job: Job, wanted: Iterable[WantedPrompt], to_ask: set[bytes], write: Path | None) -> PlannedJob:
         """A job whose requests are known. ``to_ask``: answers that jobs planned before it ask for, to which it adds.
         Its batch files are kept under ``write``."""
         provider = connect_within(self._manifest, job.spec.provider, None)
-        planner, unsent = self._asked.planner(job, provider, to_ask), self._asked.unsent(job)
+        planner, unsent = self._requests.planner(job, provider, to_ask), self._requests.unsent(job)
         counts = _RequestCounts(provider.limits, CostBounds(self._prices), stage_of(job), unsent.requests.keys())
         lines = counts.lines(planner.plan(wanted))
         if write is not None:
@@ -356,8 +357,8 @@ class _Planner:
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
-        unsent = frozenset(self._asked.unsent(job).requests.values())
-        judged_items = frozenset(self._asked.items(job)) - unsent
+        unsent = frozenset(self._requests.unsent(job).requests.values())
+        judged_items = frozenset(self._requests.items(job)) - unsent
         judged_items -= self._new_items.get(str(job.depends_on), frozenset())
         new = [request for item, request in zip(self._items, measured, strict=True) if item.id not in judged_items]
         sent = [request for request in new if request.size <= most]
@@ -403,11 +404,12 @@ class _Planner:
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:
-    """What the plan's own numbers say."""
-    for one in planned.jobs:
-        if one.too_large:
-            what = plural(one.too_large, "request is", "requests are")
-            yield f"{one.job.id}: {what} larger than {one.job.spec.provider} takes, and will not be sent"
+    """Yield the notes on the plan's own numbers: requests that are too large, and an upper bound above the budget."""
+    for planned_job in planned.jobs:
+        if planned_job.too_large:
+            requests = plural(planned_job.too_large, "request is", "requests are")
+            job = planned_job.job
+            yield f"{job.id}: {requests} larger than {job.spec.provider} takes, and will not be sent"
     budget, aside = planned.budget, planned.set_aside_usd
     if budget.max_usd is None or aside is None or aside <= budget.max_usd:
         return
@@ -423,20 +425,20 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
 
 
 def _of_labels(manifest: Manifest, gold: Gold) -> Iterator[str]:
-    """Whose votes the labels stand beside, and what is done about it."""
+    """Yield a note if the gold set has the votes of another jury, with the remedy."""
     from layton_batch.runs.rejudging import differences, rejudge_count
 
-    if not (found := differences(manifest, gold)):
+    if not (clauses := differences(manifest, gold)):
         return
     if rejudge_count(manifest, gold):
-        said = "this run's jury judges its labelled answers as well"
-        yield f"the gold set has the votes of another jury ({found[0]}): {said}"
+        remedy = "this run's jury judges its labelled answers as well"
+        yield f"the gold set has the votes of another jury ({clauses[0]}): {remedy}"
     else:
-        yield f"the labels are trusted though they are those of another jury ({found[0]}); the board says so"
+        yield f"the labels are trusted though they are those of another jury ({clauses[0]}); the board says so"
 
 
 def _caveats(manifest: Manifest, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
-    """What a person should know before paying."""
+    """Yield the notes that a person should know before paying."""
     specs = dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs)
     for provider, model in specs:
         why = prices.why_unknown(provider, model)

@@ -42,8 +42,8 @@ def reprice(run: Run) -> bool:
         if row is None or row.manifest != run.manifest.frozen_json():
             return False
         for job in run.store.all_jobs():
-            its = [batch for batch in batches if batch.job_id == job.id and batch.path]
-            run.apart(job.id, partial(_reprice_job, run, job, its))
+            job_batches = [batch for batch in batches if batch.job_id == job.id and batch.path]
+            run.apart(job.id, partial(_reprice_job, run, job, job_batches))
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]

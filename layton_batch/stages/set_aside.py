@@ -43,9 +43,9 @@ def set_aside(run: Run, job: Job, requests: int, size_bytes: int, most: Decimal 
 
 def total(amounts: Iterable[Decimal | None]) -> Decimal | None:
     """Return the sum of the amounts in USD; None where one is unknown."""
-    known = Decimal(0)
+    amount = Decimal(0)
     for usd in amounts:
         if usd is None:
             return None
-        known += usd
-    return known
+        amount += usd
+    return amount
