@@ -168,7 +168,7 @@ class _Lines:
 
 
 def waiting_line(status: Status, now: float) -> str:
-    """``12:03:04 waiting  3 batches at providers (openai 2, groq 1); spent $0.12; next look 12:03:34``."""
+    """Return ``12:03:04 waiting  3 batches at providers (openai 2, groq 1); spent $0.12; next look 12:03:34``."""
     at = Counter(batch.provider for batch in status.batches if batch.state in AT_PROVIDER)
     to_send = Counter(batch.provider for batch in status.batches if batch.state in OPEN - AT_PROVIDER)
     due = min((batch.due_at for batch in status.batches if batch.state in OPEN), default=now)

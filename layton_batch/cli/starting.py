@@ -171,7 +171,7 @@ def _split(task: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON's escapes are TOML's, but for the delete character and halves of pairs."""
+    """Return a TOML string: JSON's escapes are TOML's, but for the delete character and halves of pairs."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

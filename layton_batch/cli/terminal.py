@@ -64,7 +64,7 @@ def _forgiving(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def lost_output() -> OSError | None:
-    """Why not all of stdout could be written; a reader that had enough (``| head``) is no reason."""
+    """Return the error that stopped writing to stdout; None also if the reader ended early (``| head``)."""
     sys.stdout.flush()
     raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     lost = raw.lost if isinstance(raw, _Sink) else None

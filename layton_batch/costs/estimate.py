@@ -83,7 +83,7 @@ class PromptSize:
         return sum(image_tokens(size, spec.provider, spec.model) for size in self.images)
 
     def tokens(self, spec: ModelSpec) -> int:
-        """The most input tokens that this model can bill."""
+        """Return the most input tokens that this model can bill."""
         return self.overhead + self.text_bytes + self.image_tokens(spec)
 
 
@@ -93,8 +93,8 @@ def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
 
 
 def bound_cost(bound: TokenBound, price: Price) -> Decimal:
-    """Most USD for at most these tokens in a batch: the dearest rates within reach, whatever part of the input is
-    cached.
+    """Return the most USD for at most these tokens in a batch. The dearest rates within reach count, whatever part of
+    the input is cached.
 
     An inferred batch price is not trusted here: the standard rates bound it.
     """
@@ -132,7 +132,7 @@ class CostBounds:
     _bound: CostBound | None = None
 
     def most(self, spec: ModelSpec, size: PromptSize) -> Decimal | None:
-        """Most USD of one request in a batch; None: the model's price is unknown."""
+        """Return the most USD of one request in a batch; None: the model's price is unknown."""
         if spec is not self._spec:
             price = self.book.price(spec.provider, spec.model)
             self._spec, self._bound = spec, None if price is None else CostBound.of(price, output_bound(spec))
@@ -140,7 +140,7 @@ class CostBounds:
 
 
 def text_bytes(prompt: Prompt) -> int:
-    """Bytes of the prompt's text."""
+    """Return the bytes of the prompt's text."""
     return _bytes(prompt.system) + sum(_bytes(part) for part in prompt.parts if isinstance(part, str))
 
 
@@ -150,7 +150,7 @@ def _bytes(text: str) -> int:
 
 
 def _json_bytes(value: JsonValue) -> int:
-    """At least the length of the value as indented JSON text, without building it."""
+    """Bound the length of the value as indented JSON text, without building the text."""
     if isinstance(value, str):
         return 6 * len(value) + 4
     if isinstance(value, Mapping):
@@ -161,7 +161,7 @@ def _json_bytes(value: JsonValue) -> int:
 
 
 def output_bound(spec: ModelSpec) -> int:
-    """Most output tokens of one request, reasoning included, over all the choices asked for."""
+    """Return the most output tokens of one request, reasoning included, over all the choices asked for."""
     limits = [limit for limit in (spec.max_output_tokens, *_integers(spec.params, _LIMIT_KEYS)) if limit]
     budget = max(spec.reasoning.budget_tokens or 0, 0)
     if limits:

@@ -35,7 +35,7 @@ class Priors:
     of_judging: float
 
     def output(self, spec: ModelSpec, role: Role) -> int:
-        """Output tokens of one request, reasoning included; never above what the request may use."""
+        """Estimate the output tokens of one request, reasoning included; at most what the request may use."""
         budget, effort = spec.reasoning.budget_tokens, spec.reasoning.effort or "default"
         if budget is not None:
             thought = int(self.of_budget * max(budget, 0))
@@ -47,7 +47,7 @@ class Priors:
 
 @cache
 def bundled_priors() -> Priors:
-    """``priors.toml`` of the package."""
+    """Load ``priors.toml`` of the package."""
     data = tomllib.loads((files("layton_batch.costs") / "priors.toml").read_text(encoding="utf-8"))
     reasoning = dict(data["reasoning"])
     budget, judging = float(reasoning.pop("of_budget")), float(reasoning.pop("of_judging"))
@@ -55,10 +55,10 @@ def bundled_priors() -> Priors:
 
 
 def expected_input(size: PromptSize, spec: ModelSpec) -> int:
-    """Input tokens of a prompt of ordinary text; images count as in the bound."""
+    """Estimate the input tokens of a prompt of ordinary text; images count as in the bound."""
     return OVERHEAD + size.image_tokens(spec) + size.text_bytes // BYTES_PER_TOKEN
 
 
 def expected_cost(input_tokens: int, output_tokens: int, price: Price) -> Decimal:
-    """USD of one request in a batch, nothing cached."""
+    """Return the USD of one request in a batch, nothing cached."""
     return charge(Usage(input_tokens=input_tokens, output_tokens=output_tokens), price, batched=True)

@@ -37,12 +37,12 @@ _FIELDS = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
 
 @cache
 def name() -> str:
-    """The source's name with its version."""
+    """Return the source's name with its version."""
     return f"genai-prices {version('genai-prices')}"
 
 
 def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | None:
-    """The price of one model of one provider (its id in the data); None where the data has no such model's text price.
+    """Return the price of a model of a provider (its id in the data); None: the data has no such text price.
 
     ``table`` says what the provider's documents promise batches where the data is silent.
     """
@@ -95,7 +95,7 @@ _Ladder = dict[int, Rates]
 def _batch(
     info: ModelInfo, provider: str, at: datetime, standard: _Ladder, table: OwnTable
 ) -> tuple[_Ladder, str, bool]:
-    """(batch rates, source text, whether they are inferred)."""
+    """Return (batch rates, source text, whether they are inferred)."""
     published = _ladder(info.get_prices(at, BATCH)) if _has_batch_price(info, at) else _entry(info, provider, at)
     if published is not None:
         return published, name(), False
@@ -112,13 +112,13 @@ def _batch(
 
 
 def _entry(info: ModelInfo, provider: str, at: datetime) -> _Ladder | None:
-    """The prices of the entry that OpenRouter's catalogue, and so the data, has for a model's batches."""
+    """Return the prices of the entry that OpenRouter's catalogue, and so the data, has for a model's batches."""
     entry = info if info.id.endswith(BATCH_ENTRY) else _model(provider, info.id + BATCH_ENTRY, None)
     return None if entry is None or not entry.id.endswith(BATCH_ENTRY) else _ladder(entry.get_prices(at))
 
 
 def _later_batch(info: ModelInfo, at: datetime, standard: _Ladder) -> tuple[_Ladder, str, bool] | None:
-    """The first batch price published after the day, if the standard price did not change until then."""
+    """Return the first batch price published after the day, if the standard price did not change until then."""
     starts = [start for start in map(_start, _batch_variants(info)) if start is not None and start > at]
     if not starts:
         return None

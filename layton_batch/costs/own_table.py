@@ -108,13 +108,13 @@ def _text(named: Sequence[_Named], on: date) -> str | None:
 
 @cache
 def load() -> OwnTable:
-    """The bundled table. Numbers are read as ``Decimal`` straight from the text."""
+    """Load the bundled table. Numbers are read as ``Decimal`` straight from the text."""
     text = (files("layton_batch.costs") / "prices.toml").read_text(encoding="utf-8")
     return parse(text)
 
 
 def parse(text: str) -> OwnTable:
-    """A table from TOML text of ``prices.toml``'s form."""
+    """Parse a table from TOML text of ``prices.toml``'s form."""
     data = tomllib.loads(text, parse_float=Decimal)
     return OwnTable(
         entries=_grouped(data, "price", _key, _entry),

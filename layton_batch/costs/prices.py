@@ -26,7 +26,7 @@ _MODEL_PATH = re.compile(r"^(?:publishers/google/)?models/")
 
 
 def bare_model(model: str) -> str:
-    """The model id without the path that Google's APIs allow before it."""
+    """Return the model id without the path that Google's APIs allow before it."""
     return _MODEL_PATH.sub("", model)
 
 
@@ -48,14 +48,14 @@ class PriceBook:
         self._known: dict[tuple[str, str], Price | None] = {}
 
     def price(self, provider: str, model: str) -> Price | None:
-        """The price of a model as the provider is told it (``ModelSpec.model``); None: unknown."""
+        """Return the price of a model by its id at the provider (``ModelSpec.model``); None: unknown."""
         key = (provider, model)
         if key not in self._known:
             self._known[key] = self._overrides.get(key) or self._look_up(provider, model)
         return self._known[key]
 
     def why_unknown(self, provider: str, model: str) -> str | None:
-        """For people: why a model has no price and what to do; None where it has one."""
+        """Tell a person why a model has no price and what to do; None: it has a price."""
         if self.price(provider, model) is not None:
             return None
         from layton_batch.costs import own_table

@@ -72,7 +72,7 @@ class Price:
     inferred: bool = False
 
     def rates(self, input_tokens: int, *, batched: bool) -> Rates:
-        """The rates of a request with that much input, cached tokens included."""
+        """Return the rates of a request with that much input, cached tokens included."""
         chosen: Price | Step = self
         for step in self.steps:
             if input_tokens > step.above:
@@ -87,7 +87,7 @@ MANIFEST = "manifest"
 def manifest_price(
     provider: str, model: str, batch: Rates, as_of: date, standard: Rates | None = None, source: str = MANIFEST
 ) -> Price:
-    """A price stated in a manifest. Without standard rates the batch rates stand for both: nothing is claimed saved."""
+    """Make a price that a manifest states. Without standard rates the batch rates stand for both: nothing is saved."""
     named = source if source == MANIFEST else f"{MANIFEST}: {source}"
     return Price(provider, model, batch, standard or batch, named, as_of)
 
@@ -105,7 +105,7 @@ PER_MILLION = -6
 
 
 def charge(usage: Usage, price: Price, *, batched: bool) -> Decimal:
-    """Exact USD of one request: ``usage`` must be one reply's, since a price may step up with a request's input.
+    """Return the exact USD of one request. ``usage`` is that of one reply, since a price may rise with its input.
 
     Cached input and cache writes are part of ``input_tokens`` and are charged at their own rates where the price has
     them, at the input rate where it has not. Negative counts, which no provider means, are taken as zero.
@@ -127,7 +127,7 @@ Units = tuple[int, int]
 
 
 def charger(price: Price, *, batched: bool) -> Callable[[Usage], Units]:
-    """:func:`charge` at one price, for many replies: the same USD with the same number of decimals."""
+    """Return :func:`charge` at one price, for many replies: the same USD with the same number of decimals."""
     first = _scaled(price.batch if batched else price.standard)
     steps = [(step.above, _scaled(step.batch if batched else step.standard)) for step in price.steps]
 

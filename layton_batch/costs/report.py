@@ -58,14 +58,14 @@ class Amount:
 
     @property
     def text(self) -> str:
-        """For people: ``unknown``, ``$1.23`` or ``at least $1.23``."""
+        """Return the sum for people: ``unknown``, ``$1.23`` or ``at least $1.23``."""
         if self.usd is None:
             return UNKNOWN
         return money(self.usd) if self.complete else f"at least {money(self.usd)}"
 
     @property
     def exact(self) -> str:
-        """For programs: exact decimal text, or ``unknown``."""
+        """Return the sum for programs: exact decimal text, or ``unknown``."""
         return UNKNOWN if self.usd is None else decimal_text(self.usd)
 
 
@@ -178,7 +178,7 @@ def _line(key: _Key, members: Sequence[_Entry]) -> CostLine:
 
 
 def line_json(line: CostLine) -> dict[str, JsonValue]:
-    """One line under the names of the run's cost table; dollars exact decimal text.
+    """Return a line with the names of the run's cost table; USD are exact decimal text.
 
     ``complete`` false: the line's dollars are a lower bound, or unknown, because some requests have no known price, or
     because of ``unknown_cost_requests``, which cost at most ``unknown_cost_usd`` beside that.

@@ -162,7 +162,7 @@ def _check(response: httpx.Response, url: str) -> None:
 
 
 def shown(source: str) -> str:
-    """A source fit for messages: a URL without its user, query and fragment, where secrets travel."""
+    """Return a source fit for messages: a URL without its user, query and fragment, which may hold secrets."""
     if "://" not in source:
         return source
     try:

@@ -80,13 +80,13 @@ class StoredImage(Image):
 
     @property
     def base64(self) -> str:
-        """The base64 text, without line breaks."""
+        """Return the base64 text, without line breaks."""
         text = self._text
         return text if isinstance(text, str) else text.file.read(text.start, text.size).decode("utf-8", "surrogatepass")
 
     @property
     def size(self) -> int:
-        """Bytes of the base64 text."""
+        """Return the bytes of the base64 text."""
         return len(self._text) if isinstance(self._text, str) else self._text.size
 
     def __eq__(self, other: object) -> bool:

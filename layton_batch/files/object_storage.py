@@ -281,7 +281,7 @@ class Bucket:
 
     @contextmanager
     def _alone(self, name: str) -> Iterator[None]:
-        """No other thread or process of this machine changes the file meanwhile."""
+        """Keep other threads and processes of this machine from changing the file while the block runs."""
         number = int.from_bytes(sha256(name.encode()).digest()[:4], "big") % _LOCKS
         with (self._locks / str(number)).open("a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

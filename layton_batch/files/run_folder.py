@@ -59,7 +59,7 @@ class BatchFolder:
 
     @property
     def answers(self) -> Path:
-        """The folder of the responses, a part file for each portion of them."""
+        """Return the folder of the responses, a part file for each portion of them."""
         return self.root / "answers"
 
 
@@ -79,7 +79,7 @@ class RunFolder:
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace by whose name the run was opened: a run's folder may be a link to another disk."""
+        """Return the workspace by whose name the run was opened: a run's folder may be a link to another disk."""
         return Workspace(Path(os.path.abspath(self.root)).parent)
 
     @property
@@ -98,7 +98,7 @@ class RunFolder:
 
     @property
     def labels(self) -> Path:
-        """Labels that were imported, a file for each import; none is ever written again."""
+        """Return the folder of imported labels, a file for each import. No file is ever written again."""
         return self.root / "labels"
 
     @property
@@ -119,11 +119,11 @@ class RunFolder:
 
     @property
     def batches(self) -> Path:
-        """The folder of the run's batches: a run's folder has the run's name."""
+        """Return the folder of the run's batches: a run's folder has the run's name."""
         return self.workspace.batches(self.root.resolve().name)
 
     def batch(self, batch_id: str) -> BatchFolder:
-        """The folder of one of the run's batches."""
+        """Return the folder of one of the run's batches."""
         return BatchFolder(self.batches / batch_id)
 
     def part(self, table: str, part: str) -> Path:
@@ -131,7 +131,7 @@ class RunFolder:
 
 
 def slug(text: str) -> str:
-    """A name fit for ids and paths. Names that had to be changed or cut get a hash, so two never meet."""
+    """Return a name fit for ids and paths. Names that had to be changed or cut get a hash, so two never meet."""
     safe = _UNSAFE.sub("-", text).strip("-.")[:60]
     if safe == text:
         return safe

@@ -137,8 +137,9 @@ def with_text_id(row: Row, column: str) -> Row:
 
 
 def stream_rows(path: Path) -> Iterator[Row]:
-    """The rows of one file as they are taken: memory does not grow with the lines of a JSONL file. Raises as
-    ``read_rows``, when the row is reached."""
+    """Yield the rows of a file one at a time: memory does not grow with the lines of a JSONL file.
+
+    Raises as ``read_rows``, when the row is reached."""
     row = None
     for _, row in itertools.chain.from_iterable(_taken(path, str(path), _FEW_AT_ONCE)):
         yield row
@@ -147,7 +148,7 @@ def stream_rows(path: Path) -> Iterator[Row]:
 
 
 def json_list(path: Path) -> Sequence[Row] | None:
-    """The rows of a file that is one JSON list of objects, as evaluators leave their results; None for any other file.
+    """Return the rows of a file that is one JSON list of objects, such as an evaluator's results; None: another file.
 
     Raises DataError for one that cannot be read, is empty, or has something else in it.
     """
@@ -180,7 +181,7 @@ def json_list(path: Path) -> Sequence[Row] | None:
 
 
 def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
-    """The files a path or glob means. A path that exists is meant literally, whatever characters are in its name."""
+    """Return the files of a path or glob. An existing path is taken literally, whatever characters are in its name."""
     wanted = Path(source).expanduser()
     for folder in dict.fromkeys((base, cwd)):
         path = folder / wanted

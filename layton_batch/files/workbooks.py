@@ -24,7 +24,7 @@ def refuse_spreadsheet(name: str) -> DataError:
 
 
 def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
-    """Each row with its line. Cells are as those of a CSV file, but numbers stay numbers; formulas are their values.
+    """Yield each row with its line. Cells are as in a CSV file, but numbers stay numbers; formulas are their values.
 
     Raises DataError with file, line and reason, and where the reader of workbooks is not installed.
     """

@@ -53,8 +53,10 @@ class Providers:
     _lock: Lock = field(default_factory=Lock)
 
     def get(self, name: str) -> Provider:
-        """The connected provider for the thread that ticks; provider threads, which may be busy, have connections of
-        their own. Raises MissingKeyError, ManifestError (unknown name)."""
+        """Return the connected provider of the thread that ticks. Provider threads have connections of their own.
+
+        Raises MissingKeyError, ManifestError (unknown name).
+        """
         return self.of(ProviderThread(name, -1))
 
     def of(self, thread: ProviderThread) -> Provider:
@@ -143,14 +145,14 @@ class Run:
 
     @cached_property
     def paid_answers(self) -> PaidAnswers:
-        """The answers that were bought, or are on their way, as this run may use them."""
+        """Return the look-up of answers that were bought or are being bought, as far as this run may use them."""
         from layton_batch.runs.paid_answers import PaidAnswers
 
         return PaidAnswers(self.manifest, self.folder, self.store, on_this_machine(self.folder))
 
     @cached_property
     def past_usage(self) -> PastUsage:
-        """Tokens of earlier answers in this workspace, those of this run's earlier processes among them."""
+        """Return the tokens of earlier answers in this workspace, also of this run's earlier processes."""
         from layton_batch.runs.past_usage import PastUsage
 
         return PastUsage(self.manifest, self.folder.root.parent)
@@ -201,7 +203,7 @@ class Run:
 
     @cached_property
     def wanted_rejudging(self) -> Sequence[Rejudged]:
-        """The labelled answers of the gold set that go before the run's jury, under the manifest's names of jobs."""
+        """Return the labelled answers of the gold set that go before the run's jury, by the manifest's job names."""
         gold = self.load_gold() if self.task.uses_jury else None
         if gold is None:
             return ()

@@ -139,7 +139,7 @@ def _processes() -> Executor:
 
 
 def _alone() -> None:
-    """A stop is told to the process that asked."""
+    """Ignore Ctrl-C in a worker: the process that started it handles the stop."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

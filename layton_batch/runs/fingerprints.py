@@ -8,13 +8,15 @@ FIRST_SAMPLE = 1
 
 
 def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> str:
-    """SHA-256, in hex, over provider, model, sample number and the encoded line without its ``custom_id``, wherever the
-    dialect puts that."""
+    """Return the SHA-256, in hex, of provider, model, sample number and the encoded line without its ``custom_id``.
+
+    The dialect decides where the line has the ``custom_id``.
+    """
     return fingerprint_bytes(provider, model, line, custom_id, sample).hex()
 
 
 def fingerprint_bytes(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> bytes:
-    """The 32 bytes of the same fingerprint."""
+    """Return the 32 bytes of the same fingerprint."""
     digest = sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
     digest.update(line.replace(custom_id.encode(), b""))
     return digest.digest()

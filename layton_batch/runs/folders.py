@@ -72,7 +72,7 @@ _ADDRESS = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
 
 
 def stored_manifest(folder: RunFolder) -> Manifest:
-    """The manifest of a run's latest revision. Raises ManifestError where the folder holds none."""
+    """Return the manifest of a run's latest revision. Raises ManifestError if the folder holds none."""
     from layton_batch.manifest.manifest import Manifest  # loads pydantic, which who only looks at a store need not
 
     return Manifest.from_frozen(_content(folder), str(folder.manifest))
@@ -100,7 +100,7 @@ def run_id_of(folder: RunFolder) -> str:
 
 
 def on_this_machine(folder: RunFolder) -> frozenset[str]:
-    """The providers that a sandbox on this machine played for the run; none where its ``run.json`` cannot be read."""
+    """Return the providers that a sandbox on this machine played for the run; none if ``run.json`` is unreadable."""
     try:
         return frozenset(map(str, _read_document(folder).get("on_this_machine", ())))
     except ManifestError:

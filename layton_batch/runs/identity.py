@@ -14,7 +14,7 @@ from layton_batch.states import Role
 
 
 def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
-    """SHA-256, in hex, over what the job's requests have in common.
+    """Return the SHA-256, in hex, of what the job's requests have in common.
 
     ``about``: whose labelled answers a job judges again. A judge's ordinary job is told from the same judge's others by
     the job that it depends on.

@@ -24,7 +24,8 @@ def imported_answer(mark: str, custom_id: str) -> bytes:
 
 
 def imported_models(jobs: Collection[Job], batches: Collection[Batch]) -> list[Job]:
-    """The predict jobs of models whose answers came from a file. Nobody may be asked in their place: what the file
-    lacks is missing."""
+    """Return the predict jobs of models whose answers came from a file. No other model is asked in their place:
+    an answer that the file lacks is missing.
+    """
     theirs = {batch.job_id for batch in batches if is_imported(batch)}
     return [job for job in jobs if job.role is Role.PREDICT and job.id in theirs]

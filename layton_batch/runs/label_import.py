@@ -85,7 +85,9 @@ _METRICS = ("answer_correct", "justification_correct", "both_correct")
 
 
 def _free_name(folder: Path, content: bytes) -> Path:
-    """After every earlier import; the content is in the name, so that two imports at once do not take one name."""
+    """Return a file name that sorts after every earlier import. It has the content's digest, so that two imports at
+    once do not take the same name.
+    """
     last = max((int(path.name[:6]) for path in folder.glob("[0-9]*.jsonl") if path.name[:6].isdigit()), default=0)
     return folder / f"{last + 1:06d}-{sha256(content).hexdigest()[:12]}.jsonl"
 

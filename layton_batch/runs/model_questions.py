@@ -90,7 +90,7 @@ def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> 
 
 
 def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNotices:
-    """One after another; the first question that fails is the last."""
+    """Ask a provider about its models, one after another, until a question fails."""
     notices: dict[str, ModelNotice | None] = {}
     try:
         credentials = settings.access(provider)

@@ -199,7 +199,7 @@ def open_copy(folder: RunFolder, settings: Settings) -> Iterator[Run]:
 
 
 def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
-    """The provider with the manifest's own ``[limits]``; the documents' sizes of a batch file are never exceeded."""
+    """Connect to the provider with the manifest's own ``[limits]``, which never raise the documented sizes."""
     provider = connect(name, access)
     if (own := manifest.limits.get(name)) is not None:
         changed = own.model_dump(exclude_none=True)
@@ -268,7 +268,7 @@ class _UnreachableProvider:
 
 
 def refuse_keys(manifest: Manifest, settings: Settings) -> None:
-    """Raises ManifestError where the manifest holds the value of a key, under whatever name."""
+    """Raise ManifestError if the manifest contains the value of a key, under any name."""
     place = manifest.place_of([secret for secret in settings.secrets() if is_telling(secret)])
     if place is not None:
         raise ManifestError(
@@ -347,11 +347,11 @@ class _Inputs:
             return item_table.read(self.folder)
 
     def local(self) -> frozenset[str]:
-        """The providers whose addresses are on this machine."""
+        """Return the providers whose addresses are on this machine."""
         return frozenset(filter(self.settings.is_on_this_machine, self._providers()))
 
     def played(self) -> frozenset[str]:
-        """The providers that a sandbox plays."""
+        """Return the providers that a sandbox plays."""
         return frozenset(provider for provider in self._providers() if is_played(self.settings, provider))
 
     def _providers(self) -> frozenset[str]:

@@ -17,7 +17,7 @@ Anthropic mark long instructions for its cache."""
 
 
 def price_book(manifest: Manifest, at: float) -> PriceBook:
-    """The prices of a moment (epoch seconds), the manifest's own first."""
+    """Return the prices of a moment (epoch seconds), the manifest's own first."""
     today = utc(at).date()
     return PriceBook([_own_price(entry, today) for entry in manifest.prices], at=utc(at))
 

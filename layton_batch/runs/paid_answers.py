@@ -24,7 +24,7 @@ _PLAYED = " sandbox"
 
 
 def _of_run(run_id: str) -> str:
-    """The scope of answers that one run alone may use."""
+    """Return the scope of answers that one run alone may use."""
     return f"run {run_id}"
 
 

@@ -43,7 +43,7 @@ class PastUsage:
                 continue  # a run that cannot be read says nothing here; the commands about it say what is wrong
 
     def mean(self, role: Role, spec: ModelSpec) -> Tokens | None:
-        """Tokens of one request, rounded up; None: no earlier run tells."""
+        """Return the tokens of one request, rounded up; None: no earlier run has any."""
         sums = self._found.get(_key(role, spec))
         if sums is None:
             return None

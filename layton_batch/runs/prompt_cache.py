@@ -43,8 +43,8 @@ class PromptCache:
             self._subject, self._kept, self._bytes = subject, {}, 0
 
     def of(self, item: Item, judged: Prediction | None, render: Callable[[], Prompt]) -> SizedPrompt:
-        """The prompt about an item, or about a prediction of it: a kept prompt where both are the same, else what
-        ``render`` returns."""
+        """Return the prompt about an item, or about a prediction of it: a kept prompt if both are the same, else the
+        result of ``render``."""
         entry = self._kept.get(item.id)
         if entry is not None and entry[:2] == (item, judged):
             return entry[2]

@@ -99,7 +99,7 @@ class PlannedRequest:
 
     @property
     def waits_for(self) -> str | None:
-        """The run whose batch is to bring the answer; None where nobody else asks for it."""
+        """Return the run whose batch is to bring the answer; None: no other run asks for it."""
         if self.status is None or self.status.is_to_ask or self.kind is not RequestKind.IN_PROGRESS:
             return None
         return self.status.run_id

@@ -80,7 +80,7 @@ class Status:
 
     @property
     def unpriced_models(self) -> int:
-        """Models that something was sent to and whose price is not known."""
+        """Return the number of models that requests were sent to and whose price is unknown."""
         return len({batch.model for batch in self.batches if batch.max_cost is None and batch.provider_id})
 
     @property
@@ -90,7 +90,7 @@ class Status:
 
     @property
     def unanswered(self) -> int:
-        """Requests that ended without an answer and will not be sent again."""
+        """Return the number of requests that ended without an answer and will not be sent again."""
         return sum(job.unanswered for job in self.jobs)
 
 

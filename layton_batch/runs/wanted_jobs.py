@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:
-    """Every job of a run, judges' after participants'; ids are unique and fit for paths. A model's samples and
+    """Return every job of a run, judges' after participants'; ids are unique and fit for paths. A model's samples and
     levels of hints are jobs of their own, each with its jury."""
     jobs = [Job(predict_id(spec), Role.PREDICT, spec) for spec in specs]
     if not uses_jury:
@@ -38,12 +38,12 @@ def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, us
 
 
 def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, each with what it asks by."""
+    """Return the jobs, each with its identity."""
     return [replace(job, identity=job_identity(manifest, job)) for job in jobs]
 
 
 def identified_rejudging(manifest: Manifest, rejudging: Iterable[Rejudged]) -> list[Job]:
-    """Their jobs, each with what it asks by and about."""
+    """Return the jobs that rejudge, each with the identity of its requests and labelled answers."""
     return [
         replace(rejudged.job, identity=job_identity(manifest, rejudged.job, rejudged.about)) for rejudged in rejudging
     ]
@@ -87,7 +87,7 @@ class _Matching:
         self._stored_id: dict[str, str] = {}
 
     def stored_as(self, wanted: Job) -> Job:
-        """The job under the id that the store has for it, or a free one."""
+        """Return the job with the id that the store has for it, or with a free id."""
         depends_on = self._stored_id[wanted.depends_on] if wanted.depends_on else None
         wanted_there = replace(wanted, depends_on=depends_on)
         same = sorted(self._same(wanted_there), key=lambda job: (job.spec.name != wanted.spec.name, job.retired))

@@ -235,7 +235,7 @@ class _BatchNames:
 
     @property
     def next_shard(self) -> int:
-        """The number of the next file."""
+        """Return the number of the next file."""
         return self._given + 1
 
     @property
@@ -374,7 +374,7 @@ def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Itera
 
 
 def prompts_of(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, SizedPrompt]]:
-    """Item and prompt of each request of the job about one of these items, as it was or would be sent."""
+    """Yield item and prompt of each request of the job about one of these items, as it was or would be sent."""
     return ((item_id, sized) for item_id, _, sized in _prompts(run, job, wanted))
 
 

@@ -135,13 +135,13 @@ def _names_in(
 
 
 def final_responses(located: LocatedResponses) -> Iterator[Mapping[str, object]]:
-    """The rows of :func:`final_portions`."""
+    """Yield the rows of :func:`final_portions`."""
     for portion in final_portions(located):
         yield from portion.iter_rows(named=True)
 
 
 def final_portions(located: LocatedResponses) -> Iterator[pl.DataFrame]:
-    """The job's requests with the response that counts: the answer, else the end of the last attempt.
+    """Yield the job's requests with the response that counts: the answer, else the end of the last attempt.
 
     In the order of the requests; a portion of the texts at a time is in memory.
     """
@@ -174,7 +174,7 @@ def _rows_by_part(portion: pl.DataFrame) -> Iterator[tuple[int, list[int]]]:
 
 
 def response_from(row: Mapping[str, object]) -> Response:
-    """A response as the tables have it; a request nothing is known of is MISSING."""
+    """Make the response of a row of the tables; a request without a response is MISSING."""
     return Response(
         custom_id=str(row["custom_id"]),
         outcome=RequestOutcome(_text(row["outcome"]) or "missing"),

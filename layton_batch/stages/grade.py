@@ -39,7 +39,7 @@ def _has_tables(run: Run, job: Job) -> bool:
 
 
 def _parts(run: Run, job: Job) -> Sequence[Path]:
-    """The part files that grading the job writes."""
+    """Return the part files that grading the job writes."""
     if job.role is not Role.PREDICT:
         return [run.folder.part(VERDICTS[job.role], job.id)]
     names = ["predictions"] if run.task.uses_jury else ["predictions", "grades"]
@@ -70,7 +70,7 @@ def _end(run: Run, job: Job, work: Future[None]) -> bool:
 
 
 def _judged(run: Run, job: Job) -> str:
-    """The model whose answers the job brings or judges, as the board shows it."""
+    """Return the model whose answers the job brings or judges, as the board shows it."""
     if job.depends_on:
         return next(other.spec.name for other in run.store.jobs() if other.id == job.depends_on)
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
@@ -91,7 +91,7 @@ def _wait_for(run: Run, job: Job, work: Future[None]) -> bool:
 
 
 def _grading(run: Run, job: Job, judged: str, located: LocatedResponses) -> Grading:
-    """All that the job's tables are made from."""
+    """Return all that the job's tables are made from."""
     row = run.store.row()
     items = row.items if row else None  # a rule's marks hang on the items' own answers too
     sample, hints = job.spec.sample, run.manifest.hints_of(job.spec)

@@ -57,11 +57,11 @@ class JudgeRequest:
     line_bytes: int = LINE_BYTES_PER_BYTE
 
     def longest_line(self, written: int) -> int:
-        """At least the bytes of the line about a submission that is ``written`` bytes long once it is fenced."""
+        """Bound the bytes of the line about a submission that is ``written`` bytes long once it is fenced."""
         return self.size + self.line_bytes * self.growth * written
 
     def most_tokens(self, written: int) -> TokenBound:
-        """At least the tokens of that request: a token has at least one byte."""
+        """Bound the tokens of that request: a token has at least one byte."""
         return TokenBound(self.bound.input + self.growth * max(written - 1, 0), self.bound.output)
 
 
@@ -75,7 +75,7 @@ class JudgeRequests:
         self._measured: dict[tuple[str, str], list[JudgeRequest]] = {}
 
     def about(self, judge: ModelSpec, provider: Provider, name: str) -> list[JudgeRequest]:
-        """In the items' order. ``name`` is a custom_id; all are of one length."""
+        """Return a request for each item, in order. ``name`` is a custom_id; all custom_ids have the same length."""
         key = (judge.provider, judge.name)
         if key not in self._measured:
             self._measured[key] = [

@@ -51,7 +51,7 @@ def plan(run: Run) -> bool:
 
 
 def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
-    """Jobs that rejudge, of a run that began without them: only where the manifest says so, for they are paid for."""
+    """Return the rejudging jobs that a run began without. The manifest has to ask for them, because they cost money."""
     if run.manifest.gold is None or run.manifest.gold.rejudge is None:
         return []
     job_ids = {job.id for job in jobs}
@@ -60,7 +60,8 @@ def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
 
 
 def _waits_for(run: Run, job: Job) -> str | None:
-    """The job whose answers have to be known first: the one that is judged, or that may have brought the same answers
-    as the gold set has."""
+    """Return the job whose answers have to be known first: the judged job, or a job whose answers may be equal to those
+    in the gold set.
+    """
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
     return rejudged.own if rejudged else job.depends_on

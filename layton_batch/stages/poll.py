@@ -51,7 +51,7 @@ def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> Step:
 
 
 def _stopped(provider: Provider, batch: Batch, decision: Move | Wait) -> Move | Wait:
-    """The decision, once the provider was asked to stop the batch."""
+    """Ask the provider to stop the batch, and return the decision with the outcome."""
     try:
         provider.cancel(str(batch.provider_id))
     except ProviderError as error:

@@ -98,7 +98,7 @@ class Preview:
 
     @property
     def every_caveat(self) -> tuple[str, ...]:
-        """The caveats with the missing keys and the notes on providers, a line each."""
+        """Return the caveats with the missing keys and the notes on providers, a line each."""
         missing = [str(key) for key in self.keys if not key.is_set]
         keys = (f"`run` needs {', '.join(missing)} in the environment or in .env",) if missing else ()
         return (*keys, *self.caveats, *(f"{name}: {note}" for name, note in self.provider_notes))
@@ -127,7 +127,7 @@ class Preview:
 
     @property
     def max_usd(self) -> Decimal | None:
-        """The most the first attempts can cost together."""
+        """Return the most that all first attempts can cost in USD."""
         return total(self.by_provider().values())
 
     @property
@@ -137,7 +137,7 @@ class Preview:
 
     @property
     def unpriced(self) -> tuple[str, ...]:
-        """The models, as ``provider model``, to which nothing is sent: there is a budget, and no price is known."""
+        """Return the models, as ``provider model``, that get no requests: there is a budget, and no price is known."""
         jobs = [planned for planned in self.jobs if planned.max_usd is None and planned.requests > planned.answered]
         names = dict.fromkeys(f"{planned.job.spec.provider} {planned.job.spec.model}" for planned in jobs)
         return () if self.budget.max_usd is None else tuple(names)
@@ -199,7 +199,7 @@ def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKe
 
 
 def _rejudging(manifest: Manifest, gold: Gold | None, items: Sequence[Item]) -> Sequence[Rejudged]:
-    """The labelled answers of the gold set that go before the run's jury."""
+    """Return the labelled answers of the gold set that go before the run's jury."""
     if gold is None:
         return ()
     from layton_batch.runs.rejudging import rejudge_jobs
@@ -300,13 +300,13 @@ class _Planner:
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
-        """A job of the run's own models and judges."""
+        """Plan a job of the run's own models and judges."""
         if (requests := self._requests.unchanged(job)) is not None:
             return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
         return self.participant(job, write) if judged is None else self.judge(job, judged)
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
-        """A job of a model that answers; its batch files are kept under ``write``."""
+        """Plan a job of a model that answers; its batch files are kept under ``write``."""
         task = self._task if job.spec.hints is None else manifest_task(self._manifest, hints=job.spec.hints)
         self._prompts.about(job.spec.hints)
         return self._exact(
@@ -328,8 +328,9 @@ class _Planner:
         return self._exact(rejudged.job, self._prompts.judges(candidates, rejudged.job.spec, task), set(), None)
 
     def _exact(self, job: Job, wanted: Iterable[WantedPrompt], to_ask: set[bytes], write: Path | None) -> PlannedJob:
-        """A job whose requests are known. ``to_ask``: answers that jobs planned before it ask for, to which it adds.
-        Its batch files are kept under ``write``."""
+        """Plan a job whose requests are known. ``to_ask``: answers that earlier jobs ask for; the job adds its own.
+        Its batch files are kept under ``write``.
+        """
         provider = connect_within(self._manifest, job.spec.provider, None)
         planner, unsent = self._requests.planner(job, provider, to_ask), self._requests.unsent(job)
         counts = _RequestCounts(provider.limits, CostBounds(self._prices), stage_of(job), unsent.requests.keys())
@@ -353,7 +354,7 @@ class _Planner:
         )
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
-        """A judge's job, its requests as long as an answer of the participant may be (``allowance``)."""
+        """Plan a judge's job, its requests as long as an answer of the participant may be (``allowance``)."""
         provider = connect_within(self._manifest, job.spec.provider, None)
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))

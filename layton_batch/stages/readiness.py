@@ -9,6 +9,6 @@ from layton_batch.states import Role
 
 
 def finished(jobs: Sequence[Job]) -> list[Job]:
-    """Predict jobs that are graded and whose judges' jobs, if any, are graded too."""
+    """Return the predict jobs that are graded and whose judges' jobs, if any, are graded too."""
     waiting = {job.depends_on for job in jobs if job.role is Role.JUDGE and not job.graded}
     return [job for job in jobs if job.role is Role.PREDICT and job.graded and job.id not in waiting]

@@ -47,8 +47,10 @@ def _imported(run: Run) -> list[Job]:
 
 
 def put_away(run: Run) -> None:
-    """Tables that were computed for retired jobs are no part of the run's any more; they can be made again. Batches of
-    these jobs that were not sent are not sent: other jobs may want some of their answers."""
+    """Remove the tables of retired jobs, which can be made again, and withdraw the jobs' unsent batches.
+
+    Other jobs may ask for some of the answers of a withdrawn batch.
+    """
     for job in run.store.all_jobs():
         if job.retired:
             for name in _BY_JOB:

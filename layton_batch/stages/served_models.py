@@ -18,7 +18,7 @@ _REMEMBERED = 65_536
 
 
 def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
-    """Names of those jobs' models of whom at least one response came from another model.
+    """Return the names of the jobs' models of which at least one response came from another model.
 
     Responses that do not say who answered, and tables that cannot be read, say nothing here.
     """
@@ -46,7 +46,7 @@ def _of_batch(folder: str) -> frozenset[str]:
 
 @lru_cache(_REMEMBERED)
 def _of_folder(folder: str, _written: int, _which: int) -> frozenset[str]:
-    """Parts come into their folder with it, and another takes its place as a whole."""
+    """Read a folder's parts. They never change: a folder is replaced as a whole."""
     return frozenset().union(*(_of_part(path) for path in Path(folder).glob("*.parquet")))
 
 

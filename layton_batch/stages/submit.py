@@ -78,8 +78,9 @@ def _look_for(run: Run, provider: Provider, batch: Batch) -> bool:
 
 
 def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
-    """Nothing is sent before the batch file is what was planned, and the provider has it and has shown, in a list read
-    to its end, that it has no such batch yet."""
+    """Send a batch. Its file must be as planned and at the provider, and a complete list of the provider's batches must
+    show that the batch does not exist yet.
+    """
     input_ref = _uploaded(run, provider, batch)
     if isinstance(input_ref, Step):
         return carry_out(run, batch, input_ref)
