@@ -1,4 +1,4 @@
-"""Real labels held out and foretold: part of every model's own, or all of a whole model."""
+"""Real labels held out and foretold: part of every model's own, all of a model, or all of a maker's models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from layton_batch.stats.strata import GoldPredictions, IntArray, TargetPredictio
 from tests.stats.boards import FIELDS, LAYTON, Board
 from tests.stats.gate import ends_of
 
-PARTS = 4  # how often half of a model's labels are held out
+PARTS = 4  # how often a part of a model's labels is held out
+OWN_LABELS = (5, 10, 20)
 SEED = 20_261_123
 
 
@@ -33,39 +34,58 @@ def read_rows() -> list[dict[str, Any]] | None:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A model to score on the answers ``out``, whose labels are the truth. ``hidden``: all labels that are not used."""
+
+    board: Board
+    model: int
+    out: IntArray
+    hidden: IntArray
+
+
 def held_out(rows: list[dict[str, Any]]) -> list[HeldOut]:
     """Every model with labels, three metrics."""
     rng = np.random.default_rng(SEED)
-    boards = [Board(rows, field) for field in FIELDS]
-    cases: dict[str, list[tuple[Board, int, IntArray]]] = {"half of a model": [], "a whole model": []}
-    for board in boards:
+    cases: dict[str, list[_Case]] = {f"all but {own} of a model": [] for own in OWN_LABELS}
+    cases |= {"half of a model": [], "a whole model": [], "all models of a maker": []}
+    for board in (Board(rows, field) for field in FIELDS):
+        labelled = np.flatnonzero(board.human >= 0)
         for model in range(len(board.names)):
-            mine = np.flatnonzero((board.model == model) & (board.human >= 0))
-            if len(mine):
-                cases["a whole model"].append((board, model, mine))
-                halves = [np.sort(rng.permutation(mine)[: len(mine) // 2]) for _ in range(PARTS)]
-                cases["half of a model"] += [(board, model, half) for half in halves]
-    return [_count(what, found) for what, found in cases.items()]
+            mine = labelled[board.model[labelled] == model]
+            if not len(mine):
+                continue
+            for own in OWN_LABELS:
+                for _ in range(PARTS if len(mine) > own else 0):
+                    out = np.sort(rng.permutation(mine)[own:])
+                    cases[f"all but {own} of a model"].append(_Case(board, model, out, out))
+            for _ in range(PARTS):
+                half = np.sort(rng.permutation(mine)[: len(mine) // 2])
+                cases["half of a model"].append(_Case(board, model, half, half))
+            cases["a whole model"].append(_Case(board, model, mine, mine))
+            of_maker = labelled[board.provider[board.model[labelled]] == board.provider[model]]
+            cases["all models of a maker"].append(_Case(board, model, mine, of_maker))
+    return [_count(what, of_kind) for what, of_kind in cases.items()]
 
 
-def _count(what: str, cases: Sequence[tuple[Board, int, IntArray]]) -> HeldOut:
+def _count(what: str, cases: Sequence[_Case]) -> HeldOut:
     held, widths = 0, []
-    for board, model, out in cases:
-        low, high = _interval(board, model, out)
-        held += bool(low - 1e-9 <= board.human[out].mean() <= high + 1e-9)
+    for case in cases:
+        low, high = _interval(case)
+        held += bool(low - 1e-9 <= case.board.human[case.out].mean() <= high + 1e-9)
         widths.append((high - low) / 2)
     return HeldOut(what, len(cases), held, float(np.mean(widths)))
 
 
-def _interval(board: Board, model: int, out: IntArray) -> tuple[float, float]:
-    """On the answers whose labels are held out; labels of the model's other answers count as its own."""
-    kept = np.ones(len(board.human), dtype=np.bool_)
-    kept[(board.model == model)] = False
-    kept[out] = True
-    rows = np.flatnonzero(kept)
-    row_of = np.full(len(kept), -1)
+def _interval(case: _Case) -> tuple[float, float]:
+    """Score the answers whose labels are held out; labels of the model's other answers count as its own."""
+    board, model = case.board, case.model
+    is_scored = board.model != model
+    is_scored[case.out] = True
+    rows = np.flatnonzero(is_scored)
+    row_of = np.full(len(is_scored), -1)
     row_of[rows] = np.arange(len(rows))
-    labelled = np.setdiff1d(np.flatnonzero(board.human >= 0), out)
+    labelled = np.setdiff1d(np.flatnonzero(board.human >= 0), case.hidden)
     target = TargetPredictions(
         board.model[rows], board.item[rows], board.yes[rows], board.total[rows], np.zeros(len(rows), dtype=np.bool_),
         board.provider,
@@ -74,5 +94,5 @@ def _interval(board: Board, model: int, out: IntArray) -> tuple[float, float]:
         board.model[labelled], board.provider[board.model[labelled]], board.yes[labelled], board.total[labelled],
         board.human[labelled], row_of[labelled],
     )  # fmt: skip
-    found = ends_of(target, gold)[model]
-    return found[0], found[1]
+    low, high = ends_of(target, gold)[model][:2]
+    return low, high
