@@ -58,7 +58,7 @@ def test_without_labels_a_board_has_the_jury_s_share_marked_uncalibrated_and_say
     for words in ("uncalibrated", "binomial (Wilson)", f"About {needed}"):
         assert words in table.out
     assert "would give ± 3" in " ".join(table.out.split())
-    plan = call("label-plan", root.name, "--half-width", "3", "--json")
+    plan = call("label-plan", root.name, "--this-set", "--half-width", "3", "--json")
     assert len(plan.table()["rows"]) == needed  # type: ignore[arg-type]
     stored = tables.read(root / "tables", "leaderboard")
     assert stored["labels_needed"].to_list() == [row["labels_needed"] for row in rows]
