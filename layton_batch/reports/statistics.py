@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from layton_batch.reports.table import heading, say_line, show
-from layton_batch.scoring.compare import Comparison, Standing
+from layton_batch.scoring.compare import ComparedModel, Comparison
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
-from layton_batch.scoring.label_plan import Plan
+from layton_batch.scoring.label_plan import LabellingPlan
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.uncalibrated import RAW_SHARE, UNCALIBRATED
 from layton_batch.stats.planning import Separation
@@ -42,7 +42,7 @@ def print_sections(sections: Iterable[Section]) -> None:
                 say_line(said, "dim" if part.is_help else "")
 
 
-def print_label_plan(plan: Plan) -> None:
+def print_label_plan(plan: LabellingPlan) -> None:
     """Labels by model with widths before and after, and the first predictions to label."""
     labels = plural(len(plan.rows), "label")
     heading(f"{labels} to add · {plan.design} · half widths for {plan.target} at {percent(plan.level)}, in points")
@@ -67,7 +67,7 @@ def print_label_plan(plan: Plan) -> None:
         say_line(f"and {more} more: --output FILE writes them all, one JSON object a line", "dim")
 
 
-def _planned_audit(plan: Plan) -> str:
+def _planned_audit(plan: LabellingPlan) -> str:
     """Say what the audit of the plan could see, or why there is none."""
     if plan.audit is None:
         wanted = f"one that shows an error of ±{plan.audit_aim:g} points"
@@ -80,7 +80,7 @@ def _planned_audit(plan: Plan) -> str:
     )
 
 
-def _out_of_reach(plan: Plan) -> str:
+def _out_of_reach(plan: LabellingPlan) -> str:
     """Say where the items, and not the labels, keep intervals from the half width that was asked for."""
     if plan.half_width is None:
         return ""
@@ -137,7 +137,7 @@ def _say_labels(need: Separation) -> None:
              "if their scores stay as they are.")  # fmt: skip
 
 
-def _standing_line(one: Standing) -> list[str]:
+def _standing_line(one: ComparedModel) -> list[str]:
     interval = f"{one.lower:+.1f} to {one.upper:+.1f}"
     difference, least = f"{one.difference:+.1f}", number_text(one.minimum_detectable_difference)
     return [_TARGETS[one.target], f"{one.better:.3f}", difference, interval, least]

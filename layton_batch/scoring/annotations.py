@@ -38,10 +38,11 @@ _PLACE = (*ENTRANT, "item_id")
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What one person says of one prediction. None: the row does not say; ``said``: its answer and justification.
+    """Label of one person for one prediction. None: the row has no value; ``said``: the prediction's answer and
+    justification.
 
-    ``source_file``: where layton-eval's tools had the prediction from; ``adjudicated``: it settles what annotators
-    disagree on, whatever the majority says; ``propensity``: the chance with which it was picked to be labelled.
+    ``source_file``: the file from which layton-eval's tools read the prediction. ``adjudicated``: the label overrides
+    the majority of the annotators. ``propensity``: the probability with which the prediction was picked for a label.
     """
 
     item_id: str
@@ -61,7 +62,7 @@ class Annotation:
 
     @property
     def about(self) -> tuple[object, ...]:
-        """Who speaks about what: a later annotation about the same takes the place of an earlier."""
+        """Return the annotator and the prediction. A later annotation with the same pair replaces an earlier one."""
         where = self.item_id, self.model, self.provider, self.n_hints, self.said, self.source_file
         return (self.who, *where)
 
@@ -72,7 +73,7 @@ class Annotation:
 
     @property
     def also(self) -> str | None:
-        """What layton-eval's tools call the model."""
+        """Return the model's name in layton-eval's tools."""
         named = _SOURCE_FILE.fullmatch(self.source_file or "")
         return named["model"] + ("_thinking_32k" if "thinking_32k" in named["rest"] else "") if named else None
 
@@ -85,7 +86,7 @@ class Annotation:
         }.get(metric)
 
     def replaces(self, earlier: Annotation) -> bool:
-        """Whether this one, which was read later, counts instead: unless both have times that say otherwise."""
+        """Tell whether this annotation, read later, replaces the earlier. The times decide where both have one."""
         return self.time is None or earlier.time is None or _moment(self.time) >= _moment(earlier.time)
 
 
@@ -99,8 +100,8 @@ class Joined:
 
     @property
     def places(self) -> pl.DataFrame:
-        """Whose answers to which items they are about, with their number in ``by_prediction``, ``about``."""
-        names = [(who.model, who.provider, who.n_hints, item_id) for who, item_id in self.by_prediction]
+        """Return the annotated predictions (entrant and item) with their number in ``by_prediction``, ``about``."""
+        names = [(entrant.model, entrant.provider, entrant.n_hints, item_id) for entrant, item_id in self.by_prediction]
         return pl.DataFrame(names, schema={name: VOTES[name] for name in _PLACE}, orient="row").with_row_index("about")
 
 
@@ -139,31 +140,31 @@ def parse_annotation(row: Row, place: Place) -> Annotation:
         time=_time(row, place),
         said=None if text is None else (text, _optional_text(row, ("justification",), place)),
         source_file=source_file,
-        note=next((said for name in _NOTE if isinstance(said := row.get(name), str) and said.strip()), ""),
+        note=next((note for name in _NOTE if isinstance(note := row.get(name), str) and note.strip()), ""),
         adjudicated=_truth(row, ("adjudicated",), place) is True,
         propensity=propensity_of(row, place),
     )
 
 
-def annotation_row(one: Annotation) -> dict[str, object]:
-    """An annotation in the form it is kept in, less what it does not say."""
+def annotation_row(annotation: Annotation) -> dict[str, object]:
+    """Write an annotation as a row of the stored form, without the fields it lacks."""
     row: dict[str, object] = {
-        "item_id": one.item_id,
-        "model": one.model,
-        "provider": one.provider,
-        "n_hints": one.n_hints,
-        "answer_correct": one.answer_correct,
-        "justification_correct": one.justification_correct,
-        "both_correct": one.both_correct,
-        "annotator": one.annotator or None,
-        "time": one.time,
-        "source_file": one.source_file,
-        "note": one.note or None,
-        "adjudicated": one.adjudicated or None,
-        "propensity": one.propensity,
+        "item_id": annotation.item_id,
+        "model": annotation.model,
+        "provider": annotation.provider,
+        "n_hints": annotation.n_hints,
+        "answer_correct": annotation.answer_correct,
+        "justification_correct": annotation.justification_correct,
+        "both_correct": annotation.both_correct,
+        "annotator": annotation.annotator or None,
+        "time": annotation.time,
+        "source_file": annotation.source_file,
+        "note": annotation.note or None,
+        "adjudicated": annotation.adjudicated or None,
+        "propensity": annotation.propensity,
     }
-    if one.said is not None:
-        row |= {"answer": one.said[0], "justification": one.said[1]}
+    if annotation.said is not None:
+        row |= {"answer": annotation.said[0], "justification": annotation.said[1]}
     return {name: value for name, value in row.items() if value is not None}
 
 
@@ -234,29 +235,29 @@ def _moment(text: str) -> datetime:
 
 
 def latest(annotations: Iterable[Annotation]) -> dict[tuple[object, ...], Annotation]:
-    """What stands of annotations in the order they were read, by who says it about what."""
-    standing: dict[tuple[object, ...], Annotation] = {}
-    for one in annotations:
-        earlier = standing.get(one.about)
-        if earlier is None or one.replaces(earlier):
-            standing[one.about] = one
-    return standing
+    """Return the last annotation of each annotator and prediction, from annotations in the order of reading."""
+    latest_by_subject: dict[tuple[object, ...], Annotation] = {}
+    for annotation in annotations:
+        earlier = latest_by_subject.get(annotation.about)
+        if earlier is None or annotation.replaces(earlier):
+            latest_by_subject[annotation.about] = annotation
+    return latest_by_subject
 
 
 def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> Joined:
-    """Each annotation beside the prediction it is about. ``ids``: what entrants are called at their provider."""
-    found: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
+    """Assign each annotation to its prediction. ``ids``: the entrants' model ids at their provider."""
+    by_prediction: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
     apart: Counter[str] = Counter()
     index = _Index(votes, ids)
-    for one in annotations:
-        entrant, reason = index.entrant_of(one)
+    for annotation in annotations:
+        entrant, reason = index.entrant_of(annotation)
         if entrant is None:
             apart[reason] += 1
             continue
-        given = found[entrant, one.item_id]
-        if one.who not in given or one.replaces(given[one.who]):
-            given[one.who] = one
-    return Joined(found, apart)
+        given = by_prediction[entrant, annotation.item_id]
+        if annotation.who not in given or annotation.replaces(given[annotation.who]):
+            given[annotation.who] = annotation
+    return Joined(by_prediction, apart)
 
 
 class _Index:
@@ -276,68 +277,89 @@ class _Index:
                 self._said[item_id, content].append(entrant)
         self._items = set(votes["item_id"])
 
-    def entrant_of(self, one: Annotation) -> tuple[Entrant | None, str]:
-        """Whose prediction it is about, or None and why."""
-        content = None if one.said is None else content_key(*one.said)
-        meant = [who for who in self._meant(one) if (who, one.item_id) in self._contents]
+    def entrant_of(self, annotation: Annotation) -> tuple[Entrant | None, str]:
+        """Return the entrant of the annotated prediction, or None and the reason."""
+        content = None if annotation.said is None else content_key(*annotation.said)
+        meant = [
+            candidate for candidate in self._meant(annotation) if (candidate, annotation.item_id) in self._contents
+        ]
         if content is None:
-            return (meant[0], "") if len(meant) == 1 else (None, self._why(one, meant))
-        same = [who for who in meant if self._contents[who, one.item_id] == content]
+            return (meant[0], "") if len(meant) == 1 else (None, self._why(annotation, meant))
+        same = [candidate for candidate in meant if self._contents[candidate, annotation.item_id] == content]
         if not meant:  # the model goes by another name here; what it said tells which it is
-            same = [who for who in self._said[one.item_id, content] if one.n_hints in (None, who.n_hints)]
+            same = [
+                candidate
+                for candidate in self._said[annotation.item_id, content]
+                if annotation.n_hints in (None, candidate.n_hints)
+            ]
         if len(same) == 1:
             return same[0], ""
-        return None, "another answer" if meant else self._why(one, meant)
+        return None, "another answer" if meant else self._why(annotation, meant)
 
-    def _meant(self, one: Annotation) -> list[Entrant]:
-        lists = (self._named.get(one.model), self._named.get(one.also or ""), self._by_id.get(one.model))
-        fits = ([who for who in found or () if _fits(one, who)] for found in lists)
-        return next((found for found in fits if found), [])
+    def _meant(self, annotation: Annotation) -> list[Entrant]:
+        lists = (
+            self._named.get(annotation.model),
+            self._named.get(annotation.also or ""),
+            self._by_id.get(annotation.model),
+        )
+        fits = ([entrant for entrant in entrants or () if _fits(annotation, entrant)] for entrants in lists)
+        return next((entrants for entrants in fits if entrants), [])
 
-    def _why(self, one: Annotation, meant: Sequence[Entrant]) -> str:
+    def _why(self, annotation: Annotation, meant: Sequence[Entrant]) -> str:
         if len(meant) > 1:
             return "several models"
-        return "another item" if one.item_id not in self._items else "another model"
+        return "another item" if annotation.item_id not in self._items else "another model"
 
 
-def _fits(one: Annotation, who: Entrant) -> bool:
-    return one.provider in (None, who.provider) and one.n_hints in (None, who.n_hints)
+def _fits(annotation: Annotation, entrant: Entrant) -> bool:
+    return annotation.provider in (None, entrant.provider) and annotation.n_hints in (None, entrant.n_hints)
 
 
 def majority(marks: Sequence[bool]) -> bool | None:
-    """What most say; None where as many say yes as no."""
+    """Return the decision of most marks; None for a tie."""
     yes = sum(marks)
     return None if 2 * yes == len(marks) else 2 * yes > len(marks)
 
 
-def settled(gold: bool | None, given: Iterable[Annotation], metric: str) -> bool | None:
-    """People's word on one prediction: the majority of its annotators, the gold set one of them, unless somebody
-    adjudicated."""
-    given = list(given)
-    ruled = [mark for one in given if one.adjudicated and (mark := one.mark(metric)) is not None]
+def settled(gold: bool | None, annotations: Iterable[Annotation], metric: str) -> bool | None:
+    """Return the human label of one prediction: the majority of its annotators and the gold set.
+
+    Adjudicated annotations override that majority.
+    """
+    annotations = list(annotations)
+    ruled = [
+        mark for annotation in annotations if annotation.adjudicated and (mark := annotation.mark(metric)) is not None
+    ]
     if ruled:
         return majority(ruled)
-    marks = [mark for one in given if not one.adjudicated and (mark := one.mark(metric)) is not None]
+    marks = [
+        mark
+        for annotation in annotations
+        if not annotation.adjudicated and (mark := annotation.mark(metric)) is not None
+    ]
     return majority([*marks, *([] if gold is None else [gold])])
 
 
 def with_annotations(votes: pl.DataFrame, labels: pl.DataFrame, joined: Joined, metric: str) -> pl.DataFrame:
-    """The labels of a gold set and those of annotations, one for each prediction. What has no votes has none."""
+    """Merge the labels of a gold set and of annotations, one for each prediction that has votes."""
     words = annotated_words(votes, labels, joined, metric)
     has_label = pl.col("correct").is_not_null() & (pl.col("gold").is_not_null() | (pl.col("total") > 0))
-    others = labels.join(words, on=PREDICTION, how="anti", maintain_order="left")
-    return pl.concat([others, words.filter(has_label).select(*LABELS)])
+    unannotated = labels.join(words, on=PREDICTION, how="anti", maintain_order="left")
+    return pl.concat([unannotated, words.filter(has_label).select(*LABELS)])
 
 
 def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: Joined, metric: str) -> pl.DataFrame:
     """The answers that people annotated as labels of their own, and what the ``gold`` set says of each; ``correct`` is
     null for a tie."""
     people = list(joined.by_prediction.values())
-    known = gold.unique(PREDICTION, keep="last").select(*PREDICTION, gold="correct")
+    gold_labels = gold.unique(PREDICTION, keep="last").select(*PREDICTION, gold="correct")
     mine = votes.join(joined.places, on=_PLACE, maintain_order="left")
-    mine = mine.join(known, on=PREDICTION, how="left", maintain_order="left")
+    mine = mine.join(gold_labels, on=PREDICTION, how="left", maintain_order="left")
     words = [settled(word, people[at].values(), metric) for word, at in mine.select("gold", "about").iter_rows()]
-    chances = [next((one.propensity for one in given.values() if one.propensity is not None), None) for given in people]
+    chances = [
+        next((annotation.propensity for annotation in given.values() if annotation.propensity is not None), None)
+        for given in people
+    ]
     return mine.with_columns(
         correct=pl.Series(words, dtype=pl.Boolean),
         propensity=pl.Series([chances[at] for at in mine["about"]], dtype=pl.Float64),

@@ -23,16 +23,18 @@ class AnnotatorAgreement:
     kappa: Kappa | None
 
 
-def annotator_agreement(given: Joined, metric: str, level: float) -> AnnotatorAgreement | None:
-    """Of the annotations beside a run's answers; None where there is none on this metric. Only annotators who are named
-    can be told apart: those without a name count as one. Adjudicated labels are no agreement."""
+def annotator_agreement(joined: Joined, metric: str, level: float) -> AnnotatorAgreement | None:
+    """Measure how far the annotators of a run's answers agree; None without annotations on this metric.
+
+    Annotators without a name count as one annotator. Adjudicated labels are left out.
+    """
     marks = [
         {
-            one.annotator: mark
-            for one in people.values()
-            if not one.adjudicated and (mark := one.mark(metric)) is not None
+            annotation.annotator: mark
+            for annotation in people.values()
+            if not annotation.adjudicated and (mark := annotation.mark(metric)) is not None
         }
-        for people in given.by_prediction.values()
+        for people in joined.by_prediction.values()
     ]
     counts = Counter(name for row in marks for name in row)
     if not counts:

@@ -57,7 +57,7 @@ def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> pl.Da
 
 
 def _of(board: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
-    return pl.lit(pl.Series([who in entrants for who in board.select(ENTRANT).iter_rows()], dtype=pl.Boolean))
+    return pl.lit(pl.Series([entrant in entrants for entrant in board.select(ENTRANT).iter_rows()], dtype=pl.Boolean))
 
 
 def _with_other_hints(board: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[Any, ...]]:
@@ -65,7 +65,7 @@ def _with_other_hints(board: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[An
     levels: dict[tuple[str, str], set[int]] = defaultdict(set)
     for model, provider, n_hints in labels.select(ENTRANT).unique().iter_rows():
         levels[model, provider].add(n_hints)
-    return {who for who in board.select(ENTRANT).iter_rows() if levels[who[:2]] - {who[2]}}
+    return {entrant for entrant in board.select(ENTRANT).iter_rows() if levels[entrant[:2]] - {entrant[2]}}
 
 
 def _with_a_short_jury(votes: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[Any, ...]]:
@@ -138,9 +138,9 @@ def _jury_rows(counted: Counted, rules: Rules) -> Iterable[_Row]:
 def _counts(counted: Counted) -> list[_Row]:
     """Counts of each entrant's answers of a kind."""
     kinds: dict[int, Counter[str]] = defaultdict(Counter)
-    for who, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():
-        kinds[who][kind] = count
-    return [_counts_of(kinds[who], unjudged) for who, unjudged in enumerate(counted.strata.unjudged.tolist())]
+    for position, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():
+        kinds[position][kind] = count
+    return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(counted.strata.unjudged.tolist())]
 
 
 def _two_sided(level: float) -> float:
@@ -235,7 +235,7 @@ _UNKNOWN = (None,) * len(ESTIMATE)
 
 
 def _row(
-    who: Entrant,
+    entrant: Entrant,
     rules: Rules,
     *,
     new: Sequence[object] = _UNKNOWN,
@@ -246,9 +246,9 @@ def _row(
     """One row; ``new``, ``this_set``: values of ``ESTIMATE``."""
     both = {prefix + name: value for prefix, values in ((NEW, new), (SET, this_set))
             for name, value in zip(ESTIMATE, values, strict=True)}  # fmt: skip
-    asked = {"method": rules.method, "metric": rules.metric, "level": rules.level, "target": NEW_ITEMS}
-    named = {"model": who.model, "provider": who.provider, "n_hints": who.n_hints}
-    return {**named, **asked, **both, "flags": ", ".join(flags), **columns}
+    method_columns = {"method": rules.method, "metric": rules.metric, "level": rules.level, "target": NEW_ITEMS}
+    name_columns = {"model": entrant.model, "provider": entrant.provider, "n_hints": entrant.n_hints}
+    return {**name_columns, **method_columns, **both, "flags": ", ".join(flags), **columns}
 
 
 # ---- printed percent: the only place where a score is rounded ------------------------------------------------------

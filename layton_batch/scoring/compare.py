@@ -21,7 +21,7 @@ from layton_batch.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ComparedModel:
     """First minus second, in points, with its interval; ``better``: probability that the first is the better one.
 
     ``target``: ``new items`` or ``this set``, as on a board; ``difference`` is that of the board's scores for it.
@@ -38,7 +38,7 @@ class Standing:
 
     @property
     def separated(self) -> bool:
-        """Whether the interval leaves 0 out."""
+        """Tell whether the interval excludes 0."""
         return self.lower > 0 or self.upper < 0
 
 
@@ -57,7 +57,7 @@ class Comparison:
     metric: str
     method: str
     level: float
-    standings: tuple[Standing, ...]
+    standings: tuple[ComparedModel, ...]
     labels: Separation | None
     items: int | None
     n_items: int
@@ -68,11 +68,11 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
 
     Raises DataError where none or several are meant, naming what there is.
     """
-    found = [entrant for entrant in entrants if name in _spellings(entrant)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        longest = ", ".join(_spellings(entrant)[-1] for entrant in found)
+    matches = [entrant for entrant in entrants if name in _spellings(entrant)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        longest = ", ".join(_spellings(entrant)[-1] for entrant in matches)
         raise DataError(f"{name!r} is ambiguous: give one of {longest}")
     hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
     raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint}")
@@ -179,14 +179,14 @@ def _standing(
     level: float,
     *,
     alike: bool,
-) -> Standing:
+) -> ComparedModel:
     """``alike``: what is known of the two is the same, so that each is as likely the better one."""
     two = _of_two(draws, pair)
     (gap,) = differences(two, [pair], level=level)
     least = resolvable_difference(two, level=level)
     difference = (scores[0] or 0.0) - (scores[1] or 0.0)
     lower, upper = min(gap.lower, difference), max(gap.upper, difference)
-    return Standing(
+    return ComparedModel(
         target,
         100 * difference,
         100 * lower,

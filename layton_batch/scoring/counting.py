@@ -83,7 +83,7 @@ def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:
 
 
 def settled(labels: pl.DataFrame) -> pl.DataFrame:
-    """One label for every answer: what most of its annotators say. Raises DataError for an even split."""
+    """Reduce the labels of every answer to the majority's. Raises DataError for a tie."""
     is_yes = 2 * pl.col("correct").sum() > pl.len()
     tied = labels.group_by(PREDICTION, maintain_order=True).agg(pl.len().alias("labels"), pl.col("correct").sum())
     tied = tied.filter(2 * pl.col("correct") == pl.col("labels"))
@@ -93,8 +93,8 @@ def settled(labels: pl.DataFrame) -> pl.DataFrame:
             f"item {row['item_id']!r} of model {row['model']!r} has {row['labels']} human labels, "
             "half of them yes and half no; settle it and keep one"
         )
-    said = pl.exclude(PREDICTION).filter(pl.col("correct") == is_yes).first()
-    return labels.group_by(PREDICTION, maintain_order=True).agg(said)
+    winning_label = pl.exclude(PREDICTION).filter(pl.col("correct") == is_yes).first()
+    return labels.group_by(PREDICTION, maintain_order=True).agg(winning_label)
 
 
 def _ints(column: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

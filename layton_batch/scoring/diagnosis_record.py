@@ -34,11 +34,11 @@ def write_record(path: Path, record: DiagnosisRecord | None) -> None:
 
 def read_record(folder: Path) -> DiagnosisRecord | None:
     """Read the record from a run's tables; None where there is none yet. Raises DamagedTableError."""
-    found = tables.read(folder, TABLE, ("document",))
-    if found.is_empty():
+    rows = tables.read(folder, TABLE, ("document",))
+    if rows.is_empty():
         return None
     try:
-        return _form().validate_json(found.item(0, 0))
+        return _form().validate_json(rows.item(0, 0))
     except ValidationError as error:
         path = folder / TABLE
         raise DamagedTableError(f"{path} holds no record of judges: move it away, and the next board makes it", path) \

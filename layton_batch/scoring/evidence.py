@@ -15,7 +15,7 @@ from layton_batch.errors import DataError
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entrant:
-    """Who is ranked: a model at a hint level. Two hint levels of one model are two entrants."""
+    """Ranked participant: a model at a hint level. Two hint levels of one model are two entrants."""
 
     model: str
     provider: str
@@ -74,8 +74,7 @@ class ItemScores:
 
 
 def content_key(answer: str | None, justification: str | None) -> int:
-    """What makes two predictions the same one: 64 bits of a SHA-256, the same in every process, so that a table can
-    keep it."""
+    """Hash a prediction's text: 64 bits of a SHA-256, equal in every process, so that a table can store it."""
     answer_length = -1 if answer is None else len(answer)
     justification_length = -1 if justification is None else len(justification)
     text = f"{answer_length}:{justification_length}:{answer or ''}{justification or ''}"
@@ -108,11 +107,11 @@ def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.
 
 
 def strata_of(sheets: Sequence[ItemScores]) -> list[str] | None:
-    """The stratum of every item, in the order of their ids; None where one has none."""
+    """Return the stratum of every item in the order of item ids; None where an item has no stratum."""
     if not all(sheet.strata and all(sheet.strata) for sheet in sheets):
         return None
-    found = {item: name for sheet in sheets for item, name in zip(sheet.item_ids, sheet.strata, strict=True)}
-    return [found[item] for item in sorted(found)]
+    stratum_by_item = {item: name for sheet in sheets for item, name in zip(sheet.item_ids, sheet.strata, strict=True)}
+    return [stratum_by_item[item] for item in sorted(stratum_by_item)]
 
 
 def span_of(sheets: Sequence[ItemScores]) -> tuple[float, float]:

@@ -59,22 +59,24 @@ class Gold:
 
 
 def rounds_of(gold: Gold, metric: str) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
-    """By round, the votes on every recorded prediction (one without any answer counts as wrong), and the labels. A
-    model with fewer samples than others begins again with its first."""
+    """Return votes and labels by round. A prediction without an answer counts as wrong.
+
+    A model with fewer samples than others starts again with its first sample.
+    """
     sample, ranked = pl.col("sample").fill_null(1), pl.col("ranked")
     needed = (*VOTES, "correct", "propensity", "silent", "ranked", "sample")
     rows, most = gold.on(metric).select(needed), max(samples_of(gold).values(), default=1)
-    asked = pl.lit(1)
+    samples = pl.lit(1)
     if most > 1:
         rows = rows.join(_samples(gold), on=ENTRANT, how="left", maintain_order="left")
-        asked = pl.col("samples").fill_null(1)
+        samples = pl.col("samples").fill_null(1)
     rounds = []
     for number in range(1, 1 + most):
-        is_mine = sample == 1 + (number - 1) % asked
-        said = rows.filter(ranked & is_mine)
-        is_told = pl.when(ranked).then(is_mine).otherwise(pl.col("sample").fill_null(number) == number)
-        labels = rows.filter(is_told).drop_nulls("correct")
-        rounds.append((said.with_columns(kind=_KIND).select(*VOTES), labels.select(*LABELS)))
+        is_mine = sample == 1 + (number - 1) % samples
+        round_rows = rows.filter(ranked & is_mine)
+        has_label = pl.when(ranked).then(is_mine).otherwise(pl.col("sample").fill_null(number) == number)
+        labels = rows.filter(has_label).drop_nulls("correct")
+        rounds.append((round_rows.with_columns(kind=_KIND).select(*VOTES), labels.select(*LABELS)))
     return rounds
 
 
@@ -88,12 +90,12 @@ _KIND = (
 
 
 def samples_of(gold: Gold) -> dict[str, int]:
-    """By model, how many answers to an item the file has."""
+    """Count the samples (answers to one item) of each model."""
     return dict(_samples(gold).select("model", "samples").iter_rows())
 
 
 def _samples(gold: Gold) -> pl.DataFrame:
-    """How many answers to an item each entrant has that is ranked."""
+    """Count the samples (answers to one item) of each ranked entrant."""
     ranked = gold.rows.filter("ranked")
     return ranked.group_by(ENTRANT, maintain_order=True).agg(samples=pl.col("sample").max().fill_null(1))
 

@@ -60,7 +60,7 @@ _FIELDS: Mapping[str, tuple[object, ...]] = {
 }
 """Types and defaults of the columns that are not about decisions and judges, in the order of a row's values."""
 _Values = tuple[Any, ...]
-"""The values of a row: those of ``_FIELDS``, then of :attr:`_Form.decisions`, then of :attr:`_Form.of_jury`."""
+"""The values of a row: those of ``_FIELDS``, then of :attr:`_GoldForm.decisions`, then of :attr:`_GoldForm.of_jury`."""
 
 
 def read_gold(
@@ -91,7 +91,7 @@ def read_gold(
 
 
 def bundled_gold(bundled_items: Path) -> Path:
-    """Where the gold set of bundled items is: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``."""
+    """Return the gold set's path of bundled items: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``."""
     return bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
 
 
@@ -103,19 +103,21 @@ def parse_gold(rows: Iterable[tuple[Place, Row]]) -> Gold:
     return reader.gold()
 
 
-class _Form:
+class _GoldForm:
     """The columns of a gold set as far as it is read, and the typed decoder of a line with these columns."""
 
     def __init__(self, columns: Mapping[str, None]) -> None:
-        names = (name.removeprefix(one) for name in columns for one in VERDICT.values() if name.startswith(one))
+        names = (
+            name.removeprefix(prefix) for name in columns for prefix in VERDICT.values() if name.startswith(prefix)
+        )
         self.judges = list(dict.fromkeys(names))
         self.decisions = [prefix + judge for judge in self.judges for prefix in VERDICT.values()]
         self.decisions += HUMAN.values()
         of_jury = {column for _, _, column in record_columns_of(self.judges)} | {_OTHER_JURY}
         self.of_jury = [name for name in columns if name in of_jury]
-        known = [*_FIELDS, *self.decisions, *self.of_jury]
-        self._known = len(known)
-        types: dict[str, tuple[object, ...]] = dict.fromkeys((*known, *columns), (Any, None))
+        known_columns = [*_FIELDS, *self.decisions, *self.of_jury]
+        self._known = len(known_columns)
+        types: dict[str, tuple[object, ...]] = dict.fromkeys((*known_columns, *columns), (Any, None))
         types |= dict.fromkeys(self.decisions, (bool | None, None))
         types |= {name: (bool | None if name == _OTHER_JURY else str | None, None) for name in self.of_jury}
         types |= _FIELDS
@@ -146,7 +148,7 @@ class _Reader:
     def __init__(self, *, keep_texts: bool = True) -> None:
         self._keep_texts = keep_texts
         self._names: dict[str, None] = {}
-        self._form: _Form | None = None
+        self._form: _GoldForm | None = None
         self._waiting: list[_Values] = []
         """Rows of the form that are not in a frame yet."""
         self._frames: list[pl.DataFrame] = []
@@ -177,7 +179,7 @@ class _Reader:
         if self._form is None or not names.keys() <= self._names.keys():
             self._close_frame()
             self._names |= names
-            self._form = _Form(self._names)
+            self._form = _GoldForm(self._names)
         for file, places in groupby((place for place, _ in rows), attrgetter("file")):
             self._note(file, (place.line for place in places))
         if self._fault is None:
@@ -248,18 +250,18 @@ class _Reader:
         return Gold(judges, rows, recorded, self._other_jury)
 
     def _recorded(self, rows: pl.DataFrame, judges: Sequence[str]) -> dict[str, JudgeRecord]:
-        """What the rows say of their judges, each of them the same; judges of whom nothing is said are left out."""
+        """Read the judges' records from the rows, which must agree. Judges without a record are left out."""
         records: dict[str, dict[str, str]] = {judge: {} for judge in judges}
         for judge, name, column in record_columns_of(judges):
-            told = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
-            if len(told) > 1:
-                place = self._place(rows[column].index_of(told[1]) or 0)
+            values = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
+            if len(values) > 1:
+                place = self._place(rows[column].index_of(values[1]) or 0)
                 raise DataError(
                     f"{place}: column {column!r} is not what it is in rows before; one gold set has one jury"
                 )
-            if len(told):
+            if len(values):
                 place = self._place(rows[column].is_not_null().arg_max() or 0)
-                records[judge][name] = recorded_value(name, told[0], f"{place}: column {column!r}")
+                records[judge][name] = recorded_value(name, values[0], f"{place}: column {column!r}")
         return {judge: JudgeRecord(**record) for judge, record in records.items() if record}
 
     def _check_unique(self, rows: pl.DataFrame) -> None:
@@ -285,14 +287,16 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
     judges = tuple(column.removeprefix(_ANSWER) for column in columns if column.startswith(_ANSWER))
     if not judges:
         raise DataError(f"{file}: not a gold set, it has no column {_ANSWER}<judge>")
-    others = {column.removeprefix(_JUSTIFICATION) for column in columns if column.startswith(_JUSTIFICATION)}
-    if lone := sorted(set(judges) ^ others):
+    justification_judges = {
+        column.removeprefix(_JUSTIFICATION) for column in columns if column.startswith(_JUSTIFICATION)
+    }
+    if lone := sorted(set(judges) ^ justification_judges):
         raise DataError(f"{file}: judge {lone[0]!r} has only one of the columns {_ANSWER}… and {_JUSTIFICATION}…")
     return judges
 
 
-def _checked(row: Row, place: Place, form: _Form) -> _Values:
-    """The values of a row, as the decoder of lines gives them. Raises DataError naming the column that is wrong."""
+def _checked(row: Row, place: Place, form: _GoldForm) -> _Values:
+    """Return a row's values as the line decoder does. Raises DataError naming the wrong column."""
     row = with_text_id(row, ITEM)
     item, provider, model = (_text(row, column, place) for column in (ITEM, "provider", "model"))
     n_hints = row.get("n_hints", 0)
@@ -302,8 +306,8 @@ def _checked(row: Row, place: Place, form: _Form) -> _Values:
     decisions = [_decision(row, column, place) for column in form.decisions]
     answer, justification, kind = (_optional_text(row, column, place) for column in (ANSWER, JUSTIFICATION, "kind"))
     ranked, propensity = row.get("ranked") is not False, propensity_of(row, place)
-    known = item, provider, model, n_hints, answer, justification, kind, ranked, propensity, sample
-    return (*known, *decisions, *(_of_jury(row, column, place) for column in form.of_jury))
+    fixed_values = item, provider, model, n_hints, answer, justification, kind, ranked, propensity, sample
+    return (*fixed_values, *decisions, *(_of_jury(row, column, place) for column in form.of_jury))
 
 
 def _of_jury(row: Row, column: str, place: Place) -> JsonValue:
@@ -339,9 +343,11 @@ def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> s
 
 
 def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
-    """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with what is known of its judges."""
-    known: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
-    known |= {name: text for judge, one in gold.recorded.items() for name, text in record_columns(judge, one).items()}
+    """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with the judges' records."""
+    jury_columns: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
+    jury_columns |= {
+        name: text for judge, record in gold.recorded.items() for name, text in record_columns(judge, record).items()
+    }
     decisions = [prefix + judge for judge in gold.judges for prefix in VERDICT.values()] + list(HUMAN.values())
     names = ("item_id", "provider", "model", "n_hints", ANSWER, JUSTIFICATION, *decisions)
     for row in gold.rows.iter_rows(named=True):
@@ -349,4 +355,4 @@ def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
         kind = {"kind": row["kind"]} if row["kind"] else {}
         counts = {} if row["ranked"] else {"ranked": False}
         chosen = {name: row[name] for name in (PROPENSITY, "sample") if row[name] is not None}
-        yield plain | kind | counts | chosen | known
+        yield plain | kind | counts | chosen | jury_columns

@@ -25,58 +25,58 @@ _MOVED = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
+class BoardSnapshot:
     """A board as it was: the columns of the leaderboard that history keeps. ``at``: epoch seconds."""
 
     at: float
     board: pl.DataFrame
 
     def lines(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """What each model is called, and its row."""
+        """Yield each model's name and row."""
         for row in self.board.iter_rows(named=True):
             yield row["model"] + (f" ({row['n_hints']} hints)" if row["n_hints"] else ""), row
 
 
 def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
     """Add a snapshot of the leaderboard unless the last one is the same; returns whether there is a new one."""
-    taken, known = board.select(*_SCHEMA), snapshots(folder)
-    if taken.is_empty() or (known and known[-1].board.equals(taken)):
+    taken, earlier = board.select(*_SCHEMA), snapshots(folder)
+    if taken.is_empty() or (earlier and earlier[-1].board.equals(taken)):
         return False
     atomic.make_folder(folder)
-    name = f"{utc(at):%Y%m%dT%H%M%S}-{len(known) + 1:04d}.json"  # the number, for clocks that were put back
+    name = f"{utc(at):%Y%m%dT%H%M%S}-{len(earlier) + 1:04d}.json"  # the number, for clocks that were put back
     document = {"at": at, "rows": taken.to_dicts()}
     atomic.write_bytes(folder / name, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     return True
 
 
-def snapshots(folder: Path) -> list[Snapshot]:
+def snapshots(folder: Path) -> list[BoardSnapshot]:
     """All of a run, oldest first. Raises FileError for one that cannot be read."""
     read = []
     for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.rpartition("-")[2]):
         try:
             document = orjson.loads(path.read_bytes())
             rows = [{"model": row["model"], **row} for row in document["rows"]]  # a row names its model
-            read.append(Snapshot(float(document["at"]), pl.DataFrame(rows, schema=_SCHEMA)))
+            read.append(BoardSnapshot(float(document["at"]), pl.DataFrame(rows, schema=_SCHEMA)))
         except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
             raise FileError(f"{path} is no snapshot of a board: move it away, and the others are shown") from error
     return read
 
 
-def changes(before: Snapshot, after: Snapshot) -> list[str]:
-    """What a reader of the later board has to know of the earlier one, a sentence each: why first, then what moved."""
+def changes(before: BoardSnapshot, after: BoardSnapshot) -> list[str]:
+    """Describe the changes between two boards in sentences: first the reasons, then the moved scores."""
     return [*_reasons(before, after), *_moves(before, after)]
 
 
-def _reasons(before: Snapshot, after: Snapshot) -> Iterator[str]:
+def _reasons(before: BoardSnapshot, after: BoardSnapshot) -> Iterator[str]:
     old, new = dict(before.lines()), dict(after.lines())
     if added := [name for name in new if name not in old]:
         yield f"Added: {', '.join(added)}."
     if gone := [name for name in old if name not in new]:
         yield f"No longer on the board: {', '.join(gone)}."
-    for what in ("method", "metric", "level"):
-        was, now = before.board[what][0], after.board[what][0]
+    for column in ("method", "metric", "level"):
+        was, now = before.board[column][0], after.board[column][0]
         if was != now:
-            yield f"The {what} was {was} and is {now}."
+            yield f"The {column} was {was} and is {now}."
     labels = [board.board["own_labels"].sum() for board in (before, after)]
     if labels[0] != labels[1]:
         yield f"Human labels of these models: {labels[0]:,} before, {labels[1]:,} now."
@@ -85,7 +85,7 @@ def _reasons(before: Snapshot, after: Snapshot) -> Iterator[str]:
         yield f"Items: {_counts(items[0])} before, {_counts(items[1])} now."
 
 
-def _moves(before: Snapshot, after: Snapshot) -> Iterator[str]:
+def _moves(before: BoardSnapshot, after: BoardSnapshot) -> Iterator[str]:
     old = dict(before.lines())
     for name, row in after.lines():
         if name not in old:
@@ -99,5 +99,5 @@ def _moves(before: Snapshot, after: Snapshot) -> Iterator[str]:
             yield f"{name}: rank {number_text(old_rank, 0)} → {number_text(rank, 0)}."
 
 
-def _counts(found: set[int]) -> str:
-    return " or ".join(f"{count:,}" for count in sorted(found))
+def _counts(counts: set[int]) -> str:
+    return " or ".join(f"{count:,}" for count in sorted(counts))

@@ -50,7 +50,7 @@ class FamilyLeniency:
 
 @dataclass(frozen=True, slots=True)
 class SelfPreference:
-    """How much kinder (a fraction) a judge is to its own family's models; ``reason`` where that cannot be known."""
+    """Excess leniency (a fraction) of a judge for its own family's models; ``reason``: why there is no estimate."""
 
     family: str | None
     against: str
@@ -105,12 +105,12 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class LabelWorth:
-    """What the jury adds to one model's labels. ``effective_labels``: as many simple random labels as its interval is
-    worth; ``gain``: effective per own label.
+    """Value that the jury adds to one model's labels.
 
-    ``score``: corrected, a fraction; ``human_only``: the share of right answers by its own labels alone, and how far
-    from the truth chance may take it. Labels that `label-plan` picked stand for all answers where they are there at
-    every vote; else all labels are taken as picked at random.
+    ``effective_labels``: the number of simple random labels that give the same interval; ``gain``: effective per own
+    label. ``score``: corrected, a fraction. ``human_only``: the share of right answers by the model's own labels, and
+    its half width. Labels picked by `label-plan` represent all answers if every vote has them. Otherwise all labels
+    count as picked at random.
     """
 
     model: str
@@ -206,7 +206,7 @@ def diagnose(
 
 
 def has_verdicts(judged: pl.DataFrame) -> bool:
-    """Whether any judge gave a verdict on an answer."""
+    """Tell whether any judge gave a verdict on an answer."""
     return bool(judged["verdicts"].explode().struct.field("verdict").is_not_null().any())
 
 
@@ -245,26 +245,36 @@ def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: Rules) ->
     groups = leniency_by_group(arrays.verdicts, arrays.human, arrays.family)
     place = {family: i for i, family in enumerate(arrays.families)}
     own = np.array([place.get(judge_families.get(name, ""), -1) for name in arrays.judges], dtype=np.int64)
-    found = self_preference(arrays.verdicts, arrays.human, own, arrays.family, arrays.item, seed=rules.seed)
+    preferences = self_preference(arrays.verdicts, arrays.human, own, arrays.family, arrays.item, seed=rules.seed)
     return tuple(
         JudgeFinding(
             judge=name,
             report=reports[i],
-            by_family=tuple(_family_leniency(arrays, one) for one in groups if one.judge == i),
-            self_preference=tuple(_preference(arrays, one, judge_families) for one in found if one.judge == i),
+            by_family=tuple(_family_leniency(arrays, estimate) for estimate in groups if estimate.judge == i),
+            self_preference=tuple(
+                _preference(arrays, estimate, judge_families) for estimate in preferences if estimate.judge == i
+            ),
         )
         for i, name in enumerate(arrays.judges)
     )
 
 
-def _family_leniency(arrays: _Arrays, one: Leniency) -> FamilyLeniency:
-    return FamilyLeniency(arrays.families[one.group], one.count, one.mean, one.standard_error)
+def _family_leniency(arrays: _Arrays, leniency: Leniency) -> FamilyLeniency:
+    return FamilyLeniency(arrays.families[leniency.group], leniency.count, leniency.mean, leniency.standard_error)
 
 
-def _preference(arrays: _Arrays, one: PreferenceEstimate, judge_families: Mapping[str, str]) -> SelfPreference:
-    family = judge_families.get(arrays.judges[one.judge])
-    reason = one.reason if family is not None else _unknown_family(arrays, one.judge)
-    return SelfPreference(family, one.against, one.estimate, one.standard_error, one.own, one.other, reason)
+def _preference(arrays: _Arrays, preference: PreferenceEstimate, judge_families: Mapping[str, str]) -> SelfPreference:
+    family = judge_families.get(arrays.judges[preference.judge])
+    reason = preference.reason if family is not None else _unknown_family(arrays, preference.judge)
+    return SelfPreference(
+        family,
+        preference.against,
+        preference.estimate,
+        preference.standard_error,
+        preference.own,
+        preference.other,
+        reason,
+    )
 
 
 def _unknown_family(arrays: _Arrays, judge: int) -> str:
@@ -298,13 +308,14 @@ def _label_worths(law: VoteLaw) -> tuple[tuple[LabelWorth, ...], Audit | None]:
     here, new = effective_sizes(score, expected_variance(strata, post), new_variance, strata.items)
     own = strata.own_labels.sum(axis=1).tolist()
     picks = picked_labels(counted)
+    labels_alone = _labels_alone(counted, picks, rules.level)
     worths = tuple(
         LabelWorth(
-            who.model, who.provider, who.n_hints, own[i], float(here[i]), float(new[i]),
+            entrant.model, entrant.provider, entrant.n_hints, own[i], float(here[i]), float(new[i]),
             float(here[i]) / own[i] if own[i] else None, float(new[i]) / own[i] if own[i] else None,
             float(score[i]), *alone,
         )
-        for i, (who, alone) in enumerate(zip(counted.entrants, _labels_alone(counted, picks, rules.level), strict=True))
+        for i, (entrant, alone) in enumerate(zip(counted.entrants, labels_alone, strict=True))
     )  # fmt: skip
     # the share of labels that are yes is not the score where labels can be wrong
     auditable = picks.covered.any() and not rules.label_error
@@ -326,8 +337,8 @@ def _labels_alone(counted: Counted, picks: PickedLabels, level: float) -> list[t
             alone.append((share, z * math.sqrt(variance)))
         elif labels[i]:
             rate = (yes[i] + 0.5) / (labels[i] + 1)
-            left = max(1 - labels[i] / strata.n[i].sum(), 0.0)
-            error = math.sqrt(rate * (1 - rate) / (labels[i] + 1) * left)
+            unlabelled_share = max(1 - labels[i] / strata.n[i].sum(), 0.0)
+            error = math.sqrt(rate * (1 - rate) / (labels[i] + 1) * unlabelled_share)
             alone.append((judged[i] * yes[i] / labels[i], judged[i] * z * error))
         else:
             alone.append((None, None))

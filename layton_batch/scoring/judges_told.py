@@ -32,29 +32,36 @@ class Section:
     parts: tuple[Table | Remark, ...]
 
 
-def diagnosis_told(found: Diagnosis) -> list[Section]:
-    """Judges, jury, bins and models; the jury's mistakes stand in a section of their own."""
-    return [_judges(found), *_drift(found), _by_family(found), _favours(found), _jury(found), *_worth(found)]
+def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
+    """Describe judges, jury, bins and models. ``mistakes_told`` describes the jury's mistakes."""
+    return [
+        _judges(diagnosis),
+        *_drift(diagnosis),
+        _by_family(diagnosis),
+        _favours(diagnosis),
+        _jury(diagnosis),
+        *_worth(diagnosis),
+    ]
 
 
-def _judges(found: Diagnosis) -> Section:
-    heads = ("judge", "labels", "accuracy", f"{percent(found.level)} CI", "kappa", "leniency")
-    labels = plural(found.jury.labels, "labelled answer")
+def _judges(diagnosis: Diagnosis) -> Section:
+    heads = ("judge", "labels", "accuracy", f"{percent(diagnosis.level)} CI", "kappa", "leniency")
+    labels = plural(diagnosis.jury.labels, "labelled answer")
     return Section(
         "judges",
-        f"Judges against human labels · {found.metric.replace('_', ' ')} · {labels}",
+        f"Judges against human labels · {diagnosis.metric.replace('_', ' ')} · {labels}",
         (
-            _table(heads, tuple(_judge_line(one) for one in found.judges)),
+            _table(heads, tuple(_judge_line(judge) for judge in diagnosis.judges)),
             Remark("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
         ),
     )
 
 
-def _judge_line(one: JudgeFinding) -> tuple[str, ...]:
-    report = one.report
+def _judge_line(finding: JudgeFinding) -> tuple[str, ...]:
+    report = finding.report
     accuracy, kappa = number_text(report.accuracy, 3), number_text(report.kappa, 3)
     interval = range_text(report.lower, report.upper, 3)
-    return one.judge, str(report.labels), accuracy, interval, kappa, _points(report.leniency)
+    return finding.judge, str(report.labels), accuracy, interval, kappa, _points(report.leniency)
 
 
 def _drift(diagnosis: Diagnosis) -> list[Section]:
@@ -72,81 +79,83 @@ def _drift_words(drift: JudgeDrift, error: float) -> str:
     return f"{moved}: no drift; one of ±{100 * drift.detectable:.0f} points would be seen with a chance of 80 %"
 
 
-def _by_family(found: Diagnosis) -> Section:
+def _by_family(diagnosis: Diagnosis) -> Section:
     rows = tuple(
-        (one.judge, group.family, str(group.labels), _points(group.leniency), _plus_minus(group.standard_error))
-        for one in found.judges
-        for group in one.by_family
+        (finding.judge, group.family, str(group.labels), _points(group.leniency), _plus_minus(group.standard_error))
+        for finding in diagnosis.judges
+        for group in finding.by_family
     )
     table = _table(("judge", "answers by", "labels", "leniency", "std. error"), rows)
     return Section("families", "Leniency by the family that was judged", (table,))
 
 
-def _favours(found: Diagnosis) -> Section:
-    said = tuple(Remark(_self_preference(one.self_preference), about=one.judge) for one in found.judges)
-    return Section("own", "Does a judge favour its own family?", said)
+def _favours(diagnosis: Diagnosis) -> Section:
+    remarks = tuple(
+        Remark(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges
+    )
+    return Section("own", "Does a judge favour its own family?", remarks)
 
 
-def _self_preference(found: Sequence[SelfPreference]) -> str:
-    reasons = list(dict.fromkeys(one.reason for one in found if one.reason))
-    known = [
-        f"{_points(one.estimate)} {_plus_minus(one.standard_error)} points against {one.against} "
-        f"({one.own} own, {one.other} other answers)"
-        for one in found
-        if one.estimate is not None
+def _self_preference(preferences: Sequence[SelfPreference]) -> str:
+    reasons = list(dict.fromkeys(preference.reason for preference in preferences if preference.reason))
+    estimates = [
+        f"{_points(preference.estimate)} {_plus_minus(preference.standard_error)} points against {preference.against} "
+        f"({preference.own} own, {preference.other} other answers)"
+        for preference in preferences
+        if preference.estimate is not None
     ]
-    return "; ".join(known or reasons)
+    return "; ".join(estimates or reasons)
 
 
-def _jury(found: Diagnosis) -> Section:
-    jury, agree = found.jury, found.agreement
+def _jury(diagnosis: Diagnosis) -> Section:
+    jury, agree = diagnosis.jury, diagnosis.agreement
     right, kappa = number_text(jury.majority_accuracy, 3), number_text(jury.majority_kappa, 3)
     error = NONE if jury.calibration_error is None else f"{100 * jury.calibration_error:.1f}"
     unanimous, fleiss = number_text(agree.unanimous, 3), number_text(agree.fleiss_kappa, 3)
     alpha = number_text(agree.krippendorff_alpha, 3)
     rows = tuple(
-        (_vote(one.yes, one.total), str(one.labels), str(one.positives), f"{one.positives / one.labels:.3f}",
-         range_text(one.lower, one.upper, 3))
-        for one in found.bins
+        (_vote(vote.yes, vote.total), str(vote.labels), str(vote.positives), f"{vote.positives / vote.labels:.3f}",
+         range_text(vote.lower, vote.upper, 3))
+        for vote in diagnosis.bins
     )  # fmt: skip
     between = f"between judges, {plural(agree.items, 'answer')}: unanimous {unanimous}, Fleiss kappa {fleiss}, "
-    said = (
+    remarks = (
         Remark(f"majority against human labels: accuracy {right}, kappa {kappa}"),
         Remark(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
         Remark(f"{between}Krippendorff alpha {alpha}"),
     )
-    table = _table(("vote", "labels", "correct", "rate", f"{percent(found.level)} CI"), rows)
-    return Section("jury", "The jury", (*said, table, *_slope(found)))
+    table = _table(("vote", "labels", "correct", "rate", f"{percent(diagnosis.level)} CI"), rows)
+    return Section("jury", "The jury", (*remarks, table, *_slope(diagnosis)))
 
 
 def _vote(yes: int, total: int) -> str:
     return "unjudged" if total == 0 else f"{yes} of {total}"
 
 
-def _slope(found: Diagnosis) -> tuple[Remark, ...]:
-    if found.ability_slope is None:
+def _slope(diagnosis: Diagnosis) -> tuple[Remark, ...]:
+    if diagnosis.ability_slope is None:
         return ()
-    mean, lower, upper = found.ability_slope
+    mean, lower, upper = diagnosis.ability_slope
     return (
-        Remark(f"ability slope: {mean:+.2f} ({percent(found.level)} CI {lower:+.2f} to {upper:+.2f})"),
+        Remark(f"ability slope: {mean:+.2f} ({percent(diagnosis.level)} CI {lower:+.2f} to {upper:+.2f})"),
         Remark("0: a vote means the same for every model", True),
         Remark("1: it means more for a better model, as where judges err alike on everybody's answers", True),
     )
 
 
-def _worth(found: Diagnosis) -> list[Section]:
-    if not found.models:
+def _worth(diagnosis: Diagnosis) -> list[Section]:
+    if not diagnosis.models:
         return []
     rows = tuple(
-        (one.model, str(one.own_labels), f"{one.effective_labels:.0f}", _gain(one.gain),
-         f"{one.effective_labels_new:.0f}", _gain(one.gain_new))
-        for one in found.models
+        (worth.model, str(worth.own_labels), f"{worth.effective_labels:.0f}", _gain(worth.gain),
+         f"{worth.effective_labels_new:.0f}", _gain(worth.gain_new))
+        for worth in diagnosis.models
     )  # fmt: skip
     heads = ("model", "own labels", "effective labels", "gain", "effective, new", "gain, new")
-    beside = tuple(
-        Remark(_beside(one.score, one.human_only, one.human_only_half_width), about=one.model)
-        for one in found.models
-        if one.human_only is not None and one.human_only_half_width is not None
+    remarks = tuple(
+        Remark(_beside(worth.score, worth.human_only, worth.human_only_half_width), about=worth.model)
+        for worth in diagnosis.models
+        if worth.human_only is not None and worth.human_only_half_width is not None
     )
     return [
         Section(
@@ -156,9 +165,9 @@ def _worth(found: Diagnosis) -> list[Section]:
                 _table(heads, rows),
                 Remark("effective labels: how many randomly drawn ones give as short an interval without a jury", True),
                 Remark("gain: effective per own label · new: for new items of this kind", True),
-                *beside,
+                *remarks,
                 Remark("own labels only: right where they were picked at random among the model's answers", True),
-                *(() if found.audit is None else (Remark(_audit_words(found.audit, 1 - found.level)),)),
+                *(() if diagnosis.audit is None else (Remark(_audit_words(diagnosis.audit, 1 - diagnosis.level)),)),
             ),
         )
     ]
@@ -172,46 +181,50 @@ def _audit_words(audit: Audit, error: float) -> str:
     """Say whether labels that were picked at random agree with the corrected scores, and what they could have seen."""
     gap = f"{100 * abs(audit.difference):.1f} points {'above' if audit.difference >= 0 else 'below'}"
     means = "its score" if audit.models == 1 else "their mean score"
-    said = (
+    finding = (
         f"audit of {plural(audit.models, 'model')} by {plural(audit.labels, 'label')} picked at random: alone they are "
         f"{gap} {means} as corrected"
     )
     if audit.p_value <= error:
-        return f"{said} (p {audit.p_value:.3f}): they differ. Do not trust the corrected scores before it is clear why"
-    return f"{said}: they agree; an error of ±{100 * audit.detectable:.1f} points would be seen with a chance of 80 %"
+        return (
+            f"{finding} (p {audit.p_value:.3f}): they differ. Do not trust the corrected scores before it is clear why"
+        )
+    return (
+        f"{finding}: they agree; an error of ±{100 * audit.detectable:.1f} points would be seen with a chance of 80 %"
+    )
 
 
 def _gain(value: float | None) -> str:
     return NONE if value is None else f"×{value:.2f}"
 
 
-def mistakes_told(found: Diagnosis) -> Section:
-    """The answers where the majority contradicts a person."""
+def mistakes_told(diagnosis: Diagnosis) -> Section:
+    """List the answers where the majority contradicts a person."""
     rows = tuple(
-        (one.item_id, one.model, f"{one.yes} of {one.total}", "correct" if one.human else "wrong",
-         ", ".join(one.wrong_judges))
-        for one in found.mistakes
+        (mistake.item_id, mistake.model, f"{mistake.yes} of {mistake.total}", "correct" if mistake.human else "wrong",
+         ", ".join(mistake.wrong_judges))
+        for mistake in diagnosis.mistakes
     )  # fmt: skip
     table = _table(("item", "model", "vote", "human label", "wrong judges"), rows)
     nothing = (Remark("nothing: every majority agrees with the human label"),)
     return Section("mistakes", "What the jury gets wrong", (table,) if rows else nothing)
 
 
-def annotators_told(found: AnnotatorAgreement | None) -> list[Section]:
-    """Who labelled how much, and how far they agree; nothing where no annotation is beside an answer."""
-    if found is None:
+def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:
+    """Describe the annotators' numbers of labels and their agreement; empty without annotated answers."""
+    if agreement is None:
         return []
-    who = ", ".join(f"{one_line(name) or '(no name)'} {count}" for name, count in found.labels.items())
-    several = plural(found.several, "answer")
-    said = [
-        Remark(f"labels: {who}"),
-        Remark(f"{several} with several labels, {plural(found.ties, 'tie')} (an answer with a tie has no label)"),
+    counts = ", ".join(f"{one_line(name) or '(no name)'} {count}" for name, count in agreement.labels.items())
+    several = plural(agreement.several, "answer")
+    remarks = [
+        Remark(f"labels: {counts}"),
+        Remark(f"{several} with several labels, {plural(agreement.ties, 'tie')} (an answer with a tie has no label)"),
     ]
-    if (kappa := found.kappa) is not None:
-        interval = f", {percent(found.level)} CI {range_text(kappa.lower, kappa.upper, 2)}"
+    if (kappa := agreement.kappa) is not None:
+        interval = f", {percent(agreement.level)} CI {range_text(kappa.lower, kappa.upper, 2)}"
         agree = f"they agree on {100 * kappa.agreement:.1f} %; {kappa.name}'s kappa {number_text(kappa.value, 2)}"
-        said.append(Remark(agree + ("" if kappa.lower is None else interval)))
-    return [Section("annotators", "Annotators", tuple(said))]
+        remarks.append(Remark(agree + ("" if kappa.lower is None else interval)))
+    return [Section("annotators", "Annotators", tuple(remarks))]
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

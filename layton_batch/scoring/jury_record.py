@@ -30,9 +30,13 @@ class JudgeRecord:
         return not any(asdict(self).values())
 
     def differences(self, other: JudgeRecord) -> list[tuple[str, str, str]]:
-        """What both know and is not the same: its name, here and there."""
+        """Return the fields that both records have with different values: name, own value, other value."""
         pairs = [(name, value, asdict(other)[name]) for name, value in asdict(self).items()]
-        return [(name, here, there) for name, here, there in pairs if None not in (here, there) and here != there]
+        return [
+            (name, own, others_value)
+            for name, own, others_value in pairs
+            if None not in (own, others_value) and own != others_value
+        ]
 
 
 def judge_record(spec: ModelSpec, prompt_sha256: str | None) -> JudgeRecord:

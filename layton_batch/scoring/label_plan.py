@@ -46,8 +46,9 @@ MAX_COMPARED = 4_000  # of them only to say what the other design would take
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What is wanted: a ``half_width`` (fraction) for every model, or the best use of so many ``labels``; not both.
-    Of the interval for new items, or where ``this_set`` of that for these items.
+    """Goal of a label plan: a ``half_width`` (fraction) for every model, or a number of ``labels``; not both.
+
+    The half width is that of the interval for new items; with ``this_set``, of the interval for these items.
 
     ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
     providers, models and items, without regard to votes, as the layton-eval paper does. ``audit``: the error of the
@@ -115,7 +116,7 @@ class PlannedAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LabellingPlan:
     """A plan by model, the one in most need first, and the predictions to label, the most useful first. ``target``:
     what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
 
@@ -138,8 +139,8 @@ class Plan:
 
 def plan_next(
     votes: pl.DataFrame, labels: pl.DataFrame, aim: Aim, rules: Rules, models: Sequence[Entrant] = ()
-) -> Plan:
-    """What to label next for ``aim``, for all entrants or only for ``models``.
+) -> LabellingPlan:
+    """Plan which predictions to label next for ``aim``, for all entrants or only for ``models``.
 
     Raises ManifestError for an aim that makes no sense, DataError for predictions that contradict each other.
     """
@@ -152,7 +153,7 @@ def plan_next(
     is_balanced = aim.design == "balanced"
     rows, audit = (_balanced(board, aim), 0) if is_balanced else _contested(board, aim)
     balanced = None if is_balanced else _balanced_labels(board, rows)
-    return Plan(
+    return LabellingPlan(
         design=aim.design,
         target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
@@ -286,20 +287,22 @@ def _audit_size(board: _BoardNow, aim: Aim, most: int) -> int:
 
 
 def _counts(order: IntArray, like: IntArray) -> IntArray:
-    """How often each cell of ``like``, flat, occurs in the order."""
+    """Count the occurrences of each flat cell of ``like`` in the order."""
     return np.bincount(order, minlength=like.size).reshape(like.shape)
 
 
 def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: Aim, audit: int) -> Sequence[LabelPlan]:
-    """The plans and ``audit`` labels picked at random at every vote. With a half width the contested labels become
-    fewer by what the audit's are worth."""
+    """Add ``audit`` labels, picked at random at every vote, to the plans.
+
+    With a half width, the audit labels replace contested labels of the same value.
+    """
     if aim.half_width is not None:
         more = _counts(audit_labels(board.free.ravel(), audit), board.free).sum(axis=1).tolist()
         return [_shortest(board, plan, aim, more[plan.model]) for plan in plans]
-    left = board.free.copy()
+    unlabelled = board.free.copy()
     for plan in plans:
-        left[plan.model] -= plan.labels
-    random_ones = _counts(audit_labels(left.ravel(), audit), left)
+        unlabelled[plan.model] -= plan.labels
+    random_ones = _counts(audit_labels(unlabelled.ravel(), audit), unlabelled)
     return [LabelPlan(plan.model, plan.labels + random_ones[plan.model]) for plan in plans]
 
 
@@ -310,8 +313,8 @@ def _shortest(board: _BoardNow, plan: LabelPlan, aim: Aim, more: int) -> LabelPl
 
     def both(count: int) -> LabelPlan:
         (first,) = plan_budget(strata, count, [model], level=board.rules.level, post=board.post, spread=board.spread)
-        left = board.free[model] - first.labels
-        return LabelPlan(model, first.labels + _counts(audit_labels(left, more), left))
+        unlabelled = board.free[model] - first.labels
+        return LabelPlan(model, first.labels + _counts(audit_labels(unlabelled, more), unlabelled))
 
     low, high = 0, plan.count
     while low < high:
@@ -372,21 +375,23 @@ def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
     now, then = (board.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
     least = board.spread.least_half_widths(board.rules.level)
     count = np.bincount(counted.target.model[rows], minlength=len(counted.entrants))
-    left = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
+    unlabelled = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
     plans = []
     for i in sorted(range(len(now)), key=lambda i: (-count[i], -now[i], i)):
-        one = counted.entrants[i]
+        entrant = counted.entrants[i]
         widths = [round(100 * float(widths[i]), 2) for widths in (now, then, least)]
-        plans.append(ModelPlan(one.model, one.provider, one.n_hints, int(count[i]), int(left[i]), *widths))
+        plans.append(
+            ModelPlan(entrant.model, entrant.provider, entrant.n_hints, int(count[i]), int(unlabelled[i]), *widths)
+        )
     return tuple(plans)
 
 
 def _asks(counted: Counted, rows: IntArray, design: str) -> tuple[LabelAsk, ...]:
     chance = _propensities(counted, rows, design)
-    asked = counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
+    predictions = counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
     return tuple(
         LabelAsk(item_id, provider, model, n_hints, chance[row])
-        for row, (item_id, provider, model, n_hints) in zip(rows.tolist(), asked, strict=True)
+        for row, (item_id, provider, model, n_hints) in zip(rows.tolist(), predictions, strict=True)
     )
 
 
@@ -472,16 +477,18 @@ def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules)
 
 
 def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, float]:
-    """Of each row the share of its model's unlabelled answers with its vote that are asked for: within a vote rows are
-    drawn at random. The balanced design does not look at votes."""
+    """Return each row's probability of being picked: the picked share of its model's unlabelled answers at its vote.
+
+    Rows of one vote are drawn at random. The balanced design ignores votes.
+    """
     strata = counted.strata
     free = strata.n - strata.own_labels
-    asked = np.zeros_like(free)
-    np.add.at(asked, (counted.target.model[rows], strata.row_bin[rows]), 1)
+    planned = np.zeros_like(free)
+    np.add.at(planned, (counted.target.model[rows], strata.row_bin[rows]), 1)
     if design == "balanced":
-        share = np.broadcast_to(asked.sum(axis=1, keepdims=True) / np.maximum(free.sum(axis=1, keepdims=True), 1),
+        share = np.broadcast_to(planned.sum(axis=1, keepdims=True) / np.maximum(free.sum(axis=1, keepdims=True), 1),
                                 free.shape)  # fmt: skip
     else:
-        share = asked / np.maximum(free, 1)
+        share = planned / np.maximum(free, 1)
     cells = zip(rows.tolist(), counted.target.model[rows].tolist(), strata.row_bin[rows].tolist(), strict=True)
     return {row: round(float(share[model, vote]), 6) for row, model, vote in cells}

@@ -34,8 +34,10 @@ _MOST_CELLS = 12_000_000  # thousands of models: so that draws stay within memor
 
 
 def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
-    """How many joint draws a board of so many entrants gets: of 400 all, of 1,000 4,000, whose rank ranges are 1 to 3 %
-    longer."""
+    """Return the number of joint draws for a board of ``models`` entrants.
+
+    Up to 400 entrants get all draws; 1,000 entrants get 4,000, whose rank ranges are 1 to 3 % longer.
+    """
     models = max(models, 1)
     return min(DRAWS, max(_LEAST_DRAWS, min(enough, _MOST_CELLS // models), cells // models))
 
@@ -87,7 +89,7 @@ class MarkLaw:
 
 
 def mark_law(sheets: Sequence[ItemScores], level: float = 0.95) -> MarkLaw:
-    """Of a board graded by rule. Raises DataError for marks that are no numbers."""
+    """Compute the law of a board graded by rule. Raises DataError for marks that are not numbers."""
     marks, span, names = mark_matrix(sheets), span_of(sheets), strata_of(sheets)
     strata = large_strata(names, marks) if names else None
     draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span, strata=strata)

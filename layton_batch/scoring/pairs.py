@@ -62,11 +62,11 @@ def _chances(draws: JointDraws) -> FloatArray:
 def _pairs(
     entrants: Sequence[Entrant], here: FloatArray | None, new: FloatArray, drawn_ones: Sequence[int]
 ) -> list[Pair]:
-    found = []
+    pairs = []
     for i, first in enumerate(drawn_ones):
         for j, second in enumerate(drawn_ones[:i]):
-            one, other = entrants[first], entrants[second]
+            entrant, rival = entrants[first], entrants[second]
             better = None if here is None else round(float(here[i, j]), 4)
             chance = round(float(new[i, j]), 4)
-            found.append(Pair(one.model, one.n_hints, other.model, other.n_hints, better, chance))
-    return found
+            pairs.append(Pair(entrant.model, entrant.n_hints, rival.model, rival.n_hints, better, chance))
+    return pairs

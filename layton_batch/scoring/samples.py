@@ -31,7 +31,7 @@ def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
 
 
 def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> pl.DataFrame:
-    """As ``rank_marks``; several sheets of an entrant are its rounds, and failures are counted in all of them."""
+    """Rank as ``rank_marks`` does. Several sheets of an entrant are its rounds; failures of all rounds count."""
     return with_rounds(rank_marks(mean_sheets(sheets), rules), sheets)
 
 
@@ -43,13 +43,13 @@ def with_rounds(board: pl.DataFrame, sheets: Sequence[ItemScores]) -> pl.DataFra
 
 
 def mean_of_rounds(boards: Sequence[pl.DataFrame], samples: Mapping[str, int]) -> pl.DataFrame:
-    """One board of the boards of all rounds; ``samples``: by model how many of them are its own, the first ones."""
+    """Average the boards of all rounds. ``samples``: number of a model's own rounds, which are the first."""
     if len(boards) == 1:
         return boards[0]
-    found: dict[Entrant, list[_Row]] = defaultdict(list)
+    rows_by_entrant: dict[Entrant, list[_Row]] = defaultdict(list)
     for row in (row for board in boards for row in board.iter_rows(named=True)):
-        found[_entrant(row)].append(row)
-    rows = [_mean_row(rounds, samples.get(who.model, 1)) for who, rounds in found.items()]
+        rows_by_entrant[_entrant(row)].append(row)
+    rows = [_mean_row(rounds, samples.get(entrant.model, 1)) for entrant, rounds in rows_by_entrant.items()]
     for prefix in (NEW, SET):
         _rank_again(rows, prefix)
     return leaderboard(rows)
@@ -63,10 +63,10 @@ def _entrant(row: _Row) -> Entrant:
 
 
 def _by_entrant(sheets: Sequence[ItemScores]) -> dict[Entrant, list[ItemScores]]:
-    found: dict[Entrant, list[ItemScores]] = defaultdict(list)
+    sheets_by_entrant: dict[Entrant, list[ItemScores]] = defaultdict(list)
     for sheet in sheets:
-        found[sheet.entrant].append(sheet)
-    return found
+        sheets_by_entrant[sheet.entrant].append(sheet)
+    return sheets_by_entrant
 
 
 def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
@@ -93,7 +93,7 @@ def _mean_sheet(rounds: Sequence[ItemScores]) -> ItemScores:
 
 
 def _counted(rounds: Sequence[ItemScores]) -> dict[str, object]:
-    """What a row says of its rounds; kinds and failures are counted over all answers."""
+    """Return the columns about an entrant's rounds. Kinds and failures are counted over all answers."""
     if len(rounds) < 2:
         return {}
     kinds = [kind for sheet in rounds for kind in sheet.kinds]
@@ -122,8 +122,8 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
         for name in ("score", "lower", "upper", "half_width"):
             row[prefix + name] = _mean([other[prefix + name] for other in own])
         for name, end in (("rank_best", min), ("rank_worst", max)):  # as far as those of any round
-            known = [other[prefix + name] for other in rounds if other[prefix + name] is not None]
-            row[prefix + name] = end(known, default=None)
+            ranks = [other[prefix + name] for other in rounds if other[prefix + name] is not None]
+            row[prefix + name] = end(ranks, default=None)
     return row | {
         "flags": ", ".join(flags),
         "failures": failures_of(failures),
@@ -133,8 +133,8 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return round(sum(known) / len(known), 1) if len(known) == len(values) else None
+    present = [value for value in values if value is not None]
+    return round(sum(present) / len(present), 1) if len(present) == len(values) else None
 
 
 def _rank_again(rows: Sequence[_Row], prefix: str) -> None:

@@ -23,7 +23,7 @@ _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by
 
 
 def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> pl.DataFrame:
-    """As ``rank_board``, but without any label by the raw share: how often the jury says yes.
+    """Rank as ``rank_board`` does, but without any label by the raw share: how often the jury says yes.
 
     Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, and a row is for new items
     alone: ``lower``..``upper`` is Wilson's binomial interval over the items, for the jury's own word on items of this
@@ -43,17 +43,19 @@ def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> pl.Da
     board = rank_marks(share_sheets(votes), rules)
     rows = {tuple(row[name] for name in ENTRANT): row for row in board.iter_rows(named=True)}
     silent = counts.filter(pl.col("judged") == 0).sort(ENTRANT).select(ENTRANT).rows()
-    given = {tuple(row[name] for name in ENTRANT): row for row in counts.iter_rows(named=True)}
-    return leaderboard(_row(rows.get(who), needed.get(who), rules, given[who]) for who in (*rows, *silent))
+    counts_by_entrant = {tuple(row[name] for name in ENTRANT): row for row in counts.iter_rows(named=True)}
+    return leaderboard(
+        _row(rows.get(entrant), needed.get(entrant), rules, counts_by_entrant[entrant]) for entrant in (*rows, *silent)
+    )
 
 
 def need(labels: Sequence[int | None]) -> str:
-    """What a reader of such a board has to know, in words; ``labels``: what each row needs."""
-    known = [count for count in labels if count is not None]
-    if not known:
+    """Explain an uncalibrated board in words. ``labels``: the number of labels that each row needs."""
+    needed = [count for count in labels if count is not None]
+    if not needed:
         return RAW_SHARE
     return (
-        f"{RAW_SHARE} About {plural(sum(known), 'label')} would give ± {AIM_POINTS} points for every model on these "
+        f"{RAW_SHARE} About {plural(sum(needed), 'label')} would give ± {AIM_POINTS} points for every model on these "
         f"items: `layton-batch label-plan --this-set --half-width {AIM_POINTS}` says on which answers."
     )
 
@@ -63,12 +65,12 @@ def share_sheets(votes: pl.DataFrame) -> list[ItemScores]:
     marks = votes.filter(_HAS_OUTCOME).with_columns(mark=_MARK)
     return [
         ItemScores(
-            entrant=Entrant(*who),
+            entrant=Entrant(*entrant),
             item_ids=sheet["item_id"].to_list(),
             marks=sheet["mark"].to_list(),
             kinds=sheet["kind"].to_list(),
         )
-        for who, sheet in marks.group_by(ENTRANT, maintain_order=True)
+        for entrant, sheet in marks.group_by(ENTRANT, maintain_order=True)
     ]
 
 
@@ -76,11 +78,15 @@ _HAS_OUTCOME = (pl.col("total") > 0) | NEEDS_NO_JURY
 _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
 
 
-def _row(row: dict[str, Any] | None, needed: int | None, rules: Rules, given: Mapping[str, Any]) -> dict[str, object]:
-    """``row``: by the share of yes, None where nobody judged anything; ``given``: counts of the entrant's answers, and
+def _row(row: dict[str, Any] | None, needed: int | None, rules: Rules, counts: Mapping[str, Any]) -> dict[str, object]:
+    """``row``: by the share of yes, None where nobody judged anything; ``counts``: counts of the entrant's answers, and
     how many numbers of judges voted on them."""
-    who, items, unjudged = {name: given[name] for name in ENTRANT}, given["n_items"], given["n_items"] - given["judged"]
-    flags = (["unjudged"] if unjudged else []) + ([SHORT_JURY] if given["sizes"] > 1 else [])
+    names, items, unjudged = (
+        {name: counts[name] for name in ENTRANT},
+        counts["n_items"],
+        counts["n_items"] - counts["judged"],
+    )
+    flags = (["unjudged"] if unjudged else []) + ([SHORT_JURY] if counts["sizes"] > 1 else [])
     failures = [*(row["failures"] if row else ()), *([{"kind": "unjudged", "count": unjudged}] if unjudged else ())]
     same = {
         "method": UNCALIBRATED,
@@ -90,9 +96,9 @@ def _row(row: dict[str, Any] | None, needed: int | None, rules: Rules, given: Ma
         "failures": failures,
     }
     if row is None:
-        counts = dict.fromkeys(("own_labels", "borrowed_labels", *COUNTS.values()), 0)
-        return {**who, "metric": rules.metric, "level": rules.level, "target": NEW_ITEMS, **counts, **same}
-    low, high = wilson_interval(given["share"], given["judged"], rules.level)
+        zeros = dict.fromkeys(("own_labels", "borrowed_labels", *COUNTS.values()), 0)
+        return {**names, "metric": rules.metric, "level": rules.level, "target": NEW_ITEMS, **zeros, **same}
+    low, high = wilson_interval(counts["share"], counts["judged"], rules.level)
     ends = {"lower": floor_tenth(low), "upper": ceil_tenth(high), "half_width": ceil_tenth((high - low) / 2)}
     unknown = dict.fromkeys(SET + name for name in ESTIMATE)
     return {**row, **same, **unknown, **{NEW + name: end for name, end in ends.items()}, "labels_needed": needed}
@@ -105,4 +111,6 @@ def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> d
     if votes.select(ENTRANT).n_unique() > _MOST_PLANNED:
         return {}
     plan = plan_next(votes, labels, Aim(half_width=AIM_POINTS / 100, this_set=True), rules)
-    return {(one.model, one.provider, one.n_hints): one.labels for one in plan.models}
+    return {
+        (model_plan.model, model_plan.provider, model_plan.n_hints): model_plan.labels for model_plan in plan.models
+    }

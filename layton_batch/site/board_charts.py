@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from layton_batch import drawing
 from layton_batch.drawing import BLUE, GRID, INK, Axis, Row, named_points, table, titled
-from layton_batch.scoring.history import Snapshot
+from layton_batch.scoring.history import BoardSnapshot
 from layton_batch.site.item_rates import Rates
 from layton_batch.site.pages import short_line
 from layton_batch.site.standing import Facts, small_money
@@ -98,7 +98,7 @@ _THESE = _View("these", "_this_set", " (this set)", "set_score")
 
 
 def charts(
-    board: Sequence[Standing], here: Sequence[Standing], rates: Rates, snapshots: Sequence[Snapshot]
+    board: Sequence[Standing], here: Sequence[Standing], rates: Rates, snapshots: Sequence[BoardSnapshot]
 ) -> list[Chart]:
     """Draw every chart for which the tables hold something; those of scores twice where there is the board ``here`` on
     this set beside that on new items."""
@@ -346,7 +346,7 @@ def _hints(board: Sequence[Standing], view: _View) -> Chart | None:
     return _chart("hints", "Scores by hints", words, [lines], view, width=WIDTH - 100, height=250)
 
 
-def _history(snapshots: Sequence[Snapshot], view: _View) -> Chart | None:
+def _history(snapshots: Sequence[BoardSnapshot], view: _View) -> Chart | None:
     if len(snapshots) < 2 or snapshots[-1].at <= snapshots[0].at:
         return None
     names = [name for name, row in snapshots[-1].lines() if row[view.score] is not None][:MOST_LINES]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.clock import utc
-from layton_batch.scoring.history import Snapshot, changes
+from layton_batch.scoring.history import BoardSnapshot, changes
 from layton_batch.site.pages import short_line
 from layton_batch.text import number_text
 
@@ -26,13 +26,13 @@ class Refresh:
     changes: tuple[str, ...]
 
 
-def show_history(snapshots: Sequence[Snapshot]) -> list[Refresh]:
+def show_history(snapshots: Sequence[BoardSnapshot]) -> list[Refresh]:
     """The last boards, the latest first."""
     pairs = list(zip([None, *snapshots], snapshots, strict=False))
     return [_refresh(before, after) for before, after in reversed(pairs[-MOST:])]
 
 
-def _refresh(before: Snapshot | None, after: Snapshot) -> Refresh:
+def _refresh(before: BoardSnapshot | None, after: BoardSnapshot) -> Refresh:
     told = changes(before, after) if before else []
     leader, score = next(((name, row["score"]) for name, row in after.lines() if row["rank"] == 1), ("", None))
     return Refresh(

@@ -9,7 +9,7 @@ import numpy as np
 
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.label_plan import Aim, Plan, plan_next
+from layton_batch.scoring.label_plan import Aim, LabellingPlan, plan_next
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.rules import Rules
 from tests.evidence import Ballot, Label, frames
@@ -88,7 +88,7 @@ def follow(board: Board, aim: Aim) -> Delivered:
     return _compare(plan, widths)
 
 
-def _compare(plan: Plan, widths: dict[str, float]) -> Delivered:
+def _compare(plan: LabellingPlan, widths: dict[str, float]) -> Delivered:
     asked = [one for one in plan.models if one.labels]
     promised = np.array([one.half_width_then for one in asked])
     became = np.array([widths[one.model] for one in asked])

@@ -18,7 +18,7 @@ from layton_batch.cli.webhook import TRIES, post
 from layton_batch.errors import FileError
 from layton_batch.files import tables
 from layton_batch.sandbox import Fault
-from layton_batch.scoring.history import Snapshot, changes, keep, snapshots
+from layton_batch.scoring.history import BoardSnapshot, changes, keep, snapshots
 from layton_batch.text import money
 from tests.cli.cli_harness import Desk, desk
 from tests.manual_clock import ManualClock
@@ -164,8 +164,8 @@ def line(model: str, score: float, rank: int, **more: object) -> dict[str, objec
             "rank": rank, "n_items": 10, "own_labels": 5} | more  # fmt: skip
 
 
-def snapshot(at: float, *lines: dict[str, object]) -> Snapshot:
-    return Snapshot(at, tables.frame("leaderboard", lines))
+def snapshot(at: float, *lines: dict[str, object]) -> BoardSnapshot:
+    return BoardSnapshot(at, tables.frame("leaderboard", lines))
 
 
 def test_changes_between_two_boards_say_why_and_what_moved() -> None:
