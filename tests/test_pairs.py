@@ -19,7 +19,7 @@ from layton_batch.scoring.label_plan import Aim, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import Rules
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.site.standing import label_need
+from layton_batch.site.model_facts import label_need
 from tests.evidence import Ballot, Label, Rows, frames
 
 ITEMS = 40

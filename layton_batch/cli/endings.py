@@ -61,7 +61,7 @@ def _print_results(run: Run) -> None:
 
 def _print_places(run: Run) -> None:
     """Say which labels would help most, and where the run's files are."""
-    from layton_batch.site.standing import label_need
+    from layton_batch.site.model_facts import label_need
 
     if need := label_need(run.folder, _named(run)):
         say(one_line(need))

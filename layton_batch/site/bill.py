@@ -36,7 +36,7 @@ class BillLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
+class ShownBill:
     lines: tuple[BillLine, ...]
     by_provider: tuple[BillLine, ...]
     by_stage: tuple[BillLine, ...]
@@ -50,13 +50,13 @@ CostRow = Mapping[str, object]
 Gaps = Mapping[tuple[str, str, str], int]
 
 
-def show_bill(rows: Sequence[CostRow], gaps: Gaps, unknown_cost: Decimal = Decimal(0)) -> Bill | None:
+def show_bill(rows: Sequence[CostRow], gaps: Gaps, unknown_cost: Decimal = Decimal(0)) -> ShownBill | None:
     """The cost table's rows; ``gaps`` counts the requests without a known price (see ``unpriced``), ``unknown_cost`` is
     the upper bound for requests whose cost is unknown."""
     if not rows:
         return None
     lines = tuple(_line(row, gaps) for row in rows)
-    return Bill(
+    return ShownBill(
         lines=lines,
         by_provider=_sums(lines, "provider"),
         by_stage=_sums(lines, "stage"),
@@ -121,8 +121,10 @@ def _sum(provider: str, stage: str, lines: Sequence[BillLine], *, whole: bool = 
 
 
 def _added(amounts: Sequence[Amount], *, whole: bool) -> Amount:
-    known = [amount.usd for amount in amounts if amount.usd is not None]
-    return Amount(sum(known, Decimal(0)) if known else None, whole and all(amount.complete for amount in amounts))
+    known_usd = [amount.usd for amount in amounts if amount.usd is not None]
+    return Amount(
+        sum(known_usd, Decimal(0)) if known_usd else None, whole and all(amount.complete for amount in amounts)
+    )
 
 
 def _prices(rows: Sequence[CostRow]) -> tuple[str, ...]:

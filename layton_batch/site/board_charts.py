@@ -12,9 +12,9 @@ from markupsafe import Markup
 from layton_batch import drawing
 from layton_batch.drawing import BLUE, GRID, INK, Axis, Row, named_points, table, titled
 from layton_batch.scoring.history import BoardSnapshot
-from layton_batch.site.item_rates import Rates
+from layton_batch.site.item_rates import ItemRates
+from layton_batch.site.model_facts import ModelFacts, small_money
 from layton_batch.site.pages import short_line
-from layton_batch.site.standing import Facts, small_money
 from layton_batch.text import shortened
 
 WIDTH, ROW_HEIGHT = 520, 24
@@ -46,7 +46,7 @@ class Chart:
 
     @property
     def png(self) -> bytes:
-        """The same picture as PNG."""
+        """Return the picture as PNG."""
         return drawing.png(self.svg)
 
     @property
@@ -56,7 +56,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ChartModel:
     """A row of the board as charts need it, in percent; ``ends``: lower and upper, None where unknown."""
 
     name: str
@@ -68,7 +68,7 @@ class Standing:
     tokens: float | None
 
 
-def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> list[Standing]:
+def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[ModelFacts]) -> list[ChartModel]:
     """Return the rows that have a score, in the board's order."""
     several = len({row["n_hints"] for row in rows}) > 1
     scored = []
@@ -78,7 +78,7 @@ def standings(rows: Sequence[Mapping[str, object]], facts: Sequence[Facts]) -> l
             continue
         name = short_line(row["model"]) + (f"@{row['n_hints']}" if several else "")
         hints = int(_number(row["n_hints"]) or 0)
-        scored.append(Standing(name, short_line(row["model"]), hints, score, _ends(row), fact.usd, fact.tokens))
+        scored.append(ChartModel(name, short_line(row["model"]), hints, score, _ends(row), fact.usd, fact.tokens))
     return scored
 
 
@@ -98,7 +98,7 @@ _THESE = _View("these", "_this_set", " (this set)", "set_score")
 
 
 def charts(
-    board: Sequence[Standing], here: Sequence[Standing], rates: Rates, snapshots: Sequence[BoardSnapshot]
+    board: Sequence[ChartModel], here: Sequence[ChartModel], rates: ItemRates, snapshots: Sequence[BoardSnapshot]
 ) -> list[Chart]:
     """Draw every chart for which the tables hold something; those of scores twice where there is the board ``here`` on
     this set beside that on new items."""
@@ -120,12 +120,12 @@ def charts(
     return [chart for chart in drawn if chart is not None]
 
 
-def _cost(board: Sequence[Standing], view: _View) -> Chart | None:
+def _cost(board: Sequence[ChartModel], view: _View) -> Chart | None:
     axis = "US dollars an answer"
     return _against(board, view, "cost", "Score against cost", axis, lambda row: row.usd, small_money)
 
 
-def _tokens(board: Sequence[Standing], view: _View) -> Chart | None:
+def _tokens(board: Sequence[ChartModel], view: _View) -> Chart | None:
     axis = "Output tokens an answer"
     return _against(board, view, "tokens", "Score against length", axis, lambda row: row.tokens, "{:,.0f}".format)
 
@@ -140,7 +140,7 @@ def _chart(
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _scores(board: Sequence[Standing], view: _View) -> Chart:
+def _scores(board: Sequence[ChartModel], view: _View) -> Chart:
     rows: list[Row] = [
         {
             "at": index,
@@ -212,8 +212,8 @@ def _row_names(base: alt.Chart) -> alt.Chart:
 
 
 def _against(
-    board: Sequence[Standing], view: _View, name: str, title: str, axis: str,
-    quantity: Callable[[Standing], float | None], text: Callable[[float], str],
+    board: Sequence[ChartModel], view: _View, name: str, title: str, axis: str,
+    quantity: Callable[[ChartModel], float | None], text: Callable[[float], str],
 ) -> Chart | None:  # fmt: skip
     points = [(value, row) for row in board if (value := quantity(row)) is not None and value > 0][:MOST_DOTS]
     if len(points) < 2:
@@ -246,7 +246,7 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 # ---- categories and items ------------------------------------------------------------------------------------------
 
 
-def _radar(board: Sequence[Standing], rates: Rates) -> Chart | None:
+def _radar(board: Sequence[ChartModel], rates: ItemRates) -> Chart | None:
     axes = list(rates.by_category)[:MOST_AXES]
     models = [name for name in dict.fromkeys(row.model for row in board) if name in rates.by_model][:MOST_LINES]
     if len(axes) < LEAST_AXES or not models:
@@ -291,7 +291,7 @@ def _side(turn: float) -> str:
     return "left" if math.sin(turn) > 0 else "right"
 
 
-def _spread(rates: Rates) -> Chart | None:
+def _spread(rates: ItemRates) -> Chart | None:
     """Draw how many items which share of the models got right."""
     if len(rates.by_item) < 2:
         return None
@@ -329,7 +329,7 @@ def _score_axis() -> alt.Y:
     return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
 
 
-def _hints(board: Sequence[Standing], view: _View) -> Chart | None:
+def _hints(board: Sequence[ChartModel], view: _View) -> Chart | None:
     """Draw scores by hint level, of the first models that were asked at several levels."""
     levels = {name: {row.hints for row in board if row.model == name} for name in dict.fromkeys(r.model for r in board)}
     names = [name for name, hints in levels.items() if len(hints) > 1][:MOST_LINES]

@@ -11,14 +11,14 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.history import snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
 from layton_batch.site.board_table import Board
+from layton_batch.site.comparison import comparison_data
 from layton_batch.site.downloads import write_downloads
-from layton_batch.site.duel import duels
 from layton_batch.site.history import show_history
 from layton_batch.site.item_rates import item_rates
+from layton_batch.site.model_facts import ModelFacts, label_need
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
-from layton_batch.site.reading import Asked
-from layton_batch.site.standing import Facts, label_need
+from layton_batch.site.reading import BoardSettings
 
 Row = Mapping[str, object]
 About = Mapping[str, object]
@@ -31,30 +31,30 @@ class Ranked:
     board has one target only."""
 
     run: str
-    ask: Asked
+    ask: BoardSettings
     board: Board
     here: Board | None
     rows: Sequence[Row]
     here_rows: Sequence[Row]
     metric: str
     items: Sequence[tuple[str, str]]
-    facts: Sequence[Facts]
-    here_facts: Sequence[Facts]
+    facts: Sequence[ModelFacts]
+    here_facts: Sequence[ModelFacts]
 
 
 def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: About, index: About) -> None:
-    """``about``: what all pages are told; ``index``: what the leaderboard's page is told besides."""
+    """Write the board pages. ``about``: variables of all pages; ``index``: more variables of the leaderboard."""
     assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
     facts = ranked.facts
-    duel = duels(folder, ranked.rows, ranked.items, ranked.metric)
+    comparison = comparison_data(folder, ranked.rows, ranked.items, ranked.metric)
     _write_charts(folder, ranked, facts, building, assets)
-    if duel:
-        write(building / "compare.html", "compare.html", **assets, data=duel)
+    if comparison:
+        write(building / "compare.html", "compare.html", **assets, data=comparison)
     ask, board = ranked.ask, ranked.board
     models = len({row.model for row in board.rows})
-    said = sentence(ask, len(ranked.items), models, by_rule=board.by_rule, has_labels=board.has_labels)
+    origin = sentence(ask, len(ranked.items), models, by_rule=board.by_rule, has_labels=board.has_labels)
     own = {
-        "sentence": said, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
+        "sentence": origin, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
         "facts": facts, "here_facts": ranked.here_facts, "assumes": ASSUMES,
         "downloads": write_downloads(ranked.rows, building),
         "label_need": label_need(folder, ranked.run), "refreshes": show_history(snapshots(folder.history)),
@@ -62,7 +62,9 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
     write(building / "index.html", "index.html", **assets, **index, **own)
 
 
-def _write_charts(folder: RunFolder, ranked: Ranked, facts: Sequence[Facts], building: Path, assets: About) -> None:
+def _write_charts(
+    folder: RunFolder, ranked: Ranked, facts: Sequence[ModelFacts], building: Path, assets: About
+) -> None:
     from layton_batch.site.board_charts import charts, standings  # a board without scores does without Altair
 
     board, here = standings(ranked.rows, facts), standings(ranked.here_rows, ranked.here_facts)

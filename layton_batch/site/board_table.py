@@ -33,7 +33,7 @@ from layton_batch.scoring.leaderboard import (
 )
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
-from layton_batch.site.reading import Asked
+from layton_batch.site.reading import BoardSettings
 from layton_batch.text import NONE, number_text, percent
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
@@ -43,7 +43,7 @@ _MOST_KINDS = 8  # of failure that have a column of their own
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class PlotMark:
     """Positions in percent of the plot's width."""
 
     at: str
@@ -53,7 +53,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class PlotTick:
     at: str
     label: str
 
@@ -80,13 +80,13 @@ class ShownRow:
     sort_score: str
     sort_interval: str
     sort_labels: str
-    plot: Mark | None
-    spread_plot: Mark | None
+    plot: PlotMark | None
+    spread_plot: PlotMark | None
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """What is not right, by kind: the heads, and by model in the board's order how often each occurs."""
+    """Failures by kind: the kinds, and their counts for each model in the board's order."""
 
     kinds: tuple[str, ...]
     rows: tuple[tuple[str, tuple[int, ...]], ...]
@@ -105,7 +105,7 @@ class Board:
 
     rows: tuple[ShownRow, ...]
     failures: Failures
-    ticks: tuple[Tick, ...]
+    ticks: tuple[PlotTick, ...]
     count_names: tuple[str, ...]
     footnotes: tuple[tuple[str, str, str], ...]
     has_hints: bool
@@ -125,7 +125,7 @@ class Board:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class PlotAxis:
     """A linear scale from ``start`` to ``end``, with a tick at every multiple of ``step``."""
 
     start: float
@@ -140,11 +140,13 @@ LeaderboardRow = Mapping[str, Any]
 NOTHING_FAILED: Mapping[str, Mapping[str, int]] = {}
 
 
-def show_board(board: pl.DataFrame, asked: Asked, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED) -> Board:
-    """The leaderboard, in its order; ``failures``: by model and kind, for boards graded by rule."""
+def show_board(
+    board: pl.DataFrame, settings: BoardSettings, failures: Mapping[str, Mapping[str, int]] = NOTHING_FAILED
+) -> Board:
+    """Prepare the leaderboard for its page. ``failures``: counts by model and kind, for boards graded by rule."""
     rows = board.to_dicts()
-    method = str(rows[0]["method"]) if rows else asked.method
-    metric = str(rows[0]["metric"]) if rows else asked.metric
+    method = str(rows[0]["method"]) if rows else settings.method
+    metric = str(rows[0]["metric"]) if rows else settings.metric
     target = THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS
     counts = {words: name for words, name in COUNTS.items() if any(row[name] for row in rows)}
     letters = _footnotes(rows)
@@ -167,13 +169,13 @@ def show_board(board: pl.DataFrame, asked: Asked, failures: Mapping[str, Mapping
         has_other_hints=OTHER_HINTS in letters,
         method=METHOD_WORDS.get(method, short_line(method)),
         metric=_words(metric),
-        level=percent(asked.level),
+        level=percent(settings.level),
         target=target,
         where=WHERE[target],
-        interval_head=_interval_head(method, asked.level),
-        range_head="Rank range" if method == "paper" else f"{percent(asked.level)} rank range",
-        meaning=_meaning(method, target, asked.level, needed),
-        range_meaning=_range_meaning(method, target, asked.level),
+        interval_head=_interval_head(method, settings.level),
+        range_head="Rank range" if method == "paper" else f"{percent(settings.level)} rank range",
+        meaning=_meaning(method, target, settings.level, needed),
+        range_meaning=_range_meaning(method, target, settings.level),
     )
 
 
@@ -188,9 +190,9 @@ def board_on_this_set(board: pl.DataFrame) -> pl.DataFrame:
     return on_this_set(board) if board.filter(is_other).height else board.clear()
 
 
-def _failures(rows: Sequence[LeaderboardRow], found: Mapping[str, Mapping[str, int]]) -> Failures:
-    """The most frequent kinds; what a third party's task has beyond them is one column."""
-    mine = [(row["model"], found[str(row["model"])]) for row in rows if row["model"] in found]
+def _failures(rows: Sequence[LeaderboardRow], counts_by_model: Mapping[str, Mapping[str, int]]) -> Failures:
+    """Count the most frequent kinds of failure; all other kinds share one column."""
+    mine = [(row["model"], counts_by_model[str(row["model"])]) for row in rows if row["model"] in counts_by_model]
     times: Counter[str] = Counter()
     for _, counts in mine:
         times.update(counts)
@@ -259,7 +261,7 @@ ALIKE = "Alike"
 
 
 def _row(
-    row: LeaderboardRow, group: str, counts: Collection[str], letters: Mapping[str, str], axis: Axis, ranked: int
+    row: LeaderboardRow, group: str, counts: Collection[str], letters: Mapping[str, str], axis: PlotAxis, ranked: int
 ) -> ShownRow:
     score, lower, upper = (_number(row[name]) for name in ("score", "lower", "upper"))
     rank, best, worst = (_number(row[name]) for name in ("rank", "rank_best", "rank_worst"))
@@ -298,36 +300,36 @@ def _sortable(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"
 
 
-def _mark(axis: Axis, score: float | None, lower: float | None, upper: float | None) -> Mark | None:
+def _mark(axis: PlotAxis, score: float | None, lower: float | None, upper: float | None) -> PlotMark | None:
     if score is None:
         return None
     low, high = axis.at(score if lower is None else lower), axis.at(score if upper is None else upper)
-    return Mark(_place(axis.at(score)), _place(low), _place(high), _place(high - low))
+    return PlotMark(_place(axis.at(score)), _place(low), _place(high), _place(high - low))
 
 
-def _spread_mark(rank: float | None, best: float | None, worst: float | None, ranked: int) -> Mark | None:
+def _spread_mark(rank: float | None, best: float | None, worst: float | None, ranked: int) -> PlotMark | None:
     """Each rank has a slot of its own width; the bar covers the slots from best to worst."""
     if rank is None or best is None or worst is None or ranked < 2:
         return None
     low, high = (best - 1) * 100 / ranked, worst * 100 / ranked
-    return Mark(_place((rank - 0.5) * 100 / ranked), _place(low), _place(high), _place(high - low))
+    return PlotMark(_place((rank - 0.5) * 100 / ranked), _place(low), _place(high), _place(high - low))
 
 
 def _place(value: float) -> str:
     return f"{min(max(value, 0.0), 100.0):.2f}%"
 
 
-def _axis(values: Sequence[float]) -> Axis:
+def _axis(values: Sequence[float]) -> PlotAxis:
     low, high = (min(values), max(values)) if values else (0.0, 100.0)
     room = max((high - low) * _ROOM, 0.5)
     step = next((step for step in _STEPS if (high - low) / step <= _MOST_TICKS), math.ceil((high - low) / _MOST_TICKS))
-    return Axis(low - room, high + room, step)
+    return PlotAxis(low - room, high + room, step)
 
 
-def _ticks(axis: Axis) -> tuple[Tick, ...]:
+def _ticks(axis: PlotAxis) -> tuple[PlotTick, ...]:
     first, last = math.ceil(axis.start / axis.step), math.floor(axis.end / axis.step)
     values = [axis.step * index for index in range(first, last + 1)]
-    return tuple(Tick(_place(axis.at(value)), f"{value:g}") for value in values)
+    return tuple(PlotTick(_place(axis.at(value)), f"{value:g}") for value in values)
 
 
 def _number(value: object) -> float | None:

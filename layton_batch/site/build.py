@@ -18,18 +18,18 @@ from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.board_table import board_on_this_set, show_board
+from layton_batch.site.comparison import has_comparison
 from layton_batch.site.digests import write_digests
-from layton_batch.site.duel import has_duels
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_extras import answer_cells
 from layton_batch.site.item_list import Listed, listed_item, write_list
+from layton_batch.site.model_facts import model_facts
 from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
 from layton_batch.site.progress import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
 from layton_batch.site.run_pages import write_run_pages
 from layton_batch.site.sent import SentRequests
-from layton_batch.site.standing import model_facts
 
 ANSWERS = "every_eval_ever.zip"
 SOURCES = "sources.tar.zst"
@@ -70,12 +70,12 @@ def build_site(
 
 
 def made_from(site: Path) -> str | None:
-    """The digest that a site was written with; None where there is no site or none is recorded."""
+    """Read the digest that a site was written with; None without a site or a recorded digest."""
     try:
-        found = orjson.loads((site / MARKER).read_bytes())["made_from"]
+        digest = orjson.loads((site / MARKER).read_bytes())["made_from"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return digest if isinstance(digest, str) else None
 
 
 def check_target(target: Path) -> None:
@@ -99,12 +99,12 @@ def _write_pages(
     rows, here_rows = whole.to_dicts(), on_these.to_dicts()
     board = show_board(whole, ask, failures(folder, rows[0]["metric"]) if RULE in whole["method"] else {})
     here = show_board(on_these, ask) if here_rows else None
-    course = show_progress(status)
+    progress = show_progress(status)
     about: dict[str, object] = {
-        "run": course.run, "title": ask.name or course.run, "date": date_of_tables(folder), "ask": ask,
+        "run": progress.run, "title": ask.name or progress.run, "date": date_of_tables(folder), "ask": ask,
         "board": board, "here": here, "made_up": made_up_note(folder),
-        "course": course, **given, "has_charts": any(row["score"] is not None for row in rows),
-        "has_duels": has_duels(folder, len(rows)),
+        "progress": progress, **given, "has_charts": any(row["score"] is not None for row in rows),
+        "has_comparison": has_comparison(folder, len(rows)),
     }  # fmt: skip
     board_metric = str(rows[0]["metric"]) if rows else ask.metric
     models = ModelPages(board.rows, here.rows if here else ())
@@ -114,9 +114,9 @@ def _write_pages(
         listed = _write_items(folder, (board_metric, rows), building, about, models, sent)
     costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    pages = [(one.name, one.item_id) for one in listed]
+    pages = [(item.name, item.item_id) for item in listed]
     facts, here_facts = model_facts(folder, rows), model_facts(folder, here_rows)
-    ranked = Ranked(course.run, ask, board, here, rows, here_rows, board_metric, pages, facts, here_facts)
+    ranked = Ranked(progress.run, ask, board, here, rows, here_rows, board_metric, pages, facts, here_facts)
     models.write(building, ranked.facts, sent, about)
     write_run_pages(folder, status, ranked, bill, bill_notes, sent.systems, building, about)
     write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})

@@ -34,7 +34,7 @@ def write_downloads(rows: Sequence[Mapping[str, object]], building: Path) -> lis
 
 
 def _no_formula(text: str) -> str:
-    """What a spreadsheet would run as a formula begins with an apostrophe."""
+    """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

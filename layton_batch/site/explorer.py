@@ -11,8 +11,8 @@ import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.item_extras import NO_EXTRAS, Extras, extras_of
-from layton_batch.site.item_rows import JudgeWord, Said, item_ids, person_word, portions, said_of
-from layton_batch.site.pages import LONGEST, Passage, passage, short_line
+from layton_batch.site.item_rows import ItemRecords, JudgeWord, item_ids, person_word, portions, records_of
+from layton_batch.site.pages import LONGEST, ShownText, passage, short_line
 from layton_batch.site.people import disagrees, people_words
 from layton_batch.site.reading import selected, table
 from layton_batch.site.search import search_words
@@ -35,10 +35,12 @@ STANDINGS = {"right": "all right", "wrong": "all wrong", "split": "split", "open
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
-    """One model's prediction on one item; ``sample``: which one, of a model that was asked several times.
-    ``standing``: a field of ``Tally``; ``verdict``: the same for people; ``people``: what people say of it; ``spent``:
-    tokens and money; ``prompt``: the number of its prompt on the page, from 1, or 0 where it is not at hand."""
+class ShownReply:
+    """One model's prediction on one item; ``sample``: its repetition number.
+
+    ``standing``: a field of ``ItemTally``; ``verdict``: the standing in words; ``people``: the human label; ``spent``:
+    tokens and money; ``prompt``: number of its prompt on the page, from 1, or 0 where the prompt is not available.
+    """
 
     model: str
     provider: str
@@ -48,9 +50,9 @@ class Reply:
     standing: str
     verdict: str
     vote: str
-    answer: Passage | None
-    justification: Passage | None
-    raw: Passage | None
+    answer: ShownText | None
+    justification: ShownText | None
+    raw: ShownText | None
     note: str
     finish: str
     judges: tuple[JudgeWord, ...]
@@ -60,7 +62,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ItemTally:
     """Models by what they got on one item: full yes, in between, full no, nothing to judge, no vote; ``disputed``:
     people say the opposite of the whole jury."""
 
@@ -74,7 +76,7 @@ class Tally:
 
     @property
     def words(self) -> Mapping[str, str]:
-        """What each part is called."""
+        """Return the name of each part."""
         return _BY_RULE if self.by_rule else _STANDING
 
     @property
@@ -84,17 +86,17 @@ class Tally:
     @property
     def bars(self) -> tuple[tuple[str, str, str], ...]:
         """Name, start and width in percent of each part that is not empty, side by side."""
-        start, found = 0, []
+        start, bars = 0, []
         for name in _STANDING:
             count = getattr(self, name)
             if count:
-                found.append((name, f"{100 * start / self.total:.2f}%", f"{100 * count / self.total:.2f}%"))
+                bars.append((name, f"{100 * start / self.total:.2f}%", f"{100 * count / self.total:.2f}%"))
             start += count
-        return tuple(found)
+        return tuple(bars)
 
     @property
     def said(self) -> str:
-        """The same in words."""
+        """Describe the counts in words."""
         named = ((getattr(self, name), words) for name, words in self.words.items())
         return ", ".join(f"{count:,} {words}" for count, words in named if count) or "no answers yet"
 
@@ -105,7 +107,7 @@ class Tally:
 
     @property
     def standing(self) -> str:
-        """Of the models that were judged: all right, all wrong, or split."""
+        """Classify the judged replies: all right, all wrong, or split."""
         judged = self.total - self.open
         if not judged:
             return "open"
@@ -128,7 +130,7 @@ class Asking:
     page of the method, 0 where it has none."""
 
     system: int
-    texts: tuple[Passage, ...]
+    texts: tuple[ShownText, ...]
     answers: int
 
 
@@ -141,12 +143,12 @@ class ItemPage:
     item_id: str
     category: str
     split: str
-    question: Passage | None
+    question: ShownText | None
     pictures: tuple[Picture, ...]
-    hints: tuple[tuple[str, Passage], ...]
-    reference: tuple[tuple[str, Passage], ...]
-    replies: tuple[Reply, ...]
-    tally: Tally
+    hints: tuple[tuple[str, ShownText], ...]
+    reference: tuple[tuple[str, ShownText], ...]
+    replies: tuple[ShownReply, ...]
+    tally: ItemTally
     excerpt: str
     askings: tuple[Asking, ...] = ()
     extras: Extras = NO_EXTRAS
@@ -154,23 +156,23 @@ class ItemPage:
 
 
 def item_pages(folder: RunFolder, metric: str, models: Sequence[str], sent: SentRequests) -> Iterator[ItemPage]:
-    """Pages in the items' order; ``models`` gives the order of the replies, others follow by name.
+    """Yield the items' pages in order. ``models`` gives the order of the replies; other models follow by name.
 
     Predictions on items that the items table lacks get pages too, at the end.
     """
-    known, strays = item_ids(folder)
-    digits = max(4, len(str(len(known) + len(strays))))
+    listed, strays = item_ids(folder)
+    digits = max(4, len(str(len(listed) + len(strays))))
     places = {model: index for index, model in enumerate(models)}
     people = people_words(folder, metric)
     by_rule, number = _is_graded_by_rule(folder, metric), 0
-    for ids in portions(folder, [*known, *strays]):
+    for ids in portions(folder, [*listed, *strays]):
         rows = selected(folder, "items", ITEM_COLUMNS, "item_id", ids).iter_rows(named=True)
         items = {str(row["item_id"]): row for row in rows}
-        said = said_of(folder, metric, places, people, ids)
+        records = records_of(folder, metric, places, people, ids)
         for item_id in ids:
             number += 1
             row = items.pop(item_id, {"item_id": item_id})
-            yield _page(f"{number:0{digits}d}.html", number, row, said, sent, by_rule=by_rule)
+            yield _page(f"{number:0{digits}d}.html", number, row, records, sent, by_rule=by_rule)
 
 
 def _is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
@@ -180,12 +182,12 @@ def _is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
 
 
 def _page(
-    name: str, number: int, row: Mapping[str, object], said: Said, sent: SentRequests, *, by_rule: bool
+    name: str, number: int, row: Mapping[str, object], records: ItemRecords, sent: SentRequests, *, by_rule: bool
 ) -> ItemPage:
     item_id = str(row["item_id"])
-    rows = said.replies.get(item_id, ())
+    rows = records.replies.get(item_id, ())
     askings, places = _askings(rows, sent)
-    replies = tuple(_reply(item_id, one, said, place) for one, place in zip(rows, places, strict=True))
+    replies = tuple(_reply(item_id, prediction, records, place) for prediction, place in zip(rows, places, strict=True))
     question = row.get("question")
     return ItemPage(
         number=number,
@@ -204,24 +206,23 @@ def _page(
         extras=extras_of(row.get("payload")),
         words=search_words(
             (item_id, question, row.get("solution"), row.get("answer"), *_listed(row.get("hints"))),
-            (one["answer"] for one in rows),
+            (prediction["answer"] for prediction in rows),
         ),
     )
 
 
 def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[tuple[Asking, ...], list[int]]:
-    """The different prompts of one item, and for each of its answers which of them it had, from 1; 0 where the run
-    does not have it."""
-    found: dict[tuple[int, tuple[str, ...]], int] = {}
+    """Return the different prompts of one item, and each answer's prompt number from 1; 0: the run lacks the prompt."""
+    numbers: dict[tuple[int, tuple[str, ...]], int] = {}
     places: list[int] = []
-    one = None
+    request = None
     for row in rows:
-        one = sent.of(str(row["custom_id"]), str(row["model"]), one)
-        places.append(found.setdefault((one.system, one.texts), len(found) + 1) if one else 0)
+        request = sent.of(str(row["custom_id"]), str(row["model"]), request)
+        places.append(numbers.setdefault((request.system, request.texts), len(numbers) + 1) if request else 0)
     counts = Counter(places)
     return tuple(
         Asking(system, tuple(shown for text in texts if (shown := passage(text))), counts[number])
-        for (system, texts), number in found.items()
+        for (system, texts), number in numbers.items()
     ), places
 
 
@@ -230,7 +231,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _reference(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """What is the same as the answer is not said again."""
+    """Yield the parts of the reference, without parts that repeat the answer."""
     yield "Answer", row.get("answer")
     yield from (
         (name.capitalize(), row.get(name))
@@ -239,15 +240,15 @@ def _reference(row: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     )
 
 
-def _named(pairs: object) -> tuple[tuple[str, Passage], ...]:
-    found = []
+def _named(pairs: object) -> tuple[tuple[str, ShownText], ...]:
+    named = []
     for name, value in pairs:  # type: ignore[attr-defined]
         if shown := _passage(value):
-            found.append((name, shown))
-    return tuple(found)
+            named.append((name, shown))
+    return tuple(named)
 
 
-def _passage(value: object) -> Passage | None:
+def _passage(value: object) -> ShownText | None:
     return passage(value) if isinstance(value, str) else None
 
 
@@ -263,21 +264,21 @@ def _picture(image: object) -> Picture:
     return Picture(f"data:{media_type};base64,{data}", "")
 
 
-def _reply(item_id: str, row: Mapping[str, object], said: Said, prompt: int) -> Reply:
+def _reply(item_id: str, row: Mapping[str, object], records: ItemRecords, prompt: int) -> ShownReply:
     key = (item_id, row["model"], row["sample"], row["n_hints"])
-    if key not in said.votes and key not in said.marks and key not in said.verdicts:
+    if key not in records.votes and key not in records.marks and key not in records.verdicts:
         key = (*key[:3], None)
-    yes, total, flag = said.votes.get(key, (None, None, None))
+    yes, total, flag = records.votes.get(key, (None, None, None))
     kind = str(row["kind"])
-    judges = tuple(said.verdicts.get(key, ()))
-    standing = _standing(yes, total, kind, key in said.votes)
+    judges = tuple(records.verdicts.get(key, ()))
+    standing = _standing(yes, total, kind, key in records.votes)
     verdict = short_line(kind) if standing == "void" else _STANDING[standing]
-    if key in said.marks:
-        standing, verdict = _by_rule(kind, *said.marks[key])
-    people = said.people.get((item_id, row["model"], row["n_hints"], row["sample"] or 1))
+    if key in records.marks:
+        standing, verdict = _by_rule(kind, *records.marks[key])
+    people = records.people.get((item_id, row["model"], row["n_hints"], row["sample"] or 1))
     if people is not None and disagrees(people, standing):
         standing, verdict = "disputed", people.verdict
-    return Reply(
+    return ShownReply(
         model=short_line(row["model"]),
         provider=short_line(row["provider"]),
         hints=row["n_hints"] if isinstance(row["n_hints"], int) else 0,
@@ -293,15 +294,15 @@ def _reply(item_id: str, row: Mapping[str, object], said: Said, prompt: int) -> 
         finish=short_line(row["finish_reason"]) if row["finish_reason"] != "stop" else "",
         judges=judges,
         people=person_word(people) if people else None,
-        spent=said.spent.get(str(row["custom_id"]), ""),
+        spent=records.spent.get(str(row["custom_id"]), ""),
         prompt=prompt,
     )
 
 
-def _raw(text: object, size: object) -> Passage | None:
-    """``text`` is cut already; ``size``: how long it was."""
-    found = _passage(text)
-    return replace(found, size=size) if found and isinstance(size, int) and size > LONGEST else found
+def _raw(text: object, size: object) -> ShownText | None:
+    """Prepare a raw reply. ``text`` is truncated; ``size``: its full length in characters."""
+    shown = _passage(text)
+    return replace(shown, size=size) if shown and isinstance(size, int) and size > LONGEST else shown
 
 
 def _standing(yes: object, total: object, kind: str, scored: bool) -> str:
@@ -327,8 +328,8 @@ def _vote(yes: object, total: object, flag: object) -> str:
     return ""
 
 
-def tally_of(found: Counter[str], *, by_rule: bool) -> Tally:
-    """From how many replies have each standing."""
-    return Tally(
-        found["right"], found["partly"], found["wrong"], found["void"], found["open"], by_rule, found["disputed"]
+def tally_of(counts: Counter[str], *, by_rule: bool) -> ItemTally:
+    """Make a tally from the number of replies of each standing."""
+    return ItemTally(
+        counts["right"], counts["partly"], counts["wrong"], counts["void"], counts["open"], by_rule, counts["disputed"]
     )

@@ -16,7 +16,7 @@ from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
 from layton_batch.site.digests import write_digests
 from layton_batch.site.pages import render, short_line
-from layton_batch.site.reading import Asked, asked, date_of_tables, table
+from layton_batch.site.reading import BoardSettings, asked, date_of_tables, table
 
 MARKER = "front.json"
 """Tells an ``index.html`` that this module wrote, and may write anew, from any other."""
@@ -30,7 +30,7 @@ class FrontRun:
     """One run on the front page; ``address`` is its folder's name below the site."""
 
     address: str
-    ask: Asked
+    ask: BoardSettings
     date: str
     items: int
     board: Board
@@ -50,7 +50,7 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
     page = b"".join(
         render("front.html", runs=runs, top=TOP, own_mark=NO_OWN, assumes=ASSUMES, home="", run="", date="")
     )
-    atomic.write_bytes(out / MARKER, orjson.dumps({"generator": "layton-batch", "runs": [one.address for one in runs]}))
+    atomic.write_bytes(out / MARKER, orjson.dumps({"generator": "layton-batch", "runs": [run.address for run in runs]}))
     atomic.write_bytes(out / "index.html", page)
     write_digests(out, (MARKER, "index.html"))
     return out / "index.html"

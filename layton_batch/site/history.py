@@ -33,12 +33,12 @@ def show_history(snapshots: Sequence[BoardSnapshot]) -> list[Refresh]:
 
 
 def _refresh(before: BoardSnapshot | None, after: BoardSnapshot) -> Refresh:
-    told = changes(before, after) if before else []
+    sentences = changes(before, after) if before else []
     leader, score = next(((name, row["score"]) for name, row in after.lines() if row["rank"] == 1), ("", None))
     return Refresh(
         date=f"{utc(after.at):%Y-%m-%d %H:%M} UTC",
         models=after.board.height,
         leader=short_line(leader),
         score=number_text(score),
-        changes=tuple(short_line(one, 300) for one in told[:_MOST_CHANGES]),
+        changes=tuple(short_line(sentence, 300) for sentence in sentences[:_MOST_CHANGES]),
     )

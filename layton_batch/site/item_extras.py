@@ -37,18 +37,18 @@ NO_EXTRAS = Extras()
 
 
 def extras_of(payload: object) -> Extras:
-    """From the item's payload, by its shape: whichever task wrote it."""
+    """Read the extras from an item's payload by its shape, whichever task wrote the payload."""
     if not isinstance(payload, str) or payload in ("", "{}"):
         return NO_EXTRAS
     try:
-        found = orjson.loads(payload)
+        content = orjson.loads(payload)
     except ValueError:
         return NO_EXTRAS
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         return NO_EXTRAS
-    worth = found.get("_picarats")
+    worth = content.get("_picarats")
     return Extras(
-        _options(found), _grid(found.get("solution")), _rule(found), worth if isinstance(worth, int) else None
+        _options(content), _grid(content.get("solution")), _rule(content), worth if isinstance(worth, int) else None
     )
 
 
@@ -65,24 +65,24 @@ def answer_cells(text: str, grid: Grid) -> Cells:
     return tuple(_row_cells(rows[row[0]], row, grid.heads) for row in grid.rows)
 
 
-def _row_cells(said: Mapping[str, str], row: Sequence[str], heads: Sequence[str]) -> tuple[tuple[str, bool], ...]:
+def _row_cells(values: Mapping[str, str], row: Sequence[str], heads: Sequence[str]) -> tuple[tuple[str, bool], ...]:
     cells = [(row[0], True)]
     for head, right in zip(heads[1:], row[1:], strict=True):
-        value = said.get(head.lower(), "")
+        value = values.get(head.lower(), "")
         cells.append((value, value.lower() == right.lower()))
     return tuple(cells)
 
 
 def _named_rows(text: str) -> dict[str, dict[str, str]]:
     try:
-        found = orjson.loads(text)
+        content = orjson.loads(text)
     except ValueError:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         return {}
     return {
         name.rpartition(" ")[2]: {head.lower(): short_line(value, 100) for head, value in row.items()}
-        for name, row in found.items()
+        for name, row in content.items()
         if isinstance(row, dict)
     }
 
@@ -125,14 +125,14 @@ def _rule(payload: Mapping[str, object]) -> tuple[str, tuple[tuple[str, str], ..
     name, accepts = payload.get("evaluator"), payload.get("evaluator_kwargs")
     if not isinstance(name, str) or not isinstance(accepts, dict):
         return None
-    told = (
+    accepted = (
         (_REGIONS.get(key, key.replace("_", " ")), short_line(_words(value), 1_000)) for key, value in accepts.items()
     )
-    return short_line(name.replace("_", " "), 60), tuple((short_line(key, 60), text) for key, text in told)
+    return short_line(name.replace("_", " "), 60), tuple((short_line(key, 60), text) for key, text in accepted)
 
 
 def _words(value: object) -> str:
-    """Alternatives stand in lists within lists."""
+    """Write a value in words. Alternatives are lists within lists."""
     if isinstance(value, list):
-        return " · ".join(" or ".join(map(str, one)) if isinstance(one, list) else str(one) for one in value)
+        return " · ".join(" or ".join(map(str, part)) if isinstance(part, list) else str(part) for part in value)
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from layton_batch.site.explorer import STANDINGS, ItemPage, Tally
+from layton_batch.site.explorer import STANDINGS, ItemPage, ItemTally
 from layton_batch.site.pages import loading_assets, short_line, write
 from layton_batch.site.search import write_words
 
@@ -16,9 +16,11 @@ BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quar
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What the list of items and the neighbours of a page need to know of an item. ``failing``: places among the
-    board's models of those that did not get it right; ``band``: a place in ``BANDS``, empty where nothing was
-    judged."""
+    """Entry of the list of items.
+
+    ``failing``: indices of the board's models whose reply is not right. ``band``: an index of ``BANDS``, empty
+    without a judged reply.
+    """
 
     number: int
     name: str
@@ -26,7 +28,7 @@ class Listed:
     category: str
     excerpt: str
     has_image: bool
-    tally: Tally
+    tally: ItemTally
     failing: tuple[int, ...]
     picarats: int | None
     band: str
@@ -34,8 +36,8 @@ class Listed:
 
 
 def listed_item(page: ItemPage, order: Sequence[str]) -> Listed:
-    """``order``: the board's models."""
-    wrong = {one.model for one in page.replies if one.standing not in ("right", "open")}
+    """Make the list entry of an item page. ``order``: the board's models."""
+    wrong = {reply.model for reply in page.replies if reply.standing not in ("right", "open")}
     failing = tuple(place for place, model in enumerate(order) if short_line(model) in wrong)
     return Listed(
         page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally, failing,
@@ -43,7 +45,7 @@ def listed_item(page: ItemPage, order: Sequence[str]) -> Listed:
     )  # fmt: skip
 
 
-def _band(tally: Tally) -> str:
+def _band(tally: ItemTally) -> str:
     judged = tally.total - tally.open
     if not judged:
         return ""
@@ -54,10 +56,10 @@ def _band(tally: Tally) -> str:
 
 
 def write_list(folder: Path, items: Sequence[Listed], order: Sequence[str], about: Mapping[str, object]) -> None:
-    """The page and the words that it is searched by."""
-    categories = sorted({one.category for one in items if one.category})
-    worths = sorted({one.picarats for one in items if one.picarats is not None})
-    bands = [(str(place), words) for place, words in enumerate(BANDS) if any(one.band == str(place) for one in items)]
+    """Write the list's page and the words of its search."""
+    categories = sorted({item.category for item in items if item.category})
+    worths = sorted({item.picarats for item in items if item.picarats is not None})
+    bands = [(str(place), words) for place, words in enumerate(BANDS) if any(item.band == str(place) for item in items)]
     write(folder / "index.html", "items.html", **about, **loading_assets(), items=items, categories=categories,
           standings=STANDINGS, failing=[short_line(model) for model in order], worths=worths, bands=bands)  # fmt: skip
-    write_words(folder, (one.words for one in items))
+    write_words(folder, (item.words for item in items))

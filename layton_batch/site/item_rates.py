@@ -13,7 +13,7 @@ from layton_batch.site.reading import table
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ItemRates:
     """Shares from 0 to 1. ``by_category``, ``by_picarats``: a mean over models for each item of the group;
     ``by_item`` all of them; ``by_model``: model, category, mean over items. ``judge``: who says what is right."""
 
@@ -24,7 +24,7 @@ class Rates:
     by_model: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def item_rates(folder: RunFolder, metric: str) -> Rates:
+def item_rates(folder: RunFolder, metric: str) -> ItemRates:
     """From the scores, as the jury or the rule has them: without people's labels. Never judged counts as wrong."""
     columns = ("item_id", "model", "metric", "yes", "total", "vote", "flag")
     scores = table(folder, "scores", columns).filter(pl.col("metric") == metric)
@@ -41,7 +41,7 @@ def item_rates(folder: RunFolder, metric: str) -> Rates:
     by_model: dict[str, dict[str, float]] = {}
     for model, category, mean in named.group_by("model", "category").agg(pl.col("share").mean()).iter_rows():
         by_model.setdefault(short_line(model), {})[short_line(category)] = mean
-    return Rates(
+    return ItemRates(
         judge="the rule" if by_rule else "the jury",
         by_item=rates["share"].to_list(),
         by_category=_grouped(rates, "category"),
@@ -51,8 +51,8 @@ def item_rates(folder: RunFolder, metric: str) -> Rates:
 
 
 def _grouped(rates: pl.DataFrame, column: str) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
     for name, share in rates.drop_nulls(column).sort(column, maintain_order=True).select(column, "share").iter_rows():
         if name != "":
-            found.setdefault(short_line(name), []).append(share)
-    return found
+            shares.setdefault(short_line(name), []).append(share)
+    return shares

@@ -10,10 +10,10 @@ from decimal import Decimal, InvalidOperation
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.site.model_facts import small_money
 from layton_batch.site.pages import LONGEST, short_line
 from layton_batch.site.people import LabelKey, PeopleWord
 from layton_batch.site.reading import selected, table
-from layton_batch.site.standing import small_money
 
 Key = tuple[object, object, object, object]
 """Item, model, sample, number of hints; None where a table does not record them."""
@@ -48,7 +48,7 @@ class JudgeWord:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ItemRecords:
     """Predictions, verdicts, a jury's votes and a rule's (mark, tag) by item, and by model, sample and hints within it;
     ``spent``: tokens and money in words, by custom_id."""
 
@@ -61,11 +61,11 @@ class Said:
 
 
 def item_ids(folder: RunFolder) -> tuple[list[str], list[str]]:
-    """Those of the items table in its order, and those that only predictions have, by name."""
-    known = table(folder, "items", ("item_id",))["item_id"].to_list()
-    said = table(folder, "predictions", ("item_id",))["item_id"].unique(maintain_order=True)
-    have = set(known)
-    return known, [one for one in said if one not in have]
+    """Return the ids of the items table in its order, and ids that only predictions have."""
+    listed = table(folder, "items", ("item_id",))["item_id"].to_list()
+    predicted = table(folder, "predictions", ("item_id",))["item_id"].unique(maintain_order=True)
+    have = set(listed)
+    return listed, [item_id for item_id in predicted if item_id not in have]
 
 
 def portions(folder: RunFolder, ids: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -76,49 +76,58 @@ def portions(folder: RunFolder, ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield ids[start : start + size]
 
 
-def said_of(
+def records_of(
     folder: RunFolder, metric: str, models: Mapping[str, int], people: Mapping[LabelKey, PeopleWord],
     ids: Collection[str],
-) -> Said:  # fmt: skip
-    """Everything on these items; ``models``: the places of models, others follow by name. Raises DamagedTableError
-    where a table cannot be read."""
+) -> ItemRecords:  # fmt: skip
+    """Read all records of these items. ``models``: index of each model; other models follow by name.
+
+    Raises DamagedTableError for a table that cannot be read.
+    """
     verdicts: dict[Key, list[JudgeWord]] = defaultdict(list)
-    for item_id, model, judge, provider, answer, reason, note, *asked in _rows(folder, "verdicts", _VERDICTS, ids):
+    for item_id, model, judge, provider, answer, reason, note, *sample_and_hints in _rows(
+        folder, "verdicts", _VERDICTS, ids
+    ):
         sits = provider is not None
         is_unread = sits and note is not None  # a task without justifications has no word on them, and no note
         word = JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, is_unread), short_line(note, 500))
-        verdicts[item_id, model, asked[0], asked[1]].append(word)
+        verdicts[item_id, model, sample_and_hints[0], sample_and_hints[1]].append(word)
     votes: dict[Key, tuple[object, object, object]] = {}
     marks: dict[Key, tuple[float, str]] = {}
-    for item_id, model, named, yes, total, vote, flag, *asked in _rows(folder, "scores", _SCORES, ids):
+    for item_id, model, named, yes, total, vote, flag, *sample_and_hints in _rows(folder, "scores", _SCORES, ids):
         if named == metric and total is None and vote is not None:
-            marks[item_id, model, asked[0], asked[1]] = (float(str(vote)), short_line(flag, 60).replace("_", " "))
+            marks[item_id, model, sample_and_hints[0], sample_and_hints[1]] = (
+                float(str(vote)),
+                short_line(flag, 60).replace("_", " "),
+            )
         elif named == metric:
-            votes[item_id, model, asked[0], asked[1]] = (yes, total, flag)
+            votes[item_id, model, sample_and_hints[0], sample_and_hints[1]] = (yes, total, flag)
     replies, custom_ids = _replies(folder, models, ids)
-    return Said(replies, verdicts, votes, marks, people, _spent(folder, custom_ids))
+    return ItemRecords(replies, verdicts, votes, marks, people, _spent(folder, custom_ids))
 
 
 def _rows(folder: RunFolder, name: str, columns: Sequence[str], ids: Collection[str]) -> Iterator[tuple[object, ...]]:
-    found = selected(folder, name, columns, "item_id", ids)
-    yield from found.with_columns(pl.col("sample").fill_null(1)).iter_rows()
+    rows = selected(folder, name, columns, "item_id", ids)
+    yield from rows.with_columns(pl.col("sample").fill_null(1)).iter_rows()
 
 
 def _replies(
     folder: RunFolder, models: Mapping[str, int], ids: Collection[str]
 ) -> tuple[dict[str, list[Row]], list[str]]:
-    """By item, in the order of the models; and the ids of their requests."""
-    found = selected(folder, "predictions", _PREDICTIONS, "item_id", ids)
+    """Return each item's replies in the order of the models, and the ids of their requests."""
+    predictions = selected(folder, "predictions", _PREDICTIONS, "item_id", ids)
     # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
     size = pl.col("raw_text").str.len_chars()
-    shown = found.with_columns(pl.col("raw_text").str.slice(0, LONGEST), pl.col("sample").fill_null(1), raw_size=size)
+    shown = predictions.with_columns(
+        pl.col("raw_text").str.slice(0, LONGEST), pl.col("sample").fill_null(1), raw_size=size
+    )
     replies: dict[str, list[Row]] = defaultdict(list)
     for row in shown.iter_rows(named=True):
         replies[row["item_id"]].append(row)
     last = len(models)
     for rows in replies.values():
         rows.sort(key=lambda row: (models.get(str(row["model"]), last), str(row["model"]), *_asked(row)))
-    return replies, found["custom_id"].drop_nulls().to_list()
+    return replies, predictions["custom_id"].drop_nulls().to_list()
 
 
 def _asked(row: Row) -> tuple[int, int]:
@@ -129,11 +138,11 @@ def _asked(row: Row) -> tuple[int, int]:
 def _spent(folder: RunFolder, custom_ids: Collection[str]) -> dict[str, str]:
     spent = {}
     for name, where in (("usage", ""), ("reused", ", paid for before")):
-        for custom_id, _role, read, made, thought, usd in selected(
+        for custom_id, _role, read, written, thought, usd in selected(
             folder, name, _USAGE, "custom_id", custom_ids
         ).iter_rows():
             reasoning = f" ({thought:,} reasoning)" if thought else ""
-            spent[custom_id] = f"{read or 0:,} tokens in, {made or 0:,} out{reasoning}, {_money(usd)}{where}"
+            spent[custom_id] = f"{read or 0:,} tokens in, {written or 0:,} out{reasoning}, {_money(usd)}{where}"
     return spent
 
 
@@ -151,5 +160,5 @@ def _word(value: object, sits: bool) -> str:
 
 
 def person_word(people: PeopleWord) -> JudgeWord:
-    """What people say, as a verdict is shown."""
+    """Show people's label in the form of a judge's verdict."""
     return JudgeWord(people.who, False, _word(people.answer, False), _word(people.justification, False), "")

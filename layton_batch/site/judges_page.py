@@ -37,7 +37,7 @@ _WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SectionCell:
     """``address``: where it leads, empty for most."""
 
     text: str
@@ -50,8 +50,8 @@ class ShownTable:
     """``plots``: for each row the start, the middle and the width of an interval in percent of an axis from half right
     to all right; none where the table has no such column. ``more``: rows that are left out."""
 
-    heads: tuple[Cell, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    heads: tuple[SectionCell, ...]
+    rows: tuple[tuple[SectionCell, ...], ...]
     plots: tuple[tuple[str, str, str] | None, ...] = ()
     more: int = 0
 
@@ -70,13 +70,15 @@ class ShownSection:
 
 
 def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSection, ...]:
-    """What the last board found of its judges; nothing where it has none. ``items``: the pages of items by id. Raises
-    DamagedTableError where the table cannot be read."""
+    """Prepare the last board's findings about its judges; empty without judges. ``items``: page by item id.
+
+    Raises DamagedTableError for a table that cannot be read.
+    """
     record = read_record(folder.tables)
     if record is None:
         return ()
-    told = [*diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis), *annotators_told(record.annotators)]
-    return tuple(_section(one, record, items) for one in told)
+    sections = [*diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis), *annotators_told(record.annotators)]
+    return tuple(_section(section, record, items) for section in sections)
 
 
 def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]) -> ShownSection:
@@ -86,10 +88,10 @@ def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]
         key=section.key,
         title=short_line(section.title),
         why=_WHY.get(section.key, ""),
-        said=tuple(sentence(one.text) for one in remarks if not one.is_help and not one.about),
-        tables=tuple(_table(one, _plots(section, record), items) for one in tables),
-        about=tuple((short_line(one.about), short_line(one.text, 500)) for one in remarks if one.about),
-        help=tuple(sentence(one.text) for one in remarks if one.is_help),
+        said=tuple(sentence(remark.text) for remark in remarks if not remark.is_help and not remark.about),
+        tables=tuple(_table(part, _plots(section, record), items) for part in tables),
+        about=tuple((short_line(remark.about), short_line(remark.text, 500)) for remark in remarks if remark.about),
+        help=tuple(sentence(remark.text) for remark in remarks if remark.is_help),
     )
 
 
@@ -97,10 +99,10 @@ def _table(table: Table, plots: tuple[tuple[str, str, str] | None, ...], items: 
     is_text = tuple(column.is_text or column.name == "human label" for column in table.columns)
     names = tuple(column.name for column in table.columns)
     return ShownTable(
-        heads=tuple(Cell(sentence(name), text) for name, text in zip(names, is_text, strict=True)),
+        heads=tuple(SectionCell(sentence(name), text) for name, text in zip(names, is_text, strict=True)),
         rows=tuple(
             tuple(
-                Cell(short_line(value), text, items.get(short_line(value), "") if name == "item" else "")
+                SectionCell(short_line(value), text, items.get(short_line(value), "") if name == "item" else "")
                 for name, value, text in zip(names, row, is_text, strict=True)
             )
             for row in table.rows[:MOST_ROWS]
@@ -111,11 +113,11 @@ def _table(table: Table, plots: tuple[tuple[str, str, str] | None, ...], items: 
 
 
 def _plots(section: Section, record: DiagnosisRecord) -> tuple[tuple[str, str, str] | None, ...]:
-    return tuple(_plot(one) for one in record.diagnosis.judges) if section.key == "judges" else ()
+    return tuple(_plot(judge) for judge in record.diagnosis.judges) if section.key == "judges" else ()
 
 
-def _plot(one: JudgeFinding) -> tuple[str, str, str] | None:
-    report = one.report
+def _plot(judge: JudgeFinding) -> tuple[str, str, str] | None:
+    report = judge.report
     if report.accuracy is None or report.lower is None or report.upper is None:
         return None
     low, middle, high = (200 * max(value - 0.5, 0.0) for value in (report.lower, report.accuracy, report.upper))

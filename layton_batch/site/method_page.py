@@ -13,8 +13,8 @@ from layton_batch import __version__
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.board_table import Board
-from layton_batch.site.pages import Passage, passage, short_line
-from layton_batch.site.reading import Asked
+from layton_batch.site.pages import ShownText, passage, short_line
+from layton_batch.site.reading import BoardSettings
 from layton_batch.site.terms import terms
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")
@@ -49,26 +49,29 @@ class MethodView:
     models: tuple[ModelLine, ...]
     judges: tuple[ModelLine, ...]
     revisions: tuple[RevisionLine, ...]
-    prompts: tuple[tuple[str, Passage], ...]
+    prompts: tuple[tuple[str, ShownText], ...]
     hashes: tuple[tuple[str, str], ...]
     identity: str
     version: str
-    manifest: Passage | None
+    manifest: ShownText | None
 
 
-def show_method(folder: RunFolder, ask: Asked, boards: tuple[Board, Board | None]) -> MethodView:
-    """From the frozen manifest; only the words where it cannot be read. ``boards``: as shown, and on this set where
-    that is another. Raises FileError for a file that cannot be read."""
+def show_method(folder: RunFolder, ask: BoardSettings, boards: tuple[Board, Board | None]) -> MethodView:
+    """Describe the method from the frozen manifest; only the terms if the manifest cannot be read.
+
+    ``boards``: the shown board, and the board on this set where it differs. Raises FileError for a file that cannot
+    be read.
+    """
     frozen = _frozen(folder)
     manifest = _table(frozen.get("manifest"))
     prompts = _table(frozen.get("prompts"))
     return MethodView(
         words=terms(*boards, has_hints=ask.hints is not None),
         settings=tuple(_settings(manifest)),
-        models=tuple(_model(one) for one in _tables(manifest.get("models"))),
-        judges=tuple(_model(one) for one in _tables(frozen.get("panel"))),
-        revisions=tuple(_revision(one) for one in _tables(frozen.get("revisions"))),
-        prompts=tuple((short_line(name), said) for name, text in prompts.items() if (said := passage(str(text)))),
+        models=tuple(_model(table) for table in _tables(manifest.get("models"))),
+        judges=tuple(_model(table) for table in _tables(frozen.get("panel"))),
+        revisions=tuple(_revision(table) for table in _tables(frozen.get("revisions"))),
+        prompts=tuple((short_line(name), shown) for name, text in prompts.items() if (shown := passage(str(text)))),
         hashes=tuple(_hashes(folder)),
         identity=short_line(frozen.get("identity")),
         version=__version__,
@@ -88,16 +91,16 @@ def _table(value: object) -> Mapping[str, object]:
 
 
 def _tables(value: object) -> list[Mapping[str, object]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
 
 
 def _settings(manifest: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for key, value in manifest.items():
         if key in _QUIET:
             continue
-        for name, one in _table(value).items():
-            if one not in ({}, [], None):
-                yield short_line(f"{key}.{name}"), _value(one)
+        for name, setting in _table(value).items():
+            if setting not in ({}, [], None):
+                yield short_line(f"{key}.{name}"), _value(setting)
         if not isinstance(value, dict) and value is not None:
             yield short_line(key), _value(value)
 
@@ -106,35 +109,35 @@ def _value(value: object) -> str:
     return short_line(value if isinstance(value, str) else orjson.dumps(value).decode(), 300)
 
 
-def _model(one: Mapping[str, object]) -> ModelLine:
-    known = ("name", "provider", "model", "max_output_tokens", "substitute")
-    rest = {key: value for key, value in one.items() if key not in known and value not in ({}, [], None)}
+def _model(spec: Mapping[str, object]) -> ModelLine:
+    columns = ("name", "provider", "model", "max_output_tokens", "substitute")
+    rest = {key: value for key, value in spec.items() if key not in columns and value not in ({}, [], None)}
     return ModelLine(
-        name=short_line(one.get("name")),
-        provider=short_line(one.get("provider")),
-        model=short_line(one.get("model")),
-        most_tokens=f"{tokens:,}" if isinstance(tokens := one.get("max_output_tokens"), int) else "",
+        name=short_line(spec.get("name")),
+        provider=short_line(spec.get("provider")),
+        model=short_line(spec.get("model")),
+        most_tokens=f"{tokens:,}" if isinstance(tokens := spec.get("max_output_tokens"), int) else "",
         settings=", ".join(f"{short_line(key)} {_value(value)}" for key, value in rest.items()),
     )
 
 
-def _revision(one: Mapping[str, object]) -> RevisionLine:
-    changes = one.get("changes")
-    said = changes if isinstance(changes, list) else []
+def _revision(revision: Mapping[str, object]) -> RevisionLine:
+    changes = revision.get("changes")
+    listed = changes if isinstance(changes, list) else []
     return RevisionLine(
-        number=short_line(one.get("number")),
-        at=short_line(one.get("at")).replace("T", " ").replace("Z", " UTC"),
-        changes=tuple(short_line(change, 300) for change in said),
-        asked=short_line(one.get("asked")),
+        number=short_line(revision.get("number")),
+        at=short_line(revision.get("at")).replace("T", " ").replace("Z", " UTC"),
+        changes=tuple(short_line(change, 300) for change in listed),
+        asked=short_line(revision.get("asked")),
     )
 
 
 def _hashes(folder: RunFolder) -> Iterator[tuple[str, str]]:
-    """Of the files that the board rests on, by their place in the run's folder."""
+    """Yield path and SHA-256 of the files that the board depends on, in the order of their paths."""
     names = ("items", "scores", "labels", "leaderboard")
-    found = [*folder.root.glob("gold-*"), *folder.root.glob("annotations-*")]
-    found += [path for name in names for path in (folder.tables / name).glob("*.parquet")]
-    for path in sorted(path for path in found if path.is_file()):
+    paths = [*folder.root.glob("gold-*"), *folder.root.glob("annotations-*")]
+    paths += [path for name in names for path in (folder.tables / name).glob("*.parquet")]
+    for path in sorted(path for path in paths if path.is_file()):
         yield short_line(path.relative_to(folder.root)), _sha256(path)
 
 

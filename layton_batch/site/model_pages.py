@@ -12,10 +12,10 @@ from pathlib import Path
 from markupsafe import Markup
 
 from layton_batch.site.board_table import ShownRow
-from layton_batch.site.explorer import ItemPage, Reply, Tally, tally_of
+from layton_batch.site.explorer import ItemPage, ItemTally, ShownReply, tally_of
+from layton_batch.site.model_facts import ModelFacts
 from layton_batch.site.pages import write
 from layton_batch.site.sent import SentRequests, settings_text
-from layton_batch.site.standing import Facts
 
 FOLDER = "models"
 ItemKey = tuple[str, str, str]
@@ -29,7 +29,7 @@ class _Seen:
     missed: list[tuple[ItemKey, str, str, str]] = field(default_factory=list)
     """Answers that are not right on all hands: the item, standing, verdict, vote."""
 
-    def add(self, item: ItemKey, reply: Reply) -> None:
+    def add(self, item: ItemKey, reply: ShownReply) -> None:
         self.by_category[item[2]][reply.standing] += 1
         if reply.standing != "right":
             self.kinds[reply.verdict] += 1
@@ -37,13 +37,15 @@ class _Seen:
 
 
 def file_name(row: ShownRow) -> str:
-    """Of a model's page: the same at every refresh, and safe whatever the model is called."""
+    """Return the file name of a model's page: equal at every refresh, and safe for any model name."""
     return f"{sha256(f'{row.model}|{row.provider}|{row.hints}'.encode()).hexdigest()[:12]}.html"
 
 
 class ModelPages:
-    """What the items' pages show, gathered by model while they are written. ``names``: the file of each model of the
-    board, by name, provider and hint level."""
+    """Models' pages, gathered while the items' pages are written.
+
+    ``names``: the file of each model of the board, by name, provider and hint level.
+    """
 
     def __init__(self, rows: Sequence[ShownRow], on_this_set: Sequence[ShownRow]) -> None:
         self.names = {(row.model, row.provider, row.hints): file_name(row) for row in rows}
@@ -59,7 +61,9 @@ class ModelPages:
             if name := self.names.get((reply.model, reply.provider, reply.hints)):
                 self._seen[name].add(item, reply)
 
-    def write(self, building: Path, facts: Sequence[Facts], sent: SentRequests, about: Mapping[str, object]) -> None:
+    def write(
+        self, building: Path, facts: Sequence[ModelFacts], sent: SentRequests, about: Mapping[str, object]
+    ) -> None:
         """One page for each row of the board; ``facts`` in the rows' order."""
         (building / FOLDER).mkdir()
         for row, fact in zip(self._rows, facts, strict=True):
@@ -73,21 +77,21 @@ class ModelPages:
                 settings=settings_text(sent.settings.get(row.model)),
             )  # fmt: skip
 
-    def _categories(self, seen: _Seen) -> Iterator[tuple[str, Tally]]:
+    def _categories(self, seen: _Seen) -> Iterator[tuple[str, ItemTally]]:
         for category in sorted(seen.by_category):
             yield category, self._tally(seen.by_category[category])
 
-    def _tally(self, found: Counter[str]) -> Tally:
-        return tally_of(found, by_rule=self._by_rule)
+    def _tally(self, counts: Counter[str]) -> ItemTally:
+        return tally_of(counts, by_rule=self._by_rule)
 
 
 def _rows(seen: _Seen) -> Markup:
-    """Rows of the table of what it did not get right: there are as many as answers, too many for a template."""
-    return Markup("".join(_row(*one) for one in seen.missed))  # noqa: S704  (`_row` escapes everything)
+    """Render the rows of the model's wrong answers. They are too many for a template."""
+    return Markup("".join(_row(*missed) for missed in seen.missed))  # noqa: S704  (`_row` escapes everything)
 
 
 def _row(item: ItemKey, standing: str, verdict: str, vote: str) -> str:
-    page, item_id, category = (escape(one) for one in item)
-    cells = "".join(f'<td role="cell">{one}</td>' for one in (category, escape(verdict), escape(vote)))
+    page, item_id, category = (escape(part) for part in item)
+    cells = "".join(f'<td role="cell">{cell}</td>' for cell in (category, escape(verdict), escape(vote)))
     link = f'<a href="../items/{page}"><bdi>{item_id or "(no id)"}</bdi></a>'
     return f'<tr role="row" data-standing="{standing}"><th scope="row" role="rowheader">{link}</th>{cells}</tr>\n'

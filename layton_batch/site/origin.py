@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.site.reading import Asked
+from layton_batch.site.reading import BoardSettings
 from layton_batch.text import plural
 
 _LICENCES = {
@@ -12,12 +12,12 @@ _LICENCES = {
 }
 
 
-def sentence(ask: Asked, items: int, models: int, *, by_rule: bool, has_labels: bool) -> str:
-    """What was asked of whom, and who judged."""
+def sentence(ask: BoardSettings, items: int, models: int, *, by_rule: bool, has_labels: bool) -> str:
+    """Describe the models, the items and the grading in one sentence."""
     if not models:
         return f"{plural(items, 'item')}; no model is done yet."
-    told = f"{ask.hints} hints" if isinstance(ask.hints, str) else plural(ask.hints or 0, "hint")
-    hints = f" with {told}" if ask.hints else ""
+    hint_words = f"{ask.hints} hints" if isinstance(ask.hints, str) else plural(ask.hints or 0, "hint")
+    hints = f" with {hint_words}" if ask.hints else ""
     judged = "a jury of models from other makers judged each answer"
     graded = (
         "a rule graded each answer" if by_rule else judged + (", corrected by people’s labels" if has_labels else "")
@@ -27,10 +27,10 @@ def sentence(ask: Asked, items: int, models: int, *, by_rule: bool, has_labels: 
     return f"{plural(models, 'model')} answered {plural(items, 'item')}{name}{split}{hints}; {graded}."
 
 
-def licence(ask: Asked) -> str:
-    """Of the items, where it is known."""
-    known = (words for part, words in _LICENCES.items() if part in ask.source)
-    return next(known, "Their licence is their source’s.")
+def licence(ask: BoardSettings) -> str:
+    """Return the licence of the items, if known."""
+    licences = (words for part, words in _LICENCES.items() if part in ask.source)
+    return next(licences, "Their licence is their source’s.")
 
 
 def citation(title: str, date: str) -> str:

@@ -56,10 +56,12 @@ def _asset(loaded: Environment, name: str) -> str:
 
 
 def loading_assets() -> dict[str, str]:
-    """``policy`` of a page whose own script loads another of our files. A host cannot be named where pages are opened
-    as files; so what our script loads may run, and nothing that stands in the page."""
-    found = environment().globals
-    return {"policy": policy(str(found["style"]), str(found["script"]), loads=True)}
+    """Return the ``policy`` of a page whose own script loads another of our files.
+
+    Pages opened as files have no host to name. So a file that our script loads may run, but no script in the page.
+    """
+    assets = environment().globals
+    return {"policy": policy(str(assets["style"]), str(assets["script"]), loads=True)}
 
 
 def policy(style: str, script: str, *, loads: bool = False) -> str:
@@ -103,7 +105,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ShownText:
     """A text for a page. ``teaser``: what stands for a long one while it is folded, else empty; ``size``: the
     characters of the whole text where ``text`` is cut, else 0."""
 
@@ -134,11 +136,11 @@ def _line(text: str, longest: int) -> str:
 _name = lru_cache(4096)(_line)  # the same few hundred names stand in a hundred thousand places
 
 
-def passage(value: str | None) -> Passage | None:
+def passage(value: str | None) -> ShownText | None:
     """A text of several lines; None where there is nothing to read."""
     if value is None or not value.strip():
         return None
     text = visible(value[:LONGEST].replace("\r\n", "\n").strip())
     size = len(value) if len(value) > LONGEST else 0
     is_long = len(text) > LONG or text.count("\n") > _LONG_LINES
-    return Passage(text, short_line(text, _TEASER) if is_long else "", size)
+    return ShownText(text, short_line(text, _TEASER) if is_long else "", size)

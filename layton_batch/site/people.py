@@ -24,7 +24,7 @@ _METRICS = _COLUMNS[4:7]
 
 @dataclass(frozen=True, slots=True)
 class PeopleWord:
-    """What people say of one answer, by part; ``mark``: on the board's metric. None: they do not say."""
+    """Human label of one answer, by part; ``mark``: on the board's metric. None: not labelled."""
 
     answer: bool | None
     justification: bool | None
@@ -33,7 +33,7 @@ class PeopleWord:
 
     @property
     def who(self) -> str:
-        """Whose word it is."""
+        """Name the people who gave the label."""
         return "a person" if self.people == 1 else f"{self.people} people"
 
     @property
@@ -43,15 +43,15 @@ class PeopleWord:
 
 
 def people_words(folder: RunFolder, metric: str) -> dict[LabelKey, PeopleWord]:
-    """The labels by what they are about. Raises DamagedTableError where the table cannot be read."""
-    found: dict[LabelKey, PeopleWord] = {}
+    """Read the labels by answer. Raises DamagedTableError for a table that cannot be read."""
+    words: dict[LabelKey, PeopleWord] = {}
     place = _METRICS.index(metric) if metric in _METRICS else None
     for item_id, model, hints, sample, *marks, people in table(folder, "labels", _COLUMNS).iter_rows():
         mark = None if place is None else marks[place]
-        found[item_id, model, hints, sample or 1] = PeopleWord(marks[0], marks[1], mark, people)
-    return found
+        words[item_id, model, hints, sample or 1] = PeopleWord(marks[0], marks[1], mark, people)
+    return words
 
 
 def disagrees(people: PeopleWord, standing: str) -> bool:
-    """Whether people say the opposite of a whole jury."""
+    """Tell whether people contradict a unanimous jury."""
     return (people.mark is False and standing == "right") or (people.mark is True and standing == "wrong")

@@ -22,8 +22,8 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class CourseLine:
-    """Requests of one job, or of all jobs of a role; ``ends`` stand under ``Course.outcomes``."""
+class ProgressLine:
+    """Requests of one job, or of all jobs of a role; ``ends`` stand under ``RunProgress.outcomes``."""
 
     role: str
     provider: str
@@ -33,24 +33,24 @@ class CourseLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RunProgress:
     """``notice`` is empty for a run that is done."""
 
     run: str
     notice: str
     reason: str
     outcomes: tuple[str, ...]
-    by_role: tuple[CourseLine, ...]
-    jobs: tuple[CourseLine, ...]
+    by_role: tuple[ProgressLine, ...]
+    jobs: tuple[ProgressLine, ...]
     batches: tuple[str, ...]
     lost: tuple[str, ...]
     spent: str
 
 
-def show_progress(status: Status) -> Course:
+def show_progress(status: Status) -> RunProgress:
     """One reading of the run; outcomes that nothing had are left out."""
     outcomes = tuple(name for name in OUTCOMES if name == "succeeded" or any(_ends(status.jobs, (name,))))
-    return Course(
+    return RunProgress(
         run=short_line(status.run),
         notice=_WORDS.get(status.state, ""),
         reason=short_line(status.reason, 500),
@@ -64,22 +64,22 @@ def show_progress(status: Status) -> Course:
 
 
 def _ends(jobs: Iterable[JobStatus], outcomes: Sequence[str]) -> tuple[int, ...]:
-    kept = list(jobs)
-    return tuple(sum(int(getattr(job, name)) for job in kept) for name in outcomes)
+    listed = list(jobs)
+    return tuple(sum(int(getattr(job, name)) for job in listed) for name in outcomes)
 
 
-def _role_line(role: str, jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> CourseLine:
+def _role_line(role: str, jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> ProgressLine:
     mine = [job for job in jobs if job.role == role]
-    return CourseLine(role_words(role), "", "", sum(job.requests for job in mine), _ends(mine, outcomes))
+    return ProgressLine(role_words(role), "", "", sum(job.requests for job in mine), _ends(mine, outcomes))
 
 
-def _job_line(job: JobStatus, outcomes: Sequence[str]) -> CourseLine:
+def _job_line(job: JobStatus, outcomes: Sequence[str]) -> ProgressLine:
     ends = _ends([job], outcomes)
-    return CourseLine(role_words(job.role), short_line(job.provider), short_line(job.model), job.requests, ends)
+    return ProgressLine(role_words(job.role), short_line(job.provider), short_line(job.model), job.requests, ends)
 
 
 def role_words(role: str) -> str:
-    """What a job of this role brings."""
+    """Return the word for a role's results."""
     return short_line(_ROLES.get(role, role))
 
 

@@ -17,8 +17,8 @@ DEFAULT_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the manifest says that a reader has to know; fields it does not say are empty or None."""
+class BoardSettings:
+    """Settings of the manifest that the pages show; missing settings are empty or None."""
 
     name: str = ""
     task: str = ""
@@ -32,7 +32,7 @@ class Asked:
 
 
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
-    """Some columns of a table; no rows where nobody wrote it yet. Raises DamagedTableError naming its file."""
+    """Read columns of a table; no rows if the table does not exist yet. Raises DamagedTableError naming its file."""
     return tables.read(folder.tables, name, columns)
 
 
@@ -50,25 +50,25 @@ def selected(
 
 
 def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
-    """By model, how often the rule's words for a failure occur. Raises DamagedTableError as ``table``."""
+    """Count the rule's failures by model and kind. Raises DamagedTableError as ``table``."""
     flags = table(folder, "scores", ["model", "metric", "flag"]).filter(pl.col("metric") == metric).drop_nulls("flag")
-    found: dict[str, dict[str, int]] = {}
+    counts: dict[str, dict[str, int]] = {}
     for model, flag, count in flags.group_by("model", "flag", maintain_order=True).len().iter_rows():
-        found.setdefault(model, {})[flag] = count
-    return found
+        counts.setdefault(model, {})[flag] = count
+    return counts
 
 
 def _levels(value: object) -> int | str:
     return ", ".join(map(str, value)) if isinstance(value, list) else int(str(value))
 
 
-def asked(folder: RunFolder) -> Asked:
+def asked(folder: RunFolder) -> BoardSettings:
     """The frozen manifest's words; nothing but defaults where there is none that can be read."""
     try:
         frozen = orjson.loads(folder.manifest.read_bytes())
         manifest = frozen["manifest"]
         items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
-        return Asked(
+        return BoardSettings(
             name=short_line(manifest["name"]),
             task=short_line(manifest["task"]),
             split=short_line(items.get("split")),
@@ -79,7 +79,7 @@ def asked(folder: RunFolder) -> Asked:
             source=short_line(items.get("source")),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return Asked()
+        return BoardSettings()
 
 
 def date_of_tables(folder: RunFolder) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.status import Status
-from layton_batch.site.batch_course import show_batches
-from layton_batch.site.bill import Bill
+from layton_batch.site.batch_timeline import show_timeline
+from layton_batch.site.bill import ShownBill
 from layton_batch.site.board_pages import Ranked
 from layton_batch.site.judges_page import show_judges
 from layton_batch.site.method_page import show_method
@@ -20,7 +20,7 @@ def write_run_pages(
     folder: RunFolder,
     status: Status,
     ranked: Ranked,
-    bill: Bill | None,
+    bill: ShownBill | None,
     bill_notes: Sequence[str],
     systems: Sequence[str],
     building: Path,
@@ -36,4 +36,4 @@ def write_run_pages(
     method = show_method(folder, ranked.ask, (ranked.board, ranked.here))
     write(building / "method.html", "method.html", **assets, method=method,
           systems=[passage(text) for text in systems[:MOST_SYSTEMS]])  # fmt: skip
-    write(building / "run.html", "run.html", **assets, batches=show_batches(folder, status))
+    write(building / "run.html", "run.html", **assets, batches=show_timeline(folder, status))

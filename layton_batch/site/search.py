@@ -16,11 +16,11 @@ _WORD = re.compile(r"\w[\w'’.-]*")
 
 
 def search_words(own: Iterable[object], answers: Iterable[object]) -> str:
-    """Every different word once, those of the item first."""
-    found: dict[str, None] = {}
+    """Return every different word once, the item's words first."""
+    words: dict[str, None] = {}
     for text in dict.fromkeys(_texts((*own, *answers))):
-        found.update(dict.fromkeys(_WORD.findall(text[:MOST_CHARACTERS].lower())))
-    return " ".join(found)[:MOST_CHARACTERS]
+        words.update(dict.fromkeys(_WORD.findall(text[:MOST_CHARACTERS].lower())))
+    return " ".join(words)[:MOST_CHARACTERS]
 
 
 def _texts(values: Iterable[object]) -> Iterator[str]:

@@ -42,15 +42,17 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
-    """What the lines of a batch file have in common: everything but the custom_id and the texts. ``order``: which of
-    these stand between the ``pieces``, the custom_id as 0."""
+class _LineTemplate:
+    """Common part of a batch file's lines: all but the custom_id and the texts.
+
+    ``order``: the numbers of these values between the ``pieces``; the custom_id is 0.
+    """
 
     pieces: tuple[bytes, ...]
     order: tuple[int, ...]
 
     def line(self, custom_id: bytes, parts: Sequence[bytes]) -> bytes:
-        """What the request looks like that has these."""
+        """Return the line of the request with this custom_id and these texts."""
         values = (custom_id, *parts)
         between = (
             piece for place, after in zip(self.order, self.pieces[1:], strict=True) for piece in (values[place], after)
@@ -71,7 +73,7 @@ class SentRequests:
         self._numbers: dict[str, int] = {}
         self._files: list[BinaryIO] = []
         self._places: dict[str, tuple[int, int, int]] = {}
-        self._forms: dict[int, _Form] = {}
+        self._forms: dict[int, _LineTemplate] = {}
         self.too_large = False
         reused = _reused(folder)
         paths = [*_batch_files(folder), *dict.fromkeys(path for path, _ in reused.values())]
@@ -89,13 +91,15 @@ class SentRequests:
         number, start = len(self._files), 0
         self._files.append(handle)
         for line in handle:
-            if found := _ID.search(line, 0, 400):
-                self._places[found[1].decode("utf-8", "replace")] = number, start, len(line)
+            if name := _ID.search(line, 0, 400):
+                self._places[name[1].decode("utf-8", "replace")] = number, start, len(line)
             start += len(line)
 
-    def of(self, custom_id: str, model: str, like: Sent | None = None) -> Sent | None:
-        """The request as it was sent last; None where its batch file is not here. ``like``: one that it probably has
-        the texts of, which is quicker found to be so than read again."""
+    def of(self, custom_id: str, model: str, similar: Sent | None = None) -> Sent | None:
+        """Return the request as it was sent last; None if its batch file is missing.
+
+        ``similar``: a request that probably has the same texts. Comparing is faster than parsing the line again.
+        """
         place = self._places.get(custom_id)
         if place is None:
             return None
@@ -103,9 +107,14 @@ class SentRequests:
         handle = self._files[number]
         handle.seek(start)
         written = handle.read(length)
-        form, name = self._forms.get(number), custom_id.encode("utf-8", "replace")
-        if form and like and len(form.order) == len(like.parts) + 1 and form.line(name, like.parts) == written:
-            return like
+        template, name = self._forms.get(number), custom_id.encode("utf-8", "replace")
+        if (
+            template
+            and similar
+            and len(template.order) == len(similar.parts) + 1
+            and template.line(name, similar.parts) == written
+        ):
+            return similar
         try:
             line = orjson.loads(written)
         except ValueError:
@@ -113,12 +122,12 @@ class SentRequests:
         if not isinstance(line, dict):
             return None
         sent = self._sent(line, model)
-        if form is None and (found := _form(written, (name, *sent.parts))):
-            self._forms[number] = found
+        if template is None and (template := _form(written, (name, *sent.parts))):
+            self._forms[number] = template
         return sent
 
     def _sent(self, line: Mapping[str, object], model: str) -> Sent:
-        body = next((one for name in _BODIES if isinstance(one := line.get(name), dict)), line)
+        body = next((content for name in _BODIES if isinstance(content := line.get(name), dict)), line)
         systems = [text for name in _SYSTEMS for text in _texts(body.get(name))]
         texts: list[str] = []
         for message in _listed(next((body[name] for name in _MESSAGES if name in body), None)):
@@ -140,7 +149,7 @@ class SentRequests:
         return number
 
 
-def _form(line: bytes, values: Sequence[bytes]) -> _Form | None:
+def _form(line: bytes, values: Sequence[bytes]) -> _LineTemplate | None:
     """The form of a line that has each of these once; None where it has not."""
     places = sorted((line.find(value), len(value), number) for number, value in enumerate(values))
     pieces, end = [], 0
@@ -149,12 +158,12 @@ def _form(line: bytes, values: Sequence[bytes]) -> _Form | None:
             return None
         pieces.append(line[end:at])
         end = at + length
-    return _Form((*pieces, line[end:]), tuple(number for _, _, number in places))
+    return _LineTemplate((*pieces, line[end:]), tuple(number for _, _, number in places))
 
 
-def settings_text(found: Mapping[str, None] | None) -> tuple[str, ...]:
-    """The settings of a model's requests, a line each; more than a few differ by the item and are left out."""
-    lines = list(found or ())
+def settings_text(settings: Mapping[str, None] | None) -> tuple[str, ...]:
+    """Return the settings of a model's requests, a line each; none if they differ by item."""
+    lines = list(settings or ())
     return tuple(short_line(line, 2_000) for line in lines) if len(lines) <= _MOST_SETTINGS else ()
 
 
@@ -162,19 +171,19 @@ _MOST_SETTINGS = 3
 
 
 def _batch_files(folder: RunFolder) -> Iterator[Path]:
-    """Of the participants' jobs, whose ids begin with their role."""
+    """Yield the batch files of the participants' jobs, whose ids begin with their role."""
     yield from sorted(folder.batches.glob(f"{Role.PREDICT}-*/request.jsonl"))
 
 
 def _reused(folder: RunFolder) -> dict[str, tuple[Path, str]]:
-    """By custom_id, of answers that were paid for elsewhere, the batch file and the name there."""
+    """Return the batch file and the custom_id there of each answer that another run paid for."""
     rows = table(folder, "reused", ("custom_id", "role", "run", "batch_id", "paid_as")).iter_rows()
-    found = {
+    origins = {
         custom_id: (folder.workspace.batch(run_id, batch_id).request_file, paid_as)
         for custom_id, role, run_id, batch_id, paid_as in rows
         if role == Role.PREDICT
     }
-    return {custom_id: place for custom_id, place in found.items() if place[0].exists()}
+    return {custom_id: place for custom_id, place in origins.items() if place[0].exists()}
 
 
 def _listed(value: object) -> Sequence[object]:
@@ -182,12 +191,12 @@ def _listed(value: object) -> Sequence[object]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """The texts in a message, in order; an image is said to be one."""
+    """Yield the texts of a message in order, with a placeholder for an image."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for part in value:
+            yield from _texts(part)
     elif isinstance(value, dict):
         inner = next((value[name] for name in ("text", "content", "parts") if name in value), None)
         if inner is not None:

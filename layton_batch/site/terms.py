@@ -43,10 +43,10 @@ _HINTS = "How many of an item’s hints stand in the question that the models we
 
 
 def terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[str, str], ...]:
-    """Each term of the board with its meaning."""
+    """Return each term of the board with its meaning."""
     how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
     score = " ".join(filter(None, (f"Percent of the items, by {board.metric or 'the metric'}.", how, _FAILURES)))
-    found = {
+    meanings = {
         "Score": score,
         **({"This set": _THIS_SET} if here else {}),
         "Intervals": _both(board.meaning, here.meaning if here else None),
@@ -56,7 +56,7 @@ def terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[s
         **_OF_ALL,
         "Hints": _HINTS if has_hints and not board.by_rule else "",
     }
-    return tuple((term, words) for term, words in found.items() if words)
+    return tuple((term, words) for term, words in meanings.items() if words)
 
 
 def _both(words: str, here: str | None) -> str:

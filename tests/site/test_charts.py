@@ -11,7 +11,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import history
 from layton_batch.site.board_charts import pareto
 from layton_batch.site.build import build_site
-from layton_batch.site.duel import duels
+from layton_batch.site.comparison import comparison_data
 from tests.site.fabricated_run import FabricatedRun, fabricated, hostile
 from tests.site.read_html import read_page
 
@@ -83,7 +83,7 @@ def test_one_model_at_two_hint_levels_is_compared_item_by_item(tmp_path: Path) -
     scores = [one for one in run.scores_rows() if one["model"] == name]
     run.table("scores", [{**one, "n_hints": hints, "yes": 2 * hints} for one in scores for hints in (0, 1)])
     items = [(f"{at}.html", run.item_id(at)) for at in range(1, run.items + 1)]
-    data = json.loads(duels(run.folder, rows, items, "both_correct"))
+    data = json.loads(comparison_data(run.folder, rows, items, "both_correct"))
     assert data["models"] == [f"{name}@0", f"{name}@1"]
     assert data["better"] == {"0,1": [25.0, 50.0]}
     assert data["marks"] == ["0" * run.items, "1" * run.items]

@@ -51,9 +51,9 @@
     window.addEventListener("hashchange", restore);
   }
 
-  const place = document.querySelector("[data-duel]");
+  const place = document.querySelector("[data-comparison]");
   if (!place) return;
-  const data = JSON.parse(document.getElementById("duel-data").textContent);
+  const data = JSON.parse(document.getElementById("comparison-data").textContent);
   const [a, b] = ["a", "b"].map((name) => place.querySelector(`select[name=${name}]`));
   const views = place.querySelectorAll("[name=view]");
   const make = (tag, text, attributes = {}) => {

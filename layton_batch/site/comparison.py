@@ -16,21 +16,21 @@ _Key = tuple[str, object]
 _RIGHT, _PARTLY, _WRONG, _NEVER = "1", "2", "0", "-"
 
 
-def duels(
+def comparison_data(
     folder: RunFolder, rows: Sequence[Mapping[str, object]], items: Sequence[tuple[str, str]], metric: str
 ) -> str:
-    """JSON of ``models``, ``items`` (page, name), ``marks`` (a letter an item, by model) and ``better`` (by pair
+    """Return JSON of ``models``, ``items`` (page, name), ``marks`` (a letter an item, by model) and ``better`` (by pair
     ``i,j``: percent on these items, percent on new ones). Empty where there is nothing to compare.
 
     ``items``: pages and ids, in the items' order.
     """
-    if not has_duels(folder, len(rows)):
+    if not has_comparison(folder, len(rows)):
         return ""
-    found = table(folder, "pairs", ("model", "n_hints", "other", "other_hints", "better", "better_new"))
+    pairs = table(folder, "pairs", ("model", "n_hints", "other", "other_hints", "better", "better_new"))
     keys = [(str(row["model"]), row["n_hints"]) for row in rows]
     place = {key: index for index, key in enumerate(keys)}
     better = {}
-    for model, hints, other, other_hints, here, new in found.iter_rows():
+    for model, hints, other, other_hints, here, new in pairs.iter_rows():
         pair = place.get((model, hints)), place.get((other, other_hints))
         if None not in pair:
             better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new))
@@ -48,8 +48,8 @@ def duels(
     )
 
 
-def has_duels(folder: RunFolder, rows: int) -> bool:
-    """Whether there are two models to compare, and not too many."""
+def has_comparison(folder: RunFolder, rows: int) -> bool:
+    """Tell whether the board has at least two models and not too many to compare."""
     return 1 < rows <= MOST and not table(folder, "pairs", ("model",)).is_empty()
 
 
@@ -58,7 +58,7 @@ def _percent(chance: float | None) -> float | None:
 
 
 def _marks(folder: RunFolder, keys: Sequence[_Key], items: Sequence[str], metric: str) -> list[str]:
-    """A string a model and number of hints: for each item whether it was right, partly right, wrong or never judged."""
+    """Return a string for each model and hint level: a letter an item, right, partly right, wrong or never judged."""
     if not items:
         return []
     row_of: dict[_Key, int] = {(model, None): at for at, (model, _) in enumerate(keys)}  # before tables told hints
@@ -70,7 +70,7 @@ def _marks(folder: RunFolder, keys: Sequence[_Key], items: Sequence[str], metric
         row, column = row_of.get((model, hints)), column_of.get(item_id)
         if named == metric and row is not None and column is not None:
             marks[row][column] = _mark(yes, total, vote, flag)
-    return ["".join(one) for one in marks]
+    return ["".join(letters) for letters in marks]
 
 
 def _mark(yes: int | None, total: int | None, vote: float | None, flag: str | None) -> str:

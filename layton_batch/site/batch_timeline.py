@@ -1,4 +1,4 @@
-"""Each batch of a run: when its provider had it, how it ended, and what the provider said of what failed."""
+"""Timeline of a run's batches, and the providers' messages about failed requests."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _FORM = "%Y-%m-%d %H:%M"
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """``start``, ``width``: in percent of the run's time, empty where the provider never had it; ``took`` in words,
-    ``seconds`` for sorting."""
+    """One batch. ``start``, ``width``: percent of the run's time, empty if it was never sent.
+
+    ``took``: duration in words; ``seconds``: duration for sorting.
+    """
 
     id: str
     role: str
@@ -43,7 +45,7 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a provider said of requests that failed, and of how many; every attempt counts."""
+    """Message of a provider about failed requests, and their number; every attempt counts."""
 
     job: str
     provider: str
@@ -52,9 +54,11 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchCourse:
-    """``begin``, ``end``: of the time that the bars stand in; ``more``: batches that are left out.
-    ``reused``: a sentence on those that were never sent, as their answers were paid for already."""
+class BatchTimeline:
+    """Batches of a run in time. ``begin``, ``end``: the period that the bars cover; ``more``: omitted batches.
+
+    ``reused``: a sentence about batches that were never sent because their answers had been paid for.
+    """
 
     lines: tuple[BatchLine, ...]
     failures: tuple[Failure, ...]
@@ -65,16 +69,16 @@ class BatchCourse:
     reused: str
 
 
-def show_batches(folder: RunFolder, status: Status) -> BatchCourse:
-    """In the order in which the providers had them."""
-    reused = [one for one in status.batches if one.state is Lifecycle.COLLECTED and not one.submitted_at]
-    others = (one for one in status.batches if one.state is not Lifecycle.COLLECTED or one.submitted_at)
-    sent = sorted(others, key=lambda one: (one.submitted_at or float("inf"), one.id))
-    begin = min((one.submitted_at for one in sent if one.submitted_at), default=0.0)
-    end = max((moment for one in sent for moment in (_last(one),) if moment), default=begin)
+def show_timeline(folder: RunFolder, status: Status) -> BatchTimeline:
+    """Return the run's batches in the order of their submission."""
+    reused = [batch for batch in status.batches if batch.state is Lifecycle.COLLECTED and not batch.submitted_at]
+    submitted = (batch for batch in status.batches if batch.state is not Lifecycle.COLLECTED or batch.submitted_at)
+    sent = sorted(submitted, key=lambda batch: (batch.submitted_at or float("inf"), batch.id))
+    begin = min((batch.submitted_at for batch in sent if batch.submitted_at), default=0.0)
+    end = max((moment for batch in sent for moment in (_last(batch),) if moment), default=begin)
     roles = {job.id: job.role for job in status.jobs}
-    return BatchCourse(
-        lines=tuple(_line(one, roles.get(one.job_id, ""), begin, end) for one in sent[:MOST_BATCHES]),
+    return BatchTimeline(
+        lines=tuple(_line(batch, roles.get(batch.job_id, ""), begin, end) for batch in sent[:MOST_BATCHES]),
         failures=_failures(folder, status),
         begin=_moment(begin),
         end=_moment(end),
@@ -88,7 +92,7 @@ def _reused(batches: Sequence[Batch]) -> str:
     if not batches:
         return ""
     were = plural(len(batches), "further batch was", "further batches were")
-    answers = plural(sum(one.requests for one in batches), "answer")
+    answers = plural(sum(batch.requests for batch in batches), "answer")
     return f"{were} never sent: {answers} had been paid for already."
 
 
@@ -122,12 +126,12 @@ def _line(batch: Batch, role: str, begin: float, end: float) -> BatchLine:
 
 
 def _failures(folder: RunFolder, status: Status) -> tuple[Failure, ...]:
-    told: Sequence[tuple[str, Sequence[tuple[str, int]]]] = list(failure_words(folder, status).items())
+    words_by_job: Sequence[tuple[str, Sequence[tuple[str, int]]]] = list(failure_words(folder, status).items())
     providers = {job.id: job.provider for job in status.jobs}
     return tuple(
         Failure(short_line(job), short_line(providers.get(job)), short_line(words, 1000), count)
-        for job, found in told
-        for words, count in found
+        for job, counts in words_by_job
+        for words, count in counts
     )
 
 

@@ -1,5 +1,4 @@
-"""What a board's page says of each model beside its score: who made it, what an answer costs, how long it is, what
-failed; and what labels would do for the intervals."""
+"""Facts about each model on a board's page: maker, cost and length of an answer, failures; and the need of labels."""
 
 from __future__ import annotations
 
@@ -18,8 +17,8 @@ from layton_batch.text import NONE
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """``usd``, ``tokens``: of one answer, None where not known; ``tokens`` are the output's, reasoning among them."""
+class ModelFacts:
+    """Facts of one model. ``usd``, ``tokens``: per answer, None if unknown; ``tokens``: output with reasoning."""
 
     maker: str
     usd: float | None
@@ -36,17 +35,17 @@ class Facts:
         return NONE if self.tokens is None else f"{self.tokens:,.0f}"
 
 
-def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tuple[Facts, ...]:
-    """One for each row of the leaderboard, in its order."""
+def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tuple[ModelFacts, ...]:
+    """Return the facts of each row of the leaderboard, in its order."""
     makers = _makers(folder)
     spent = _spent(folder)
     return tuple(_facts(row, makers.get(str(row["model"]), ""), spent.get(str(row["model"]))) for row in rows)
 
 
-def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None) -> Facts:
+def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None) -> ModelFacts:
     counts = {words: value for words, name in COUNTS.items() if isinstance(value := row.get(name), int) and value}
     usd, tokens = spent or (None, None)
-    return Facts(
+    return ModelFacts(
         maker=maker,
         usd=usd,
         tokens=tokens,
@@ -71,13 +70,13 @@ def _makers(folder: RunFolder) -> dict[str, str]:
 
 
 def _spent(folder: RunFolder) -> dict[str, tuple[float | None, float]]:
-    """By model, dollars and output tokens of one answer; answers that another run paid for count in neither."""
-    found: dict[str, tuple[float | None, float]] = {}
+    """Return each model's dollars and output tokens per answer, without answers that another run paid for."""
+    spent: dict[str, tuple[float | None, float]] = {}
     columns = ("model", "stage", "requests", "output_tokens", "cost_usd")
     for model, stage, requests, tokens, usd in table(folder, "cost", columns).iter_rows():
         if stage == "predict" and requests:
-            found[model] = (_per(usd, requests), (tokens or 0) / requests)
-    return found
+            spent[model] = (_per(usd, requests), (tokens or 0) / requests)
+    return spent
 
 
 def _per(usd: str | None, requests: int) -> float | None:
