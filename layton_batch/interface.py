@@ -22,7 +22,7 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, ManifestError, OverBudgetError
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.grading.board_sources import Asked, Sources, board_of, read_sources
+from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
 from layton_batch.imports.entering import enter
 from layton_batch.imports.every_eval_ever import IMPORTED
 from layton_batch.imports.reading import Imported, answers
@@ -229,7 +229,7 @@ def leaderboard(
     ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
     in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
     """
-    options = Asked(method, metric, seed, level, max_score, tuple(map(str, labels)))
+    options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)))
     evidence = _read(source, options, _folder(runs, Settings.from_process()))
     board = board_of(evidence)
     return stored(on_this_set(board) if this_set else board)
@@ -251,7 +251,7 @@ def compare(
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
-    evidence = _read(source, Asked(None, metric, seed, level, max_score), _folder(runs, Settings.from_process()))
+    evidence = _read(source, BoardOptions(None, metric, seed, level, max_score), _folder(runs, Settings.from_process()))
     names = (first, second)
     comparison = (
         compare_marks(evidence.sheets, names, evidence.rules)
@@ -281,7 +281,7 @@ def _given(source: Source | Sequence[Source]) -> list[Source]:
     return [source] if isinstance(source, str | Path | pl.DataFrame) else list(source)
 
 
-def _read(source: Source | Sequence[Source], asked: Asked, runs: Path) -> Sources:
+def _read(source: Source | Sequence[Source], asked: BoardOptions, runs: Path) -> Sources:
     given = _given(source)
     marks = [one for one in given if isinstance(one, pl.DataFrame) and "score" in one.columns]
     if marks:

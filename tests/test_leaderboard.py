@@ -15,7 +15,7 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
-from layton_batch.grading.board_sources import Asked, board_of, read_sources
+from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.reports import leaderboard as report
 from layton_batch.reports.table import folded
 from layton_batch.scoring import board, leaderboard, uncalibrated
@@ -82,7 +82,7 @@ def real(metric: str, method: str | None = None, **asked: Any) -> Rows:
     if not source.exists():
         pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
     settings = Settings.from_environment({}, DATA)
-    return Rows(board_of(read_sources([str(source)], DATA, settings, Asked(method, metric, **asked))))
+    return Rows(board_of(read_sources([str(source)], DATA, settings, BoardOptions(method, metric, **asked))))
 
 
 def recorded(metric: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:

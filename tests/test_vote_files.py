@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.grading.board_sources import Asked, read_sources
+from layton_batch.grading.board_sources import BoardOptions, read_sources
 from layton_batch.grading.board_sources import board_of as board_of_sources
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.rules import Rules
@@ -141,7 +141,7 @@ def test_a_file_that_holds_no_votes_is_told_with_its_name(tmp_path: Path, what: 
     folder = in_files(tmp_path / "votes", made_up(2)[0])
     broken(folder / "odd.parquet", what)
     with pytest.raises(DataError, match=rf"odd\.parquet: .*{said}"):
-        read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), Asked())
+        read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
 
 
 def test_all_samples_count(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_all_samples_count(tmp_path: Path) -> None:
     folder.mkdir()
     pl.concat([pl.read_parquet(part) for part in parts]).write_parquet(folder / "both.parquet")
     settings = Settings.from_environment({}, tmp_path)
-    board = board_of_sources(read_sources([str(folder)], tmp_path, settings, Asked()))
+    board = board_of_sources(read_sources([str(folder)], tmp_path, settings, BoardOptions()))
     assert set(board["rounds"]) == {2}
 
 

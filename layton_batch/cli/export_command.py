@@ -12,7 +12,7 @@ import typer
 from layton_batch.cli.run_commands import RUNS, RunName, Runs
 
 if TYPE_CHECKING:
-    from layton_batch.exports.run_contents import Contents
+    from layton_batch.exports.run_contents import RunContents
     from layton_batch.files.run_folder import RunFolder
     from layton_batch.runs.context import Run
 
@@ -99,7 +99,7 @@ def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
     }
 
 
-def _forms() -> Mapping[str, Callable[[Contents, ExportArguments], Files]]:
+def _forms() -> Mapping[str, Callable[[RunContents, ExportArguments], Files]]:
     from layton_batch.exports import flat
 
     return {
@@ -110,12 +110,12 @@ def _forms() -> Mapping[str, Callable[[Contents, ExportArguments], Files]]:
     }
 
 
-def _eee(contents: Contents, arguments: ExportArguments) -> Files:
-    from layton_batch.exports.every_eval_ever import Names, files
+def _eee(contents: RunContents, arguments: ExportArguments) -> Files:
+    from layton_batch.exports.every_eval_ever import EvaluationNames, files
 
     manifest = contents.run.manifest
     benchmark = f"{manifest.task}-{manifest.items.split}"
-    return files(contents, Names(benchmark, arguments.organization, contents.run.clock.now()))
+    return files(contents, EvaluationNames(benchmark, arguments.organization, contents.run.clock.now()))
 
 
 MOST_ANSWERS = 50_000
@@ -148,7 +148,7 @@ def add_answers(folder: RunFolder, path: Path) -> bool:
     return True
 
 
-def _hf(contents: Contents, arguments: ExportArguments) -> Files:
+def _hf(contents: RunContents, arguments: ExportArguments) -> Files:
     from layton_batch.exports.hugging_face import benchmark_of, files
 
     return files(contents, benchmark_of(contents, arguments.dataset, arguments.task_id, arguments.source_url))

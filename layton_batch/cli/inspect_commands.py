@@ -94,7 +94,7 @@ def leaderboard(
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
-    from layton_batch.grading.board_sources import Asked, board_of, read_sources
+    from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
     from layton_batch.reports.leaderboard import FORMATS, write_board
     from layton_batch.scoring.leaderboard import on_this_set
     from layton_batch.scoring.uncalibrated import UNCALIBRATED
@@ -102,7 +102,7 @@ def leaderboard(
 
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
-    options = Asked(method, metric, seed, level, max_score, tuple(labels or ()))
+    options = BoardOptions(method, metric, seed, level, max_score, tuple(labels or ()))
     sources_read = read_sources(sources, runs, Settings.from_process(), options)
     board = board_of(sources_read)
     write_board(on_this_set(board) if this_set else board, "json" if as_json else form, wide=wide)

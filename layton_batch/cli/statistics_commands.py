@@ -13,7 +13,7 @@ from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs, ThisSet
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
-    from layton_batch.grading.board_sources import Asked, Sources
+    from layton_batch.grading.board_sources import BoardOptions, Sources
     from layton_batch.scoring.label_plan import LabelAsk
 
 Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
@@ -48,13 +48,13 @@ def judges(
     several people labelled a run's answers, their agreement with each other as well.
     """
     from layton_batch.cli.terminal import print_json
-    from layton_batch.grading.board_sources import Asked
+    from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.annotators import print_annotators
     from layton_batch.reports.statistics import print_diagnosis
     from layton_batch.scoring.annotators import annotator_agreement
     from layton_batch.scoring.judges import diagnose
 
-    evidence = _jury_sources(sources, runs, Asked(None, metric, seed, level), verdicts=True)
+    evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level), verdicts=True)
     judge_families = evidence.judge_families | _pairs(families or [])
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, judge_families, evidence.rules)
     people = annotator_agreement(evidence.annotated, evidence.rules.metric, evidence.rules.level)
@@ -93,7 +93,7 @@ def label_plan(
     Either until every interval is short enough, or to make the best of so many labels.
     """
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.grading.board_sources import Asked
+    from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.statistics import print_label_plan
     from layton_batch.scoring.compare import find_entrant
     from layton_batch.scoring.evidence import entrants_of
@@ -101,7 +101,7 @@ def label_plan(
 
     aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
-    evidence = _jury_sources(sources, runs, Asked(None, metric, seed, level))
+    evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level))
     entrants = entrants_of(evidence.votes)
     only = [find_entrant(entrants, name) for name in models or ()]
     plan = plan_next(evidence.votes, evidence.labels, aim, evidence.rules, only)
@@ -132,7 +132,7 @@ def compare(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
-    from layton_batch.grading.board_sources import Asked
+    from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.statistics import print_comparison
     from layton_batch.scoring.compare import compare_marks, compare_votes
     from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
@@ -140,7 +140,7 @@ def compare(
     if len(names) < 3:
         raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
     *sources, first, second = names
-    evidence = _sources(sources, runs, Asked(None, metric, seed, level, max_score))
+    evidence = _sources(sources, runs, BoardOptions(None, metric, seed, level, max_score))
     if evidence.sheets:
         comparison = compare_marks(evidence.sheets, (first, second), evidence.rules)
     else:
@@ -153,14 +153,14 @@ def compare(
         say(one_line(note))
 
 
-def _sources(names: Sequence[str], runs: Path, options: Asked, *, verdicts: bool = False) -> Sources:
+def _sources(names: Sequence[str], runs: Path, options: BoardOptions, *, verdicts: bool = False) -> Sources:
     from layton_batch.grading.board_sources import read_sources
     from layton_batch.settings import Settings
 
     return read_sources(names, runs, Settings.from_process(), options, verdicts=verdicts)
 
 
-def _jury_sources(names: Sequence[str], runs: Path, options: Asked, *, verdicts: bool = False) -> Sources:
+def _jury_sources(names: Sequence[str], runs: Path, options: BoardOptions, *, verdicts: bool = False) -> Sources:
     from layton_batch.errors import DataError
 
     sources = _sources(names, runs, options, verdicts=verdicts)

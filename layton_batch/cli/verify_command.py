@@ -10,7 +10,7 @@ import typer
 from layton_batch.cli.run_commands import RUNS, Json, Runs
 
 if TYPE_CHECKING:
-    from layton_batch.verification.verify import Checked
+    from layton_batch.verification.verify import Verification
 
 _MOST_PRINTED = 50
 
@@ -49,7 +49,7 @@ def verify(
         raise typer.Exit(DamagedTableError.exit_code)
 
 
-def _lines(checked: Checked) -> list[str]:
+def _lines(checked: Verification) -> list[str]:
     from layton_batch.text import money, plural
 
     counts = {
@@ -73,7 +73,7 @@ def _lines(checked: Checked) -> list[str]:
     ]
 
 
-def _json(checked: Checked) -> dict[str, object]:
+def _json(checked: Verification) -> dict[str, object]:
     from dataclasses import asdict
 
     return {**asdict(checked), "dollars": f"{checked.dollars:f}"}

@@ -14,7 +14,7 @@ from uuid import UUID
 import orjson
 
 from layton_batch import __version__
-from layton_batch.exports.run_contents import Contents, ModelContents, Row
+from layton_batch.exports.run_contents import ModelContents, Row, RunContents
 from layton_batch.files.run_folder import slug
 from layton_batch.grading.harnesses.every_eval_ever import HINTS_MARK, JUDGE_MARK, METRIC_MARK, SAMPLE_MARK, SUFFIX
 from layton_batch.records import Item, JsonValue, ModelSpec
@@ -27,29 +27,29 @@ Json = dict[str, JsonValue]
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """What the files say of who made them. ``benchmark``: the folder under ``data/`` and the evaluation's name."""
+class EvaluationNames:
+    """Origin of the files. ``benchmark``: the folder under ``data/`` and the evaluation's name."""
 
     benchmark: str
     organization: str
     written_at: float
 
 
-def files(found: Contents, names: Names) -> Iterator[tuple[str, bytes]]:
-    """Every model's document and lines, under their paths. Models and metrics without a score are left out."""
-    for model in found.models:
-        metrics = [metric for metric in found.metrics if found.row(model, metric).item(0, "score") is not None]
+def files(contents: RunContents, names: EvaluationNames) -> Iterator[tuple[str, bytes]]:
+    """Yield every model's document and lines with their paths. Models and metrics without a score are left out."""
+    for model in contents.models:
+        metrics = [metric for metric in contents.metrics if contents.row(model, metric).item(0, "score") is not None]
         if not metrics:
             continue
         folder = f"data/{slug(names.benchmark)}/{slug(model.spec.family)}/{slug(model.spec.name)}"
-        told = () if model.spec.hints is None else (f"{model.hints} hints",)
-        identity = _uuid(found.run.id, repr(found.run.born), model.spec.provider, model.spec.name, *told)
-        evaluation = "/".join((names.benchmark, _model_id(model.spec), *told, str(int(found.run.born))))
-        samples = [model, *(one for one in found.later if _is_same(one.spec, model.spec))]
-        lines = b"".join(line for one in samples for line in _lines(found, one, metrics, evaluation, names))
+        hint_parts = () if model.spec.hints is None else (f"{model.hints} hints",)
+        identity = _uuid(contents.run.id, repr(contents.run.born), model.spec.provider, model.spec.name, *hint_parts)
+        evaluation = "/".join((names.benchmark, _model_id(model.spec), *hint_parts, str(int(contents.run.born))))
+        samples = [model, *(sample for sample in contents.later if _is_same(sample.spec, model.spec))]
+        lines = b"".join(line for sample in samples for line in _lines(contents, sample, metrics, evaluation, names))
         path = f"{folder}/{identity}{SUFFIX}"
         yield path, lines
-        document = _document(found, model, metrics, evaluation, names)
+        document = _document(contents, model, metrics, evaluation, names)
         document["detailed_evaluation_results"] = {
             "format": "jsonl",
             "file_path": path,
@@ -65,8 +65,8 @@ def _uuid(*parts: str) -> str:
     return str(UUID(bytes=sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).digest()[:16], version=4))
 
 
-def _is_same(one: ModelSpec, other: ModelSpec) -> bool:
-    return (one.name, one.provider, one.hints) == (other.name, other.provider, other.hints)
+def _is_same(spec: ModelSpec, other: ModelSpec) -> bool:
+    return (spec.name, spec.provider, spec.hints) == (other.name, other.provider, other.hints)
 
 
 def _model_id(spec: ModelSpec) -> str:
@@ -76,8 +76,10 @@ def _model_id(spec: ModelSpec) -> str:
 # ---- the document --------------------------------------------------------------------------------------------------
 
 
-def _document(found: Contents, model: ModelContents, metrics: Sequence[str], evaluation: str, names: Names) -> Json:
-    run = found.run
+def _document(
+    contents: RunContents, model: ModelContents, metrics: Sequence[str], evaluation: str, names: EvaluationNames
+) -> Json:
+    run = contents.run
     return {
         "schema_version": VERSION,
         "evaluation_id": evaluation,
@@ -91,7 +93,7 @@ def _document(found: Contents, model: ModelContents, metrics: Sequence[str], eva
         },
         "eval_library": {"name": "layton-batch", "version": __version__},
         "model_info": _model_info(model.spec),
-        "evaluation_results": [_result(found, model, metric, evaluation, names) for metric in metrics],
+        "evaluation_results": [_result(contents, model, metric, evaluation, names) for metric in metrics],
     }
 
 
@@ -109,30 +111,30 @@ def _model_info(spec: ModelSpec) -> Json:
     }
 
 
-def _result(found: Contents, model: ModelContents, metric: str, evaluation: str, names: Names) -> Json:
-    row = found.row(model, metric).row(0, named=True)
+def _result(contents: RunContents, model: ModelContents, metric: str, evaluation: str, names: EvaluationNames) -> Json:
+    row = contents.row(model, metric).row(0, named=True)
     return {
         "evaluation_result_id": f"{evaluation}{METRIC_MARK}{metric}",
         "evaluation_name": names.benchmark,
-        "source_data": _source(found, names),
-        "metric_config": _metric(found, model, metric),
+        "source_data": _source(contents, names),
+        "metric_config": _metric(contents, model, metric),
         "score_details": _score(row, model),
         "generation_config": _generation(model.spec),
     }
 
 
-def _source(found: Contents, names: Names) -> Json:
-    source = found.run.manifest.items.source
+def _source(contents: RunContents, names: EvaluationNames) -> Json:
+    source = contents.run.manifest.items.source
     same: Json = {"dataset_name": names.benchmark}
     if source.startswith("hf://datasets/"):
         repo = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
-        return {**same, "source_type": "hf_dataset", "hf_repo": repo, "samples_number": len(found.run.items)}
+        return {**same, "source_type": "hf_dataset", "hf_repo": repo, "samples_number": len(contents.run.items)}
     if source.startswith(("http://", "https://")):
         return {**same, "source_type": "url", "url": [source]}
     return {**same, "source_type": "other"}
 
 
-def _metric(found: Contents, model: ModelContents, metric: str) -> Json:
+def _metric(contents: RunContents, model: ModelContents, metric: str) -> Json:
     votes = [row.get("vote") for (_, name), row in model.marks.items() if name == metric]
     least = min([0.0, *(vote for vote in votes if isinstance(vote, float))])
     config: Json = {
@@ -147,15 +149,15 @@ def _metric(found: Contents, model: ModelContents, metric: str) -> Json:
     if model.judges:
         config["llm_scoring"] = {
             "judges": [{"model_info": _model_info(judge)} for judge in model.judges],
-            "input_prompt": _judge_prompt(found),
+            "input_prompt": _judge_prompt(contents),
             "aggregation_method": "average",
         }
     return config
 
 
-def _judge_prompt(found: Contents) -> str:
-    """The judges' instructions; what a line of theirs asks about is in the lines."""
-    run = found.run
+def _judge_prompt(contents: RunContents) -> str:
+    """Return the judges' instructions. The lines hold the judged items."""
+    run = contents.run
     for job in run.store.jobs():
         if job.role is Role.JUDGE and job.graded:
             for candidate in candidates(run, job):
@@ -165,7 +167,7 @@ def _judge_prompt(found: Contents) -> str:
 
 def _score(row: Mapping[str, Any], model: ModelContents) -> Json:
     """Return the score and interval that the row shows; ``details`` hold those of both targets."""
-    found: Json = {"score": _fraction(row["score"] or 0.0), "details": _details(row, model)}
+    score: Json = {"score": _fraction(row["score"] or 0.0), "details": _details(row, model)}
     if row["lower"] is not None and row["upper"] is not None:
         interval: Json = {
             "lower": _fraction(row["lower"]),
@@ -173,12 +175,12 @@ def _score(row: Mapping[str, Any], model: ModelContents) -> Json:
             "confidence_level": row["level"],
             "method": f"layton-batch, {row['method']}, for {row['target']}",
         }
-        found["uncertainty"] = {"confidence_interval": interval, "num_samples": row["n_items"]}
-    return found
+        score["uncertainty"] = {"confidence_interval": interval, "num_samples": row["n_items"]}
+    return score
 
 
 def _fraction(percent: float) -> float:
-    """Of what is printed with one decimal."""
+    """Turn percent with one decimal into a fraction."""
     return round(percent / 100, 3)
 
 
@@ -189,15 +191,15 @@ def _details(row: Mapping[str, Any], model: ModelContents) -> Json:
     both = (f"{target}_{name}" for target in ("new", "set") for name in ("score", "lower", "upper", *_RANKS))
     names = (*_RANKS, "target", *both, "n_items", "n_abstained", "n_unparsed", "n_missing", "n_unjudged",
              "own_labels", "borrowed_labels", "method", "flags")  # fmt: skip
-    told = {name: str(row[name]) for name in names if row[name] not in (None, "")}
+    details = {name: str(row[name]) for name in names if row[name] not in (None, "")}
     tokens = ("input_tokens", "output_tokens", "reasoning_tokens")
-    sums = {name: str(sum(int(str(one[name] or 0)) for one in model.usage.values())) for name in tokens}
-    return {**told, **(sums if model.usage else {})}
+    sums = {name: str(sum(int(str(usage[name] or 0)) for usage in model.usage.values())) for name in tokens}
+    return {**details, **(sums if model.usage else {})}
 
 
 def _generation(spec: ModelSpec) -> Json:
-    known = {name: spec.params[name] for name in ("temperature", "top_p", "top_k") if name in spec.params}
-    arguments: Json = {name: value for name, value in known.items() if isinstance(value, int | float)}
+    sampling = {name: spec.params[name] for name in ("temperature", "top_p", "top_k") if name in spec.params}
+    arguments: Json = {name: value for name, value in sampling.items() if isinstance(value, int | float)}
     if spec.max_output_tokens is not None:
         arguments["max_tokens"] = spec.max_output_tokens
     details: Json = {"api": "batch"}
@@ -214,12 +216,12 @@ def _generation(spec: ModelSpec) -> Json:
 
 
 def _lines(
-    found: Contents, model: ModelContents, metrics: Sequence[str], evaluation: str, names: Names
+    contents: RunContents, model: ModelContents, metrics: Sequence[str], evaluation: str, names: EvaluationNames
 ) -> Iterator[bytes]:
-    """An item whose verdicts cannot be read has no score, and so no line."""
-    for said in model.predictions:
-        item = found.run.item(str(said["item_id"]))
-        same = _said(model, said, item, evaluation, names)
+    """Yield a line for each item with a score. Items with unreadable verdicts have none."""
+    for prediction in model.predictions:
+        item = contents.run.item(str(prediction["item_id"]))
+        same = _said(model, prediction, item, evaluation, names)
         sample = {SAMPLE_MARK: str(model.spec.sample)} if model.samples > 1 else {}
         for metric in metrics:
             mark = model.marks.get((item.id, metric))
@@ -227,7 +229,7 @@ def _lines(
                 continue
             vote = float(str(mark["vote"]))
             right = vote > 0.5 if model.judges else vote >= 1
-            about = {**_about(model, said, item), **sample}
+            about = {**_about(model, prediction, item), **sample}
             about |= {"failure": str(mark["flag"])} if mark["flag"] else {}
             line = {
                 **same,
@@ -238,9 +240,9 @@ def _lines(
             yield orjson.dumps(line) + b"\n"
 
 
-def _said(model: ModelContents, said: Row, item: Item, evaluation: str, names: Names) -> Json:
+def _said(model: ModelContents, prediction: Row, item: Item, evaluation: str, names: EvaluationNames) -> Json:
     reference: list[JsonValue] = [text for text in (item.answer or item.solution,) if text]
-    raw = str(said["raw_text"] or "")
+    raw = str(prediction["raw_text"] or "")
     line: Json = {
         "schema_version": VERSION,
         "evaluation_id": evaluation,
@@ -252,22 +254,22 @@ def _said(model: ModelContents, said: Row, item: Item, evaluation: str, names: N
         "input": {"raw": item.question, "reference": reference},
         "output": {"raw": [raw]},
         "messages": None,
-        "answer_attribution": _attribution(said),
+        "answer_attribution": _attribution(prediction),
         "token_usage": _tokens(model.usage.get(item.id)),
     }
-    if said["kind"] == PredictionKind.MISSING:
-        line["error"] = str(said["note"] or "no answer")
+    if prediction["kind"] == PredictionKind.MISSING:
+        line["error"] = str(prediction["note"] or "no answer")
     return line
 
 
-def _attribution(said: Row) -> list[JsonValue]:
-    if said["answer"] is None:
+def _attribution(prediction: Row) -> list[JsonValue]:
+    if prediction["answer"] is None:
         return []
     return [
         {
             "turn_idx": 0,
             "source": "output.raw",
-            "extracted_value": str(said["answer"]),
+            "extracted_value": str(prediction["answer"]),
             "extraction_method": "custom",
             "is_terminal": True,
         }
@@ -278,26 +280,26 @@ def _tokens(usage: Row | None) -> Json | None:
     if usage is None or usage["input_tokens"] is None or usage["output_tokens"] is None:
         return None
     read, written = int(str(usage["input_tokens"])), int(str(usage["output_tokens"]))
-    found: Json = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
-    others = {"input_tokens_cache_read": "cached_input_tokens", "reasoning_tokens": "reasoning_tokens"}
-    found.update({name: int(str(usage[column])) for name, column in others.items() if usage[column] is not None})
-    return found
+    tokens: Json = {"input_tokens": read, "output_tokens": written, "total_tokens": read + written}
+    optional_columns = {"input_tokens_cache_read": "cached_input_tokens", "reasoning_tokens": "reasoning_tokens"}
+    tokens.update({name: int(str(usage[key])) for name, key in optional_columns.items() if usage[key] is not None})
+    return tokens
 
 
-def _about(model: ModelContents, said: Row, item: Item) -> Mapping[str, str]:
-    """Texts alone, as the schema asks; ``layton_batch.*`` is what a board of ours calls the model."""
+def _about(model: ModelContents, prediction: Row, item: Item) -> Mapping[str, str]:
+    """Return metadata as texts, as the schema requires. ``layton_batch.*``: the model's names on our boards."""
     about = {
         "layton_batch.model": model.spec.name,
         "layton_batch.provider": model.spec.provider,
-        HINTS_MARK: str(said["n_hints"] or 0),
-        "kind": str(said["kind"]),
+        HINTS_MARK: str(prediction["n_hints"] or 0),
+        "kind": str(prediction["kind"]),
         "split": item.split,
         "category": item.category,
     }
-    if said["justification"] is not None:
-        about["justification"] = str(said["justification"])
-    if said["finish_reason"] is not None:
-        about["finish_reason"] = str(said["finish_reason"])
+    if prediction["justification"] is not None:
+        about["justification"] = str(prediction["justification"])
+    if prediction["finish_reason"] is not None:
+        about["finish_reason"] = str(prediction["finish_reason"])
     for judge, verdict in model.verdicts.get(item.id, {}).items():
         words = (f"{name}={_word(verdict[name])}" for name in ("is_answer_correct", "is_justification_correct"))
         about[f"{JUDGE_MARK}{judge}"] = " ".join(words)

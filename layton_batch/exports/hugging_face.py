@@ -9,13 +9,13 @@ from typing import Any
 
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError
-from layton_batch.exports.run_contents import Contents
+from layton_batch.exports.run_contents import RunContents
 from layton_batch.files.run_folder import slug
 from layton_batch.text import one_line, percent, range_text
 
 
 @dataclass(frozen=True, slots=True)
-class Benchmark:
+class HubBenchmark:
     """The data set whose leaderboard the results are for, the id of its task, and where the evaluation can be seen."""
 
     dataset: str
@@ -23,30 +23,34 @@ class Benchmark:
     source_url: str | None = None
 
 
-def benchmark_of(found: Contents, dataset: str | None, task_id: str | None, source_url: str | None) -> Benchmark:
-    """What was asked for, else what the manifest's items say. Raises ManifestError where these do not say it."""
-    source = found.run.manifest.items.source
+def benchmark_of(
+    contents: RunContents, dataset: str | None, task_id: str | None, source_url: str | None
+) -> HubBenchmark:
+    """Return the requested benchmark, else the manifest's. Raises ManifestError if neither names a data set."""
+    source = contents.run.manifest.items.source
     if dataset is None and source.startswith("hf://datasets/"):
         dataset = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
     if dataset is None or dataset.count("/") != 1 or not all(dataset.split("/")):
         raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME")
-    return Benchmark(dataset, task_id or f"{found.run.task.name}_{found.run.manifest.items.split}", source_url)
+    return HubBenchmark(dataset, task_id or f"{contents.run.task.name}_{contents.run.manifest.items.split}", source_url)
 
 
-def files(found: Contents, benchmark: Benchmark) -> Iterator[tuple[str, bytes]]:
-    """``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric; a file for each number of
-    hints where there are several."""
-    rows = found.boards[found.metrics[0]].to_dicts()
+def files(contents: RunContents, benchmark: HubBenchmark) -> Iterator[tuple[str, bytes]]:
+    """Yield ``<model>/.eval_results/<task>.yaml`` of every model with a score, by the run's metric.
+
+    A run with several hint levels has a file for each.
+    """
+    rows = contents.boards[contents.metrics[0]].to_dicts()
     several = len({row["n_hints"] for row in rows}) > 1
     for row in rows:
         if row["score"] is not None:
             task = f"{benchmark.task_id}_{row['n_hints']}_hints" if several else benchmark.task_id
             path = f"{slug(row['model'])}/.eval_results/{slug(task)}.yaml"
             about = replace(benchmark, task_id=task)
-            yield path, _yaml(row, about, utc(found.run.born).date().isoformat()).encode()
+            yield path, _yaml(row, about, utc(contents.run.born).date().isoformat()).encode()
 
 
-def _yaml(row: Mapping[str, Any], benchmark: Benchmark, date: str) -> str:
+def _yaml(row: Mapping[str, Any], benchmark: HubBenchmark, date: str) -> str:
     """Every text is a JSON string, which YAML reads as it is."""
     lines = [
         "- dataset:",
@@ -61,10 +65,10 @@ def _yaml(row: Mapping[str, Any], benchmark: Benchmark, date: str) -> str:
 
 
 def _notes(row: Mapping[str, Any]) -> str:
-    said = [row["metric"].replace("_", " "), f"{row['n_items']} items", row["method"]]
+    notes = [row["metric"].replace("_", " "), f"{row['n_items']} items", row["method"]]
     if row["lower"] is not None and row["upper"] is not None:
-        said.append(f"{percent(row['level'])} interval {range_text(row['lower'], row['upper'])} for {row['target']}")
-    return ", ".join(said)
+        notes.append(f"{percent(row['level'])} interval {range_text(row['lower'], row['upper'])} for {row['target']}")
+    return ", ".join(notes)
 
 
 def _text(text: str) -> str:

@@ -36,31 +36,34 @@ def write_items(run: Run, out: Path) -> int:
 
 
 def _confirmed(run: Run) -> dict[str, tuple[str, str, list[str]]]:
-    """By item: explanation, who wrote it, who confirmed it."""
+    """Return for each item the explanation, its author and the people who confirmed it."""
     cast, _ = evidence(run, _METRIC)
-    yes = {(Entrant(*who), item_id): yes for *who, item_id, yes in cast.select(*ENTRANT, "item_id", "yes").iter_rows()}
+    yes = {
+        (Entrant(*participant), item_id): yes
+        for *participant, item_id, yes in cast.select(*ENTRANT, "item_id", "yes").iter_rows()
+    }
     people = joined(run, cast).by_prediction
     best: dict[str, tuple[int, tuple[str, str, list[str]]]] = {}
-    for who, item_id, written in _written(run):
-        given = people.get((who, item_id), {})
-        if settled(None, given.values(), _METRIC) is True:
-            votes = yes.get((who, item_id), 0)
+    for participant, item_id, written in _written(run):
+        annotations = people.get((participant, item_id), {})
+        if settled(None, annotations.values(), _METRIC) is True:
+            votes = yes.get((participant, item_id), 0)
             if item_id not in best or votes > best[item_id][0]:
-                best[item_id] = votes, (written, who.model, _names(given))
-    return {item_id: found for item_id, (_, found) in best.items()}
+                best[item_id] = votes, (written, participant.model, _names(annotations))
+    return {item_id: explanation for item_id, (_, explanation) in best.items()}
 
 
-def _names(given: Mapping[str, Annotation]) -> list[str]:
-    return sorted({one.annotator for one in given.values() if one.mark(_METRIC) is True})
+def _names(annotations: Mapping[str, Annotation]) -> list[str]:
+    return sorted({annotation.annotator for annotation in annotations.values() if annotation.mark(_METRIC) is True})
 
 
 def _written(run: Run) -> Iterator[tuple[Entrant, str, str]]:
     for job in finished_jobs(run):
-        who = entrant(run, job)
+        participant = entrant(run, job)
         frame = tables.read_part(run.folder.part("predictions", job.id), ["item_id", "justification"])
         for item_id, justification in frame.iter_rows():
             if justification:
-                yield who, item_id, justification
+                yield participant, item_id, justification
 
 
 def _row(item: Item, justification: str, model: str, people: list[str]) -> dict[str, object]:

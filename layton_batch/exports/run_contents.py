@@ -34,7 +34,7 @@ class ModelContents:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class RunContents:
     """The models that are done, in the manifest's order, and the boards they are on, by metric. ``models`` hold their
     first samples, ``later`` the others."""
 
@@ -53,8 +53,8 @@ class Contents:
         return self.boards[metric].filter(model=model.spec.name, n_hints=model.hints)
 
 
-def contents(run: Run) -> Contents:
-    """Everything of the models that are done. Raises DataError where none is."""
+def contents(run: Run) -> RunContents:
+    """Read the contents of the completed models. Raises DataError if no model is completed."""
     jobs = run.store.jobs()
     done = finished_jobs(run)
     if not done:
@@ -62,10 +62,10 @@ def contents(run: Run) -> Contents:
     main = run.rules.metric
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}
-    asked = samples(run)
-    found = [replace(_of_model(run, job, jobs), samples=asked[job.spec.name]) for job in done]
-    first = [model for model in found if model.spec.sample == 1]
-    return Contents(run, first, boards, [model for model in found if model.spec.sample > 1])
+    sample_counts = samples(run)
+    models = [replace(_of_model(run, job, jobs), samples=sample_counts[job.spec.name]) for job in done]
+    first = [model for model in models if model.spec.sample == 1]
+    return RunContents(run, first, boards, [model for model in models if model.spec.sample > 1])
 
 
 def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:
@@ -88,7 +88,7 @@ def _of_model(run: Run, job: Job, jobs: Sequence[Job]) -> ModelContents:
 
 
 def _usage(run: Run, predictions: pl.DataFrame) -> dict[str, Row]:
-    """By item, the tokens of the answer that counts."""
+    """Return the usage of each item's final answer."""
     batches = sorted({str(name) for name in predictions["batch_id"].drop_nulls()})
     parts = [path for name in batches if (path := run.folder.part("usage", name)).exists()]
     if not parts:

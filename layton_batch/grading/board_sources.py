@@ -29,8 +29,8 @@ METRICS = ("both_correct", "answer_correct", "justification_correct")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What the command line asks for; None: as the first run's manifest has it, else the default.
+class BoardOptions:
+    """Options of the command line; None: the value of the first run's manifest, else the default.
 
     ``level`` is a fraction, as in ``Rules``.
     """
@@ -45,7 +45,7 @@ class Asked:
     """Files in layton-eval-ppi's form of which only people's labels are taken."""
 
     def check(self) -> None:
-        """Raises ManifestError for what no board can be scored by."""
+        """Raise ManifestError for options that no board can use."""
         largest = self.max_score
         if largest is not None and not (math.isfinite(largest) and largest > 0):
             raise ManifestError(f"--max-score {largest:g}: a number above 0, such as 10")
@@ -56,12 +56,12 @@ class Asked:
         if self.method not in (None, PAPER):
             raise ManifestError(f"--method {self.method!r}: only paper (the published table); leave it out otherwise")
 
-    def rules(self, found: Rules) -> Rules:
-        """The rules of the sources with what was asked for in their place. Raises ManifestError as ``check``."""
+    def rules(self, defaults: Rules) -> Rules:
+        """Replace the sources' rules by the given options. Raises ManifestError as ``check``."""
         self.check()
         names = ("method", "metric", "seed", "level")
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None}
-        return replace(found, **chosen)
+        return replace(defaults, **chosen)
 
 
 @dataclass(slots=True)
@@ -94,60 +94,62 @@ class Sources:
     """What a reader of a board has to know of these sources and of the labels."""
 
 
-def board_of(found: Sources) -> pl.DataFrame:
-    """The board of what the sources hold. Raises ManifestError for a level that the paper's method does not have."""
-    if found.rules.method == PAPER and found.rules.level != PAPER_LEVEL:
+def board_of(sources: Sources) -> pl.DataFrame:
+    """Rank the sources. Raises ManifestError for a level that the paper's method does not have."""
+    if sources.rules.method == PAPER and sources.rules.level != PAPER_LEVEL:
         raise ManifestError(f"--level: the paper's method has its own, {PAPER_LEVEL:g}; leave out the one or the other")
-    if found.sheets:
-        rows = with_rounds(rank_marks(found.sheets, found.rules), found.sampled)
+    if sources.sheets:
+        rows = with_rounds(rank_marks(sources.sheets, sources.rules), sources.sampled)
     else:
-        rounds = [(found.votes, found.labels), *found.later]
-        rows = mean_of_rounds([rank_votes(*one, found.rules) for one in rounds], found.samples)
-    rows = with_flag(rows, OTHER_JURY) if found.other_jury and found.labels.height else rows
-    return with_flag(rows, OTHER_MODEL, found.other_models)
+        rounds = [(sources.votes, sources.labels), *sources.later]
+        rows = mean_of_rounds([rank_votes(*round_, sources.rules) for round_ in rounds], sources.samples)
+    rows = with_flag(rows, OTHER_JURY) if sources.other_jury and sources.labels.height else rows
+    return with_flag(rows, OTHER_MODEL, sources.other_models)
 
 
 def read_sources(
-    sources: Sequence[str], runs: Path, settings: Settings, asked: Asked, *, verdicts: bool = False
+    sources: Sequence[str], runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool = False
 ) -> Sources:
-    """All sources together; with ``verdicts`` also every judge's by name.
+    """Read and combine all sources; with ``verdicts`` also every judge's verdicts by name.
 
     Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
     """
-    asked.check()
-    metric = asked.metric
+    options.check()
+    metric = options.metric
     parts: list[Sources] = []
     for source in sources:
         read = _of_votes if is_votes(source) else _of_file if _is_file(source) or _named(source) else _of_run
         parts.append(read(source, runs, settings, metric, verdicts))
         if not parts[0].files:
             metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
-    parts += [of_labels(path, settings, parts[0].rules.metric) for path in asked.labels]
+    parts += [of_labels(path, settings, parts[0].rules.metric) for path in options.labels]
     of_runs = [part.rules for part in parts if part.is_run]
-    found = Sources(replace(asked.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
+    combined = Sources(replace(options.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
     for part in parts:
-        found.sheets += part.sheets
-        found.sampled += part.sampled
-        found.samples |= part.samples
-        found.files += part.files
-        found.judge_families |= part.judge_families
-        found.other_models |= part.other_models
-        found.notes += part.notes
-    found.judged = pl.concat([part.judged for part in parts])
-    found.annotated = Joined({key: one for part in parts for key, one in part.annotated.by_prediction.items()})
+        combined.sheets += part.sheets
+        combined.sampled += part.sampled
+        combined.samples |= part.samples
+        combined.files += part.files
+        combined.judge_families |= part.judge_families
+        combined.other_models |= part.other_models
+        combined.notes += part.notes
+    combined.judged = pl.concat([part.judged for part in parts])
+    combined.annotated = Joined(
+        {key: annotations for part in parts for key, annotations in part.annotated.by_prediction.items()}
+    )
     rounds = range(1 + max(len(part.later) for part in parts))
-    (found.votes, found.labels), *found.later = [_round(parts, number) for number in rounds]
+    (combined.votes, combined.labels), *combined.later = [_round(parts, number) for number in rounds]
     juries = [part.jury for part in parts if part.jury]
-    mixed = any(not (one <= other or other <= one) for one in juries for other in juries)
-    found.other_jury = any(part.other_jury for part in parts) or (mixed and bool(found.labels.height))
-    found.rules = replace(found.rules, other_jury=found.other_jury)
-    if (found.sheets or found.files) and found.votes.height:
+    mixed = any(not (jury <= other or other <= jury) for jury in juries for other in juries)
+    combined.other_jury = any(part.other_jury for part in parts) or (mixed and bool(combined.labels.height))
+    combined.rules = replace(combined.rules, other_jury=combined.other_jury)
+    if (combined.sheets or combined.files) and combined.votes.height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
-    if (found.sheets or found.files) and asked.labels:
+    if (combined.sheets or combined.files) and options.labels:
         raise ManifestError("--labels: these sources are graded by rule; people's labels are for a jury's votes")
-    if found.files:
-        _bring_together(found, asked)
-    return found
+    if combined.files:
+        _bring_together(combined, options)
+    return combined
 
 
 def of_labels(path: str, settings: Settings, metric: str) -> Sources:
@@ -173,21 +175,21 @@ def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.Data
     return pl.concat(votes), pl.concat(labels).unique(maintain_order=True)
 
 
-def _bring_together(found: Sources, asked: Asked) -> None:
-    """The marks of other programs and of runs on the items that all models have."""
+def _bring_together(combined: Sources, options: BoardOptions) -> None:
+    """Restrict the marks of other programs and of runs to the items that all models have."""
     from layton_batch.grading.harnesses.together import marked
     from layton_batch.grading.ranking import of_sheet, shared_sheets
 
-    read = marked(found.files, asked.metric, asked.max_score)
-    span = span_of(found.sheets) if found.sheets else (0.0, 1.0)
-    found.sampled, notes = shared_sheets([*map(of_sheet, found.sampled), *read.models], span)
-    found.sheets = mean_sheets(found.sampled)
-    found.notes += [*read.notes, *notes]
-    found.rules = replace(found.rules, metric=read.metric)
+    read = marked(combined.files, options.metric, options.max_score)
+    span = span_of(combined.sheets) if combined.sheets else (0.0, 1.0)
+    combined.sampled, notes = shared_sheets([*map(of_sheet, combined.sampled), *read.models], span)
+    combined.sheets = mean_sheets(combined.sampled)
+    combined.notes += [*read.notes, *notes]
+    combined.rules = replace(combined.rules, metric=read.metric)
 
 
 def is_votes(source: str) -> bool:
-    """Whether a source is a file of votes, or a folder of such files."""
+    """Tell whether a source is a file of votes, or a folder of such files."""
     path = Path(source)
     if "://" in source or not (path.is_dir() or path.suffix == ".parquet"):
         return False
@@ -208,7 +210,7 @@ def known_name(name: str, value: str | None, values: Sequence[str]) -> str | Non
 
 
 def _named(source: str) -> bool:
-    """Whether it is NAME=FILE."""
+    """Tell whether a source has the form NAME=FILE."""
     name, _, path = source.partition("=")
     return bool(name.strip()) and bool(path) and Path(path).is_file()
 
@@ -229,11 +231,11 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
     jury = frozenset(gold.judges)
     first, *later = rounds_of(gold, wanted)
-    found = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), jury=jury)
-    found.other_jury = gold.other_jury
+    combined = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), jury=jury)
+    combined.other_jury = gold.other_jury
     if verdicts:
-        found.judged = judged_of(gold, wanted)
-    return found
+        combined.judged = judged_of(gold, wanted)
+    return combined
 
 
 def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
@@ -264,19 +266,19 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
 
     with read_run(find_run(source, runs), settings) as run:
         known_name("metric", metric, tuple(run.task.metrics))
-        found = Sources(replace(run.rules, metric=metric or run.rules.metric), is_run=True)
-        found.other_models, found.notes = answered_by_others(run), reader_notes(run)
+        sources = Sources(replace(run.rules, metric=metric or run.rules.metric), is_run=True)
+        sources.other_models, sources.notes = answered_by_others(run), reader_notes(run)
         if not run.task.uses_jury:
-            found.sheets = item_scores(run, found.rules.metric)
-            found.sampled = sample_sheets(run, found.rules.metric)
-            return found
-        found.votes, found.labels = evidence(run, found.rules.metric)
-        found.samples = dict(samples(run))
-        rounds = max(found.samples.values(), default=1)
-        found.later = [evidence(run, found.rules.metric, number) for number in range(2, 1 + rounds)]
-        found.jury = frozenset(judge.model.name for judge in run.manifest.panel())
-        found.other_jury = has_labels_of_another_jury(run)
+            sources.sheets = item_scores(run, sources.rules.metric)
+            sources.sampled = sample_sheets(run, sources.rules.metric)
+            return sources
+        sources.votes, sources.labels = evidence(run, sources.rules.metric)
+        sources.samples = dict(samples(run))
+        rounds = max(sources.samples.values(), default=1)
+        sources.later = [evidence(run, sources.rules.metric, number) for number in range(2, 1 + rounds)]
+        sources.jury = frozenset(judge.model.name for judge in run.manifest.panel())
+        sources.other_jury = has_labels_of_another_jury(run)
         if verdicts:
-            found.judged, found.annotated = judged(run, found.rules.metric), joined(run)
-            found.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
-    return found
+            sources.judged, sources.annotated = judged(run, sources.rules.metric), joined(run)
+            sources.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
+    return sources

@@ -7,6 +7,6 @@ from layton_batch.scoring.annotators import AnnotatorAgreement
 from layton_batch.scoring.judges_told import annotators_told
 
 
-def print_annotators(found: AnnotatorAgreement | None) -> None:
-    """Who labelled how much, and how far they agree; nothing where no annotation is beside an answer."""
-    print_sections(annotators_told(found))
+def print_annotators(agreement: AnnotatorAgreement | None) -> None:
+    """Print the annotators' numbers of labels and their agreement; nothing without annotated answers."""
+    print_sections(annotators_told(agreement))

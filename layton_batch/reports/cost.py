@@ -34,7 +34,7 @@ def report_json(report: CostReport) -> dict[str, JsonValue]:
         "by_provider": [line_json(line) for line in report.by_provider],
         "by_stage": [line_json(line) for line in report.by_stage],
         "total": line_json(report.total),
-        "differing": [statement_json(one) for one in report.differing],
+        "differing": [statement_json(statement) for statement in report.differing],
         "reused": {"requests": report.reused.requests, "paid_usd": report.reused.paid.exact},
     }
 

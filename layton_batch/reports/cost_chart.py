@@ -24,9 +24,9 @@ def draw(path: Path, by: str, groups: Sequence[tuple[str, CostLine]]) -> None:
         raise FileError(f"--chart {path}: the name must end in {' or '.join(ENDINGS)}")
     names = [shortened(one_line(name), _LONGEST) for name, _ in groups]
     rows: list[Row] = [
-        {"group": name, "what": what, "usd": float(amount.usd or 0)}
+        {"group": name, "what": kind, "usd": float(amount.usd or 0)}
         for name, (_, line) in zip(names, groups, strict=True)
-        for what, amount in (("paid", line.batched), ("saved", line.saved))
+        for kind, amount in (("paid", line.batched), ("saved", line.saved))
     ]
     colours = alt.Scale(domain=["paid", "saved"], range=[BLUE, _SAVED])
     bars = (

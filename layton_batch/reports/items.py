@@ -10,20 +10,22 @@ LISTED = 200
 """Findings on a terminal; ``--json`` has all."""
 
 
-def print_items(found: Checked) -> None:
-    """How many rows fit which split, then the findings, a line each."""
-    fits = ", ".join(f"{split} {count}" for split, count in found.fits.items()) or "none"
-    is_of_all = len(found.fits) > 1 and set(found.fits.values()) == {found.rows}
+def print_items(checked: Checked) -> None:
+    """Print the number of rows that fit each split, then the findings, a line each."""
+    fits = ", ".join(f"{split} {count}" for split, count in checked.fits.items()) or "none"
+    is_of_all = len(checked.fits) > 1 and set(checked.fits.values()) == {checked.rows}
     splits = "every split takes them" if is_of_all else f"by split: {one_line(fits)}"
-    say_line(f"{plural(found.rows, 'row')} for {found.task}; {splits}")
-    for column, count in found.nulls.items():
+    say_line(f"{plural(checked.rows, 'row')} for {checked.task}; {splits}")
+    for column, count in checked.nulls.items():
         say_line(f"{column} is null in {count} of them")
-    if not found.findings:
+    if not checked.findings:
         say_line("nothing is wrong with them")
         return
     console().print()
-    rows = tuple((one.line, one.item, one.level, one.kind, one.text) for one in found.findings[:LISTED])
+    rows = tuple(
+        (finding.line, finding.item, finding.level, finding.kind, finding.text) for finding in checked.findings[:LISTED]
+    )
     names = ("item", "level", "kind", "what")
     show(Table(columns("line", *names, text=names), rows))
-    if len(found.findings) > LISTED:
-        say_line(f"… and {len(found.findings) - LISTED} more; --json has them all")
+    if len(checked.findings) > LISTED:
+        say_line(f"… and {len(checked.findings) - LISTED} more; --json has them all")

@@ -35,7 +35,7 @@ from layton_batch.states import PredictionKind
 
 
 def write_ppi(run: Run, out: Path) -> int:
-    """Every answer with each judge's verdict and people's word on it; how many rows that are.
+    """Write every answer with each judge's verdict and the human label. Return the number of rows.
 
     Answers of the gold set that only bring a label have ``ranked`` false, and the votes that stand beside the label.
     ``leaderboard`` on this file gives the run's board. Where a model was asked several times rows have ``sample``.
@@ -48,13 +48,13 @@ def write_ppi(run: Run, out: Path) -> int:
         )
         for number, answers in enumerate(rounds, 1)
     ]
-    others = _where_apart(_recorded(run), rounds)
-    rows = pl.concat([*own, others], how="diagonal")
+    recorded = _where_apart(_recorded(run), rounds)
+    rows = pl.concat([*own, recorded], how="diagonal")
     begins = VERDICT["answer_correct"]
     named = [name.removeprefix(begins) for name in rows.columns if name.startswith(begins)]
     judges = [name for name in (*_panel(run), *named) if name in named and _has_verdict(rows, name)]
-    known = recorded_jury(run.manifest) if others.is_empty() else {}  # others' votes may be of another jury's models
-    gold = Gold(tuple(dict.fromkeys(judges)), rows, known, has_labels_of_another_jury(run))
+    jury = recorded_jury(run.manifest) if recorded.is_empty() else {}  # others' votes may be of another jury's models
+    gold = Gold(tuple(dict.fromkeys(judges)), rows, jury, has_labels_of_another_jury(run))
     return _write(out, gold_rows(gold))
 
 
@@ -88,12 +88,14 @@ def _answers(run: Run, number: int) -> pl.DataFrame:
     """The answers of one round with the verdicts of its jury and people's word, as a gold set has them."""
     answers = pl.concat([_NOTHING, *(_of_job(run, job) for job in jobs_of_round(run, number))], how="diagonal")
     given, gold = joined(run, number=number), run.load_labels().gold
-    known = (gold.labelled if gold else _NOTHING).unique(PREDICTION, keep="last")
-    known = known.select(*PREDICTION, *HUMAN.values(), "propensity")
-    answers = answers.drop(*HUMAN.values(), "propensity").join(known, on=PREDICTION, how="left", maintain_order="left")
+    gold_labels = (gold.labelled if gold else _NOTHING).unique(PREDICTION, keep="last")
+    gold_labels = gold_labels.select(*PREDICTION, *HUMAN.values(), "propensity")
+    answers = answers.drop(*HUMAN.values(), "propensity").join(
+        gold_labels, on=PREDICTION, how="left", maintain_order="left"
+    )
     for metric, column in HUMAN.items():
-        said = known.select(*PREDICTION, correct=column).drop_nulls("correct")
-        words = annotated_words(answers.select(PREDICTION), said, given, metric)
+        metric_labels = gold_labels.select(*PREDICTION, correct=column).drop_nulls("correct")
+        words = annotated_words(answers.select(PREDICTION), metric_labels, given, metric)
         words = words.select(*PREDICTION, "about", "correct", chance="propensity")
         answers = answers.join(words, on=PREDICTION, how="left", maintain_order="left")
         is_annotated = pl.col("about").is_not_null()
@@ -109,14 +111,14 @@ _NOTHING = pl.DataFrame(schema={**GOLD, **dict.fromkeys(HUMAN.values(), pl.Boole
 
 def _of_job(run: Run, job: Job) -> pl.DataFrame:
     """The answers of one job of the run with the verdicts of its jury."""
-    who, texts = entrant(run, job), ("answer", "justification")
+    participant, texts = entrant(run, job), ("answer", "justification")
     path = run.folder.part("predictions", job.id)
-    said = tables.read_part(path, ("item_id", "kind", *texts))
-    answers = said.with_columns(
-        with_contents(said)["content"],
-        model=pl.lit(who.model),
-        provider=pl.lit(who.provider),
-        n_hints=pl.lit(who.n_hints, pl.Int64),
+    predictions = tables.read_part(path, ("item_id", "kind", *texts))
+    answers = predictions.with_columns(
+        with_contents(predictions)["content"],
+        model=pl.lit(participant.model),
+        provider=pl.lit(participant.provider),
+        n_hints=pl.lit(participant.n_hints, pl.Int64),
         ranked=True,
         sample=pl.lit(job.spec.sample, pl.Int64),
     )
@@ -126,7 +128,7 @@ def _of_job(run: Run, job: Job) -> pl.DataFrame:
     columns = ("item_id", "judge", *_DECISIONS)
     verdicts = pl.concat([tables.read_part(run.folder.part("verdicts", judge), columns) for judge in judges])
     answers = answers.join(_by_judge(verdicts, ["item_id"]), on="item_id", how="left", maintain_order="left")
-    decided = pl.all().exclude(said.columns, *PREDICTION, "ranked", "sample")
+    decided = pl.all().exclude(predictions.columns, *PREDICTION, "ranked", "sample")
     return answers.with_columns(pl.when(pl.col("kind") == PredictionKind.ANSWERED).then(decided))
 
 
@@ -152,15 +154,15 @@ def _recorded(run: Run) -> pl.DataFrame:
 
 
 def _where_apart(recorded: pl.DataFrame, rounds: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Answers of the gold set in the rounds in which the run has not the very same; once, where that is so of all."""
+    """Return the gold set's answers in the rounds that lack the same answer; once if all rounds lack the answer."""
     rows = recorded.with_row_index("row")
     apart = [
         rows.join(answers, on=PREDICTION, how="anti").with_columns(sample=pl.lit(number, pl.Int64))
         for number, answers in enumerate(rounds, 1)
     ]
     is_in_all = pl.len().over("row") == len(rounds)
-    found = pl.concat(apart).with_columns(sample=pl.when(~is_in_all).then("sample"))
-    return found.unique(["row", "sample"], keep="first").sort("row", "sample").drop("row")
+    answers = pl.concat(apart).with_columns(sample=pl.when(~is_in_all).then("sample"))
+    return answers.unique(["row", "sample"], keep="first").sort("row", "sample").drop("row")
 
 
 def _has_verdict(rows: pl.DataFrame, judge: str) -> bool:
@@ -173,8 +175,8 @@ def _has_verdict(rows: pl.DataFrame, judge: str) -> bool:
 
 def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
     gold = run.load_labels().gold
-    known = (gold.labelled if gold else _NOTHING).select(*PREDICTION, "propensity", *HUMAN.values())
-    labelled = {key[: len(PREDICTION)]: key[len(PREDICTION) :] for key in known.iter_rows()}
+    gold_labels = (gold.labelled if gold else _NOTHING).select(*PREDICTION, "propensity", *HUMAN.values())
+    labelled = {key[: len(PREDICTION)]: key[len(PREDICTION) :] for key in gold_labels.iter_rows()}
     for number in range(1, 1 + max(samples(run).values(), default=1)):
         given = joined(run, number=number)
         for job in jobs_of_round(run, number):
@@ -185,21 +187,28 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
 def _annotations_of(
     run: Run, job: Job, given: Joined, labelled: Mapping[tuple[object, ...], tuple[Any, ...]]
 ) -> Iterator[dict[str, object]]:
-    """``labelled``: the gold set's propensity and people's word, by what names the answer."""
-    who = entrant(run, job)
+    """Yield the rows of one job. ``labelled``: propensity and human label in the gold set, by answer."""
+    participant = entrant(run, job)
     for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", "answer", "justification")):
-        for item_id, *said in portion.iter_rows():
-            known = labelled.get((who.model, who.provider, who.n_hints, item_id, content_key(*said)))
-            words: dict[str, object] = dict(zip(("answer", "justification"), said, strict=True))
-            if known is not None:
-                more = {"annotator": "gold set", **words, **_picked(known[0])}
-                yield _annotation_row(run, who, item_id, known[1:], more)
-            for one in given.by_prediction.get((who, item_id), {}).values():
-                word = one.answer_correct, one.justification_correct, one.both_correct
-                more = {"annotator": one.annotator, "time": one.time, **words, **_picked(one.propensity)}
-                more |= {"notes": one.note} if one.note else {}
-                more |= {"adjudicated": True} if one.adjudicated else {}
-                yield _annotation_row(run, who, item_id, word, more)
+        for item_id, *texts in portion.iter_rows():
+            gold_label = labelled.get(
+                (participant.model, participant.provider, participant.n_hints, item_id, content_key(*texts))
+            )
+            words: dict[str, object] = dict(zip(("answer", "justification"), texts, strict=True))
+            if gold_label is not None:
+                more = {"annotator": "gold set", **words, **_picked(gold_label[0])}
+                yield _annotation_row(run, participant, item_id, gold_label[1:], more)
+            for annotation in given.by_prediction.get((participant, item_id), {}).values():
+                word = annotation.answer_correct, annotation.justification_correct, annotation.both_correct
+                more = {
+                    "annotator": annotation.annotator,
+                    "time": annotation.time,
+                    **words,
+                    **_picked(annotation.propensity),
+                }
+                more |= {"notes": annotation.note} if annotation.note else {}
+                more |= {"adjudicated": True} if annotation.adjudicated else {}
+                yield _annotation_row(run, participant, item_id, word, more)
 
 
 def _picked(propensity: float | None) -> dict[str, object]:
@@ -207,21 +216,21 @@ def _picked(propensity: float | None) -> dict[str, object]:
 
 
 def _annotation_row(
-    run: Run, who: Entrant, item_id: str, word: Sequence[bool | None], more: Mapping[str, object]
+    run: Run, participant: Entrant, item_id: str, word: Sequence[bool | None], more: Mapping[str, object]
 ) -> dict[str, object]:
     # their tools take the model's name for what stands between the second and the third underscore
-    name = who.model.replace("_", "-")
+    name = participant.model.replace("_", "-")
     split, (answer, justification, both) = run.manifest.items.split, word
     row: dict[str, object] = {
         "riddle_id": item_id,
-        "source_file": f"benchmark_{who.provider}_{name}_{split}_hints_{who.n_hints}.jsonl",
-        "model": who.model,
-        "provider": who.provider,
+        "source_file": f"benchmark_{participant.provider}_{name}_{split}_hints_{participant.n_hints}.jsonl",
+        "model": participant.model,
+        "provider": participant.provider,
         "custom_id": item_id,
         "is_answer_correct": answer,
         "is_justification_correct": justification,
         "notes": "",
-        "n_hints": who.n_hints,
+        "n_hints": participant.n_hints,
     }
     if answer is None or justification is None:
         row["both_correct"] = both

@@ -73,19 +73,21 @@ def print_board(board: pl.DataFrame, *, wide: bool = False) -> None:
 
 
 def _print_failures(rows: Sequence[Row]) -> None:
-    """How often each kind of failure occurs, by model in the board's order; the rarest are one column where there are
-    more kinds than fit. Models without any are left out."""
-    shown, others = _kinds(rows)
+    """Print the counts of each kind of failure by model in the board's order.
+
+    The rarest kinds share one column if not all fit. Models without failures are left out.
+    """
+    shown, rest = _kinds(rows)
     if not shown:
         return
     title = "not right, by kind" if rows[0]["method"] == RULE else "never judged, by kind"
     hints = len({row["n_hints"] for row in rows}) > 1
-    header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if others else [])]
+    header = ["model", *(["hints"] if hints else []), *map(_heading, shown), *(["other"] if rest else [])]
     lines = []
     for row in (row for row in rows if row["failures"]):
         times = _failures(row)
         counts = [times.get(kind, 0) for kind in shown]
-        counts += [sum(times.get(kind, 0) for kind in others)] if others else []
+        counts += [sum(times.get(kind, 0) for kind in rest)] if rest else []
         lines.append([row["model"], *([str(row["n_hints"])] if hints else []), *map(str, counts)])
     print_table(text_table(title, header, lines))
 
@@ -95,15 +97,15 @@ def _failures(row: Row) -> dict[str, int]:
 
 
 def _kinds(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
-    """The kinds that get a column, in the order they are met, and the rest: a third party's may be many."""
+    """Split the kinds into those with a column, in their order, and the rest. Plug-in tasks may have many kinds."""
     times: Counter[str] = Counter()
     for row in rows:
         times.update(_failures(row))
     shown = list(times)
-    others: list[str] = []
+    rest: list[str] = []
     while sum(max(map(len, _heading(kind).split("\n"))) + 1 for kind in shown) > _KINDS_WIDTH:
-        others.append(shown.pop(shown.index(min(shown, key=times.__getitem__))))
-    return shown, others
+        rest.append(shown.pop(shown.index(min(shown, key=times.__getitem__))))
+    return shown, rest
 
 
 def _heading(kind: str) -> str:
@@ -111,20 +113,20 @@ def _heading(kind: str) -> str:
 
 
 def board_notes(board: pl.DataFrame, *, counts: bool = True) -> list[str]:
-    """What a reader has to know of some rows, in words; models of which the same is to be said share a line.
+    """Return notes about rows, in words; models with the same note share a line.
 
-    ``counts``: also how many replies are of which kind, where no table of failures says so.
+    ``counts``: also the number of replies of each kind, for boards without a table of failures.
     """
     rows = board.to_dicts()
-    told: dict[str, list[str]] = {}
+    models_by_note: dict[str, list[str]] = {}
     for row in rows:
         counted = [f"{row[name]} {words}" for words, name in COUNTS.items() if counts and row[name]]
-        said = [", ".join(counted) + "."] if counted else []
-        said += [FLAGS.get(flag, one_line(flag)) for flag in flags_of(row["flags"])]
-        if said:
-            told.setdefault(" ".join(said), []).append(one_line(row["model"]))
+        sentences = [", ".join(counted) + "."] if counted else []
+        sentences += [FLAGS.get(flag, one_line(flag)) for flag in flags_of(row["flags"])]
+        if sentences:
+            models_by_note.setdefault(" ".join(sentences), []).append(one_line(row["model"]))
     first = [need([row["labels_needed"] for row in rows])] if rows and rows[0]["method"] == UNCALIBRATED else []
-    return first + [f"{_whom(models, len(rows))}: {words}" for words, models in told.items()]
+    return first + [f"{_whom(models, len(rows))}: {words}" for words, models in models_by_note.items()]
 
 
 def _whom(models: Sequence[str], all_: int) -> str:
@@ -146,7 +148,7 @@ _ALIKE = "alike: models that share a letter cannot be told apart by their rank r
 
 
 def _legend(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
-    """What the headings mean."""
+    """Explain the column headings."""
     row = rows[0]
     if row["method"] == "paper":
         interval = "interval: the published bootstrap's, which has none for new items"

@@ -52,36 +52,38 @@ def _job(planned: PlannedJob) -> dict[str, object]:
 
 
 def print_plan(preview: Preview, *, notes: bool = False) -> None:
-    """The answer first, then stages and providers, then notes; ``notes``: those on providers in full, not a line each.
+    """Print the summary, then stages and providers, then notes. ``notes``: print provider notes in full.
 
     Amounts are over every first attempt, judges included.
     """
     say_line(f"{preview.run_id}  {_asked(preview)}; nothing was sent", "bold")
     show(Table((Column("", is_text=True), Column("", is_text=True)), tuple(_answer(preview))), gap=1)
     console().print()
-    groups = dict.fromkeys((str(one.job.role), one.job.spec.provider) for one in preview.jobs)
-    rows = [(*group, *_figures([one for one in preview.jobs if _group(one) == group])) for group in groups]
+    groups = dict.fromkeys((str(planned.job.role), planned.job.spec.provider) for planned in preview.jobs)
+    rows = [(*group, *_figures([planned for planned in preview.jobs if _group(planned) == group])) for group in groups]
     rows.append(("total", "", *_figures(preview.jobs)))
     heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
     show(Table(heads, tuple(rows), sums=frozenset({len(rows) - 1})))
-    told = [("note", note) for note in (_sources(preview), *preview.caveats)]
-    told += [("note", f"{name}: {note}") for name, note in preview.provider_notes] if notes else _folded_notes(preview)
+    notes_shown = [("note", note) for note in (_sources(preview), *preview.caveats)]
+    notes_shown += (
+        [("note", f"{name}: {note}") for name, note in preview.provider_notes] if notes else _folded_notes(preview)
+    )
     console().print()
-    show(Table((Column("", style="yellow"), Column("", is_text=True)), tuple(told)), gap=1)
+    show(Table((Column("", style="yellow"), Column("", is_text=True)), tuple(notes_shown)), gap=1)
 
 
 def _asked(preview: Preview) -> str:
     """``11 models × 42 items × 2 rounds, 3 judges``."""
-    participants = [one.job.spec for one in preview.jobs if one.job.role is Role.PREDICT]
+    participants = [planned.job.spec for planned in preview.jobs if planned.job.role is Role.PREDICT]
     models = len({spec.name for spec in participants})
     rounds = f" × {len(participants) // models} rounds" if len(participants) > models > 0 else ""
-    judges = len({one.job.spec.name for one in preview.jobs if one.job.role is not Role.PREDICT})
+    judges = len({planned.job.spec.name for planned in preview.jobs if planned.job.role is not Role.PREDICT})
     panel = f", {plural(judges, 'judge')}" if judges else ""
     return f"{plural(models, 'model')} × {plural(preview.items, 'item')}{rounds}{panel}"
 
 
 def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
-    """What a person asks of a plan: how much is sent, what it costs, what `run` refuses, which keys it needs."""
+    """Yield the summary of a plan: amount to send, cost, refusals of `run`, needed keys."""
     yield (
         "to send",
         f"{preview.to_send:,} of {plural(preview.requests, 'request')}; {preview.answered:,} answered already",
@@ -112,7 +114,7 @@ def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
 
 
 def in_short(preview: Preview) -> str:
-    """How much there is to ask and to pay, in one line."""
+    """Summarize the amount to ask and to pay in one line."""
     count = f"{plural(preview.requests, 'request')}, of which {preview.answered:,} answered already, "
     amounts = f"expected {_amount(preview.expected_usd)}, at most {_amount(preview.max_usd)}"
     return f"{count}{preview.to_send:,} to send: {amounts}"
@@ -123,29 +125,29 @@ def _amount(usd: Decimal | None) -> str:
 
 
 def _sources(preview: Preview) -> str:
-    """Which of the expected costs are from earlier runs and which from the priors."""
+    """Tell which expected costs come from earlier runs and which from the priors."""
     priors = f"the bundled priors by reasoning effort of {bundled_priors().as_of}"
-    earlier = [one for one in preview.jobs if one.expected_from == EARLIER]
+    earlier = [planned for planned in preview.jobs if planned.expected_from == EARLIER]
     if not earlier:
         return f"expected: from {priors}; no earlier run of these models and this task"
     if len(earlier) == len(preview.jobs):
         return "expected: from the tokens of earlier runs of these models and this task"
-    names = ", ".join(dict.fromkeys(f"{one.job.role} {one.job.spec.name}" for one in earlier))
+    names = ", ".join(dict.fromkeys(f"{planned.job.role} {planned.job.spec.name}" for planned in earlier))
     return f"expected: from the tokens of earlier runs for {names}; from {priors} for the others"
 
 
-def _group(one: PlannedJob) -> tuple[str, str]:
-    return str(one.job.role), one.job.spec.provider
+def _group(planned: PlannedJob) -> tuple[str, str]:
+    return str(planned.job.role), planned.job.spec.provider
 
 
 def _figures(group: Sequence[PlannedJob]) -> tuple[str, ...]:
     return (
         str(len(group)),
-        f"{sum(one.requests for one in group):,}",
-        str(sum(one.shards for one in group)),
-        f"{sum(one.size_bytes for one in group) / 1e6:,.1f} MB",
-        _total([one.expected_usd for one in group]),
-        _total([one.max_usd for one in group]),
+        f"{sum(planned.requests for planned in group):,}",
+        str(sum(planned.shards for planned in group)),
+        f"{sum(planned.size_bytes for planned in group) / 1e6:,.1f} MB",
+        _total([planned.expected_usd for planned in group]),
+        _total([planned.max_usd for planned in group]),
     )
 
 

@@ -19,18 +19,18 @@ _SHOWN_ROWS = 10
 _TARGETS = {NEW_ITEMS: "on new items", THIS_SET: "on this set"}
 
 
-def print_diagnosis(found: Diagnosis, *, errors: bool) -> None:
-    """Judges, jury, bins and models; the jury's mistakes only when asked for."""
-    print_sections(diagnosis_told(found))
+def print_diagnosis(diagnosis: Diagnosis, *, errors: bool) -> None:
+    """Print judges, jury, bins and models; with ``errors`` also the jury's mistakes."""
+    print_sections(diagnosis_told(diagnosis))
     if errors:
-        print_sections([mistakes_told(found)])
-    elif found.mistakes:
-        answers = plural(len(found.mistakes), "answer")
+        print_sections([mistakes_told(diagnosis)])
+    elif diagnosis.mistakes:
+        answers = plural(len(diagnosis.mistakes), "answer")
         say_line(f"{answers} where the majority contradicts the human label: --errors lists them", "dim")
 
 
 def print_sections(sections: Iterable[Section]) -> None:
-    """Each under its heading."""
+    """Print each section below its heading."""
     for section in sections:
         heading(section.title)
         for part in section.parts:
@@ -38,18 +38,18 @@ def print_sections(sections: Iterable[Section]) -> None:
                 if part.rows:
                     show(part)
             else:
-                said = f"{part.about}: {part.text}" if part.about else part.text
-                say_line(said, "dim" if part.is_help else "")
+                line = f"{part.about}: {part.text}" if part.about else part.text
+                say_line(line, "dim" if part.is_help else "")
 
 
 def print_label_plan(plan: LabellingPlan) -> None:
-    """Labels by model with widths before and after, and the first predictions to label."""
+    """Print labels by model with half widths before and after, and the first predictions to label."""
     labels = plural(len(plan.rows), "label")
     heading(f"{labels} to add · {plan.design} · half widths for {plan.target} at {percent(plan.level)}, in points")
     lines = [
-        [one.model, str(one.n_hints), str(one.unlabelled), str(one.labels), f"{one.half_width_now:.2f}",
-         f"{one.half_width_then:.2f}", f"{one.half_width_least:.2f}"]
-        for one in plan.models
+        [model.model, str(model.n_hints), str(model.unlabelled), str(model.labels), f"{model.half_width_now:.2f}",
+         f"{model.half_width_then:.2f}", f"{model.half_width_least:.2f}"]
+        for model in plan.models
     ]  # fmt: skip
     _table(["model", "hints", "unlabelled", "to label", "now", "expected", "with all"], lines)
     if limited := _out_of_reach(plan):
@@ -137,14 +137,14 @@ def _say_labels(need: Separation) -> None:
              "if their scores stay as they are.")  # fmt: skip
 
 
-def _standing_line(one: ComparedModel) -> list[str]:
-    interval = f"{one.lower:+.1f} to {one.upper:+.1f}"
-    difference, least = f"{one.difference:+.1f}", number_text(one.minimum_detectable_difference)
-    return [_TARGETS[one.target], f"{one.better:.3f}", difference, interval, least]
+def _standing_line(compared: ComparedModel) -> list[str]:
+    interval = f"{compared.lower:+.1f} to {compared.upper:+.1f}"
+    difference, least = f"{compared.difference:+.1f}", number_text(compared.minimum_detectable_difference)
+    return [_TARGETS[compared.target], f"{compared.better:.3f}", difference, interval, least]
 
 
-def _name(one: Entrant) -> str:
-    return one_line(one.model) + (f" (hint level {one.n_hints})" if one.n_hints else "")
+def _name(entrant: Entrant) -> str:
+    return one_line(entrant.model) + (f" (hint level {entrant.n_hints})" if entrant.n_hints else "")
 
 
 def _words(metric: str) -> str:

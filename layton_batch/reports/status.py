@@ -49,9 +49,9 @@ def status_json(
 
 def _job(job: JobStatus, words: Sequence[tuple[str, int]]) -> dict[str, object]:
     names = ("id", "role", "provider", "model", "requests", *_ENDS, "planned", "graded")
-    told = [{"message": text, "responses": count} for text, count in words]
+    messages = [{"message": text, "responses": count} for text, count in words]
     return {name: getattr(job, name) for name in names} | {
-        "errors": dict(job.errors), "where": dict(job.where), "words": told,
+        "errors": dict(job.errors), "where": dict(job.where), "words": messages,
     }  # fmt: skip
 
 
@@ -114,10 +114,12 @@ def print_status(
 
 
 def most_urgent(batches: Sequence[Batch], count: int) -> list[Batch]:
-    """So many of the open batches that a provider has or may have: lost ones first, then by age."""
+    """Return ``count`` open batches that a provider has or may have: lost batches first, then by age."""
     still_open = [batch for batch in batches if batch.state in OPEN]
-    sent = [one for one in still_open if place(one.state, is_uploaded=bool(one.input_ref)) != "planned"]
-    return sorted(sent, key=lambda one: (one.state is not Lifecycle.LOST, one.submitting_at or one.due_at))[:count]
+    sent = [batch for batch in still_open if place(batch.state, is_uploaded=bool(batch.input_ref)) != "planned"]
+    return sorted(sent, key=lambda batch: (batch.state is not Lifecycle.LOST, batch.submitting_at or batch.due_at))[
+        :count
+    ]
 
 
 def _unanswered(jobs: Sequence[JobStatus], words: Words) -> Iterator[str]:
@@ -140,18 +142,18 @@ def _account(job: JobStatus) -> str:
 
 
 def _words(batches: Sequence[Batch]) -> Iterator[str]:
-    """What keeps open batches, and what the provider said of those that failed: equal words of a job once."""
-    told = dict.fromkeys(
+    """Yield the reasons of open batches and the providers' messages about failed batches, each once per job."""
+    reasons = dict.fromkeys(
         (f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}", batch.reason)
         for batch in batches
         if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED)
     )
-    for about, reason in told:
+    for about, reason in reasons:
         yield f"{about}: {reason}"
 
 
 def money_line(status: Status) -> str:
-    """What is known to be spent and set aside; what may be missing in it is said."""
+    """Summarize known spending and reserve, and name what may be missing."""
     parts = [f"spent {money(status.spent_usd)}"]
     if status.reserved_usd:
         parts.append(f"set aside {money(status.reserved_usd)}")
@@ -250,7 +252,7 @@ ADD_PRICES = "nothing is sent to it. Add [[prices]] for it to the manifest, or t
 
 
 def next_steps(status: Status) -> list[str]:
-    """What a person does next, a sentence each with its command."""
+    """Return the next steps for a person, a sentence each with its command."""
     run = one_line(status.run)
     steps = [
         f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "

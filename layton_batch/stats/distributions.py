@@ -38,19 +38,19 @@ def binomial_pmf(trials: IntArray, positives: FloatArray, negatives: FloatArray)
 
     Rates 0 and 1 are exact. A row without trials is a unit mass at 0, whatever its rate.
     """
-    y, left = _steps(trials)
+    y, remaining = _steps(trials)
     with np.errstate(divide="ignore"):
         odds = np.log(positives / np.where(negatives > 0, negatives, 1))
     odds = np.clip(np.where(negatives > 0, odds, _BIG), -_BIG, _BIG)
-    return _from_ratios(np.log(np.maximum(left, 1) / (y + 1)) + odds[:, None], left)
+    return _from_ratios(np.log(np.maximum(remaining, 1) / (y + 1)) + odds[:, None], remaining)
 
 
 def beta_binomial_pmf(trials: IntArray, alpha: FloatArray, beta: FloatArray) -> FloatArray:
     """[K, max trials + 1] pmf of BetaBinomial(trials, alpha, beta), both above 0; zero beyond each row's trials."""
-    y, left = _steps(trials)
-    room = np.maximum(left, 1)
+    y, remaining = _steps(trials)
+    room = np.maximum(remaining, 1)
     ratio = room * (y + alpha[:, None]) / ((y + 1) * (room - 1 + beta[:, None]))
-    return _from_ratios(np.log(ratio), left)
+    return _from_ratios(np.log(ratio), remaining)
 
 
 def _steps(trials: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -58,9 +58,9 @@ def _steps(trials: IntArray) -> tuple[FloatArray, FloatArray]:
     return y, trials[:, None] - y
 
 
-def _from_ratios(log_ratio: FloatArray, left: FloatArray) -> FloatArray:
-    """Normalised pmf from log p(y+1) - log p(y); steps with nothing left end the support."""
-    steps = np.where(left > 0, log_ratio, -np.inf)
+def _from_ratios(log_ratio: FloatArray, remaining: FloatArray) -> FloatArray:
+    """Normalised pmf from log p(y+1) - log p(y); steps without remaining trials end the support."""
+    steps = np.where(remaining > 0, log_ratio, -np.inf)
     logs = np.concatenate([np.zeros((len(steps), 1)), np.cumsum(steps, axis=1)], axis=1)
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(p / p.sum(axis=1, keepdims=True), dtype=np.float64)
@@ -135,8 +135,8 @@ def _with_likelier_ends(pmf: FloatArray, first: IntArray, last: IntArray) -> tup
     at = np.arange(pmf.shape[1])
     inside = (at >= first[:, None]) & (at <= last[:, None])
     least = np.where(inside, pmf, np.inf).min(axis=1, keepdims=True)
-    kept = inside | (pmf > least * (1 + 1e-9) + SLACK)
-    return np.argmax(kept, axis=1), pmf.shape[1] - 1 - np.argmax(kept[:, ::-1], axis=1)
+    included = inside | (pmf > least * (1 + 1e-9) + SLACK)
+    return np.argmax(included, axis=1), pmf.shape[1] - 1 - np.argmax(included[:, ::-1], axis=1)
 
 
 def chunks(sizes: IntArray) -> list[IntArray]:
@@ -166,7 +166,7 @@ def exact_sign_test(first: int, second: int) -> float:
 
 
 def two_sided_quantile(level: float) -> float:
-    """How many standard errors an interval of `level` reaches to each side, by the normal law: 1.96 for 0.95.
+    """Return the normal quantile of a two-sided interval, in standard errors: 1.96 for 0.95.
 
     Raises ValueError for a level not in (0, 1).
     """

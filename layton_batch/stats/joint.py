@@ -77,8 +77,8 @@ def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Genera
     theta = np.empty((draws, models))
     block = min(draws, max(1, _CELLS // max(1, items, models * width)))
     few = max(1, _AT_HAND // max(1, models * width))
-    there = {b: one.T.astype(np.float64) for b in range(-1, width) if (one := bins == b).any()}
-    rooms = [np.empty(block * one) for one in (items, 2 * models, *(models for _ in there))]  # used again in each block
+    masks = {b: mask.T.astype(np.float64) for b in range(-1, width) if (mask := bins == b).any()}
+    rooms = [np.empty(block * count) for count in (items, 2 * models, *(models for _ in masks))]  # reused in each block
     for at in range(0, draws, block):
         size = min(block, draws - at)
         weights, halves, *shares = (room[: len(room) // block * size] for room in rooms)
@@ -86,8 +86,8 @@ def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Genera
         rng.standard_gamma(HALF_ITEM, out=halves)
         half = halves.reshape(2, size, models)
         share = {
-            b: np.matmul(weights.reshape(size, items), one, out=room.reshape(size, models))
-            for room, (b, one) in zip(shares, there.items(), strict=True)
+            b: np.matmul(weights.reshape(size, items), mask, out=room.reshape(size, models))
+            for room, (b, mask) in zip(shares, masks.items(), strict=True)
         }
         for first in range(0, size, few):
             some, rows = slice(first, first + few), slice(at + first, at + min(first + few, size))
@@ -169,10 +169,10 @@ def detectable(sd: float, level: float) -> float:
 
 
 def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int | None:
-    """How many items of this kind would resolve `difference` (fraction), from draws for *new* items out of `items`.
+    """Return how many items of this kind would resolve `difference` (fraction), from draws for *new* items.
 
-    The variance of a paired difference falls with the number of items. None for more than `MOST_ITEMS` times as many:
-    that far nothing at hand can be drawn out. Raises ValueError for a difference not above 0.
+    `items`: number of items behind the draws. The variance of a paired difference falls with the number of items. None
+    for more than `MOST_ITEMS` times as many, beyond which the draws tell nothing. Raises ValueError for a difference not above 0.
     """
     if not difference > 0:
         raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")
@@ -210,10 +210,10 @@ def mark_scores(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level!r}")
-    asked = np.isfinite(marks)
-    count = asked.sum(axis=1)
-    total = np.where(asked, marks, 0.0).sum(axis=1)
-    is_binary = span == (0.0, 1.0) and bool(np.isin(marks[asked], (0.0, 1.0)).all())
+    has_mark = np.isfinite(marks)
+    count = has_mark.sum(axis=1)
+    total = np.where(has_mark, marks, 0.0).sum(axis=1)
+    is_binary = span == (0.0, 1.0) and bool(np.isin(marks[has_mark], (0.0, 1.0)).all())
     if is_binary and strata is None:
         low, high = beta_interval(level, total + 0.5, count - total + 0.5)
     else:
@@ -228,16 +228,18 @@ LEAST_ITEMS = 10
 
 
 def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:
-    """[I] the stratum of every item, from 0; those in which a model has fewer than `LEAST_ITEMS` marks stand together.
-    None where that leaves one."""
+    """Return [I] the stratum of every item, from 0; None for a single stratum.
+
+    Strata in which a model has fewer than `LEAST_ITEMS` marks are merged.
+    """
     kinds, code = np.unique(np.array(names), return_inverse=True)
-    least = np.array([np.isfinite(marks[:, code == one]).sum(axis=1).min() for one in range(len(kinds))])
+    least = np.array([np.isfinite(marks[:, code == kind]).sum(axis=1).min() for kind in range(len(kinds))])
     large = least >= LEAST_ITEMS
     if not large.all() and np.isfinite(marks[:, ~large[code]]).sum(axis=1).min() < LEAST_ITEMS and large.any():
         large[np.argmin(np.where(large, least, least.max() + 1))] = False
     merged = np.where(large, np.cumsum(large), 0)
-    found = np.unique(merged[code], return_inverse=True)[1].astype(np.int64)
-    return found if found.any() else None
+    strata = np.unique(merged[code], return_inverse=True)[1].astype(np.int64)
+    return strata if strata.any() else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -262,33 +264,34 @@ def mark_draws(
     `large_strata` makes them; None: new items may be of any kind. Raises ValueError for a model without a mark or a
     mark that is infinite.
     """
-    asked = np.isfinite(marks)
-    if np.isinf(marks).any() or not asked.any(axis=1).all():
+    has_mark = np.isfinite(marks)
+    if np.isinf(marks).any() or not has_mark.any(axis=1).all():
         raise ValueError("every model needs a mark, and every mark must be finite")
     rng = np.random.default_rng(seed)
     models, items = marks.shape
-    least, most = min(span[0], float(marks[asked].min())), max(span[1], float(marks[asked].max()))
-    given, there = np.where(asked, marks, 0.0).T, asked.T.astype(np.float64)
+    least, most = min(span[0], float(marks[has_mark].min())), max(span[1], float(marks[has_mark].max()))
+    filled, weight_of = np.where(has_mark, marks, 0.0).T, has_mark.T.astype(np.float64)
     single, paired = (np.empty((draws, models)) for _ in range(2))
-    parts = [np.flatnonzero(strata == one) for one in np.unique(strata)] if strata is not None else []
+    parts = [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)] if strata is not None else []
     block = max(1, _CELLS // max(1, items, models))
     for at in range(0, draws, block):
         rows = slice(at, min(at + block, draws))
         count = rows.stop - rows.start
         if parts:
-            mass, found = there.sum(axis=0), sum(_weighed(given[one], there[one], count, rng) for one in parts)
+            mass = weight_of.sum(axis=0)
+            total = sum(_weighed(filled[part], weight_of[part], count, rng) for part in parts)
         else:
             weights = rng.standard_exponential((count, items))
-            mass, found = weights @ there, weights @ given
+            mass, total = weights @ weight_of, weights @ filled
         low, high = rng.standard_gamma(HALF_ITEM, (2, count, models))
-        single[rows] = (found + least * low + most * high) / (mass + low + high)
-        paired[rows] = np.clip((found + (most - least) * (high - low)) / mass, least, most)
+        single[rows] = (total + least * low + most * high) / (mass + low + high)
+        paired[rows] = np.clip((total + (most - least) * (high - low)) / mass, least, most)
     return MarkDraws(*(JointDraws(theta, np.arange(models)) for theta in (single, paired)))
 
 
-def _weighed(given: FloatArray, there: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
-    """[T, K] sums of the marks of one stratum, its items weighed: [I', K] `given`, `there`."""
-    items = len(given)
+def _weighed(marks: FloatArray, has_mark: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Return [T, K] sums of the marks of one stratum, its items weighed: [I', K] `marks`, `has_mark` (0 or 1)."""
+    items = len(marks)
     weights = rng.standard_gamma((items - 2) / items, (draws, items))
-    found: FloatArray = there.sum(axis=0) * (weights @ given) / (weights @ there)
-    return found
+    sums: FloatArray = has_mark.sum(axis=0) * (weights @ marks) / (weights @ has_mark)
+    return sums

@@ -218,7 +218,7 @@ UNIDENTIFIABLE = "not identifiable: no verdict of this judge on its own family's
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
-    """How much kinder a judge is to a group than the yardstick: `mean`, `standard_error` (fractions) over `count`."""
+    """Leniency of a judge towards a group, against the yardstick: `mean`, `standard_error` (fractions) over `count`."""
 
     judge: int
     group: int
@@ -278,28 +278,28 @@ def self_preference(
 def _self_preference(
     judge: int, against: str, gap: FloatArray, own: BoolArray, item: Ints, rng: np.random.Generator, draws: int
 ) -> PreferenceEstimate:
-    ours, others = int(own.sum()), int((~own).sum())
-    if ours == 0 or others == 0:
-        reason = UNIDENTIFIABLE if ours == 0 else "no verdict of this judge on other families' answers"
-        return PreferenceEstimate(judge, against, None, None, ours, others, reason)
+    own_count, other_count = int(own.sum()), int((~own).sum())
+    if own_count == 0 or other_count == 0:
+        reason = UNIDENTIFIABLE if own_count == 0 else "no verdict of this judge on other families' answers"
+        return PreferenceEstimate(judge, against, None, None, own_count, other_count, reason)
     estimate = float(gap[own].mean() - gap[~own].mean())
     _, index = np.unique(item, return_inverse=True)
     count = int(index.max()) + 1
     sums = np.stack([np.bincount(index, w, count) for w in (gap * own, own * 1.0, gap * ~own, ~own * 1.0)])
     weights = rng.multinomial(count, np.full(count, 1 / count), draws)
     drawn = weights @ sums.T
-    kept = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
-    spread = kept[:, 0] / kept[:, 1] - kept[:, 2] / kept[:, 3]
+    usable = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
+    spread = usable[:, 0] / usable[:, 1] - usable[:, 2] / usable[:, 3]
     error = float(spread.std(ddof=1)) if len(spread) > 1 and count > 1 else None
-    return PreferenceEstimate(judge, against, estimate, error, ours, others, None)
+    return PreferenceEstimate(judge, against, estimate, error, own_count, other_count, None)
 
 
 def _other_judges(verdicts: Ints) -> FloatArray:
     given = verdicts >= 0
     votes = np.where(given, verdicts, 0)
-    others = given.sum(axis=1, keepdims=True) - given
+    other_votes = given.sum(axis=1, keepdims=True) - given
     total = votes.sum(axis=1, keepdims=True) - votes
-    return np.where(given & (others > 0), total / np.maximum(others, 1), np.nan)
+    return np.where(given & (other_votes > 0), total / np.maximum(other_votes, 1), np.nan)
 
 
 def _table(verdicts: Ints, yardstick: FloatArray, group: Ints) -> tuple[Leniency, ...]:
@@ -314,7 +314,7 @@ def _table(verdicts: Ints, yardstick: FloatArray, group: Ints) -> tuple[Leniency
 
 
 def _standard_error(gaps: FloatArray) -> float | None:
-    """Of the mean; gaps that are all alike leave as much open as one that differs by 1 would."""
+    """Return the standard error of the mean; equal gaps count as if one of them differed by 1."""
     if len(gaps) < 2:
         return None
     root = math.sqrt(len(gaps))

@@ -62,7 +62,7 @@ def label_table(target: TargetPredictions, gold: GoldPredictions, strata: Strata
 
 
 def _authors(gold: GoldPredictions, models: int) -> IntArray:
-    """Who wrote each labelled answer; without names, those who are not scored are one author a provider."""
+    """Return the author of each labelled answer. Unnamed authors without a score are one author per provider."""
     if gold.author is not None:
         return np.asarray(gold.author, dtype=np.int64)
     return np.where(gold.model >= 0, gold.model, models + gold.provider).astype(np.int64)

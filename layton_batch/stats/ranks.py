@@ -49,15 +49,15 @@ def paper_ranks(scores: Sequence[float | None] | FloatArray, half_widths: Sequen
     score, width = (np.asarray(values, dtype=np.float64) for values in (scores, half_widths))
     if score.shape != width.shape or score.ndim != 1:
         raise ValueError("scores and half_widths must be two lists of one length")
-    there = np.isfinite(score) & np.isfinite(width)
-    s, w = score[there], width[there]
+    ranked = np.isfinite(score) & np.isfinite(width)
+    s, w = score[ranked], width[ranked]
     at_score, at_low, at_high = _Sorted.of(s), _Sorted.of(s - w), _Sorted.of(s + w)
     not_above, below = at_score.count(at_score, "right"), at_score.count(at_score, "left")
     out = [np.zeros(len(score), dtype=np.int64) for _ in range(3)]
-    out[0][there] = len(s) - not_above + (not_above - below + 1) // 2  # above + (ties + 1) / 2, floored
-    out[1][there] = 1 + len(s) - at_low.count(at_high, "right")
-    out[2][there] = len(s) - at_high.count(at_low, "left")
-    order = np.argsort(np.where(there, -score, np.inf), kind="stable")
+    out[0][ranked] = len(s) - not_above + (not_above - below + 1) // 2  # above + (ties + 1) / 2, floored
+    out[1][ranked] = 1 + len(s) - at_low.count(at_high, "right")
+    out[2][ranked] = len(s) - at_high.count(at_low, "left")
+    order = np.argsort(np.where(ranked, -score, np.inf), kind="stable")
     return Ranks(out[0], out[1], out[2], order)
 
 
@@ -73,13 +73,13 @@ class _Sorted:
         order = np.argsort(values)
         return cls(values[order], order)
 
-    def count(self, asked: _Sorted, side: Literal["left", "right"]) -> IntArray:
-        """For each asked number, in its own order, how many of these are below it ("left") or at most it ("right").
+    def count(self, queries: _Sorted, side: Literal["left", "right"]) -> IntArray:
+        """Count for each query, in its own order, these numbers below it ("left") or at most equal to it ("right").
 
-        Asked in rising order, since neighbouring questions hit the same cache lines.
+        The queries run in rising order, since neighbouring questions hit the same cache lines.
         """
-        out = np.empty(len(asked.order), dtype=np.int64)
-        out[asked.order] = np.searchsorted(self.values, asked.values, side=side)
+        out = np.empty(len(queries.order), dtype=np.int64)
+        out[queries.order] = np.searchsorted(self.values, queries.values, side=side)
         return out
 
 
@@ -87,9 +87,9 @@ def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:
     """[K] 1 + the number of models with a higher score, 0 for a model without one: the rank of an unrounded
     estimate."""
     score = np.asarray(scores, dtype=np.float64)
-    there = np.isfinite(score)
-    above = np.count_nonzero(there) - np.searchsorted(np.sort(score[there]), score, side="right")
-    return np.where(there, 1 + above, 0)
+    has_score = np.isfinite(score)
+    above = np.count_nonzero(has_score) - np.searchsorted(np.sort(score[has_score]), score, side="right")
+    return np.where(has_score, 1 + above, 0)
 
 
 # ---- ranks that hold for all models at once ------------------------------------------------------------------------
@@ -136,11 +136,11 @@ def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None
     fitted, check = ranks[: len(ranks) // 2], ranks[len(ranks) // 2 :]
     tails = [_Tails.of(fitted[:, i]) for i in range(ranks.shape[1])]
     reach = np.zeros(len(check))
-    for one, column in zip(tails, check.T, strict=True):
-        reach = np.maximum(reach, one.how_far(column))
+    for model_tails, column in zip(tails, check.T, strict=True):
+        reach = np.maximum(reach, model_tails.how_far(column))
     place = math.ceil((len(check) + 1) * level - _SAME) - 1
     least = float(np.sort(reach)[place]) if place < len(check) else np.inf
-    box = np.array([one.within(least, ranks.shape[1]) for one in tails], dtype=np.int64).reshape(-1, 2)
+    box = np.array([model_tails.within(least, ranks.shape[1]) for model_tails in tails], dtype=np.int64).reshape(-1, 2)
     best, worst = box[:, 0], box[:, 1]
     if rank is not None:
         best, worst = np.minimum(best, rank), np.maximum(worst, rank)
@@ -149,7 +149,7 @@ def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Tails:
-    """How far out each rank of one model is: minus the log of the share of the draws in the smaller tail from there.
+    """Tail distances of one model's ranks: minus the log of the share of draws in the smaller tail from the rank.
 
     `far` is that of the ranks from `first` on that were drawn. Beyond them it grows with the square of the distance
     from the median, as a normal law's does; a model that had one rank in all draws has half a rank of spread.

@@ -87,13 +87,13 @@ def agreement(yes: _Counts, total: _Counts) -> Agreement:
     y, t = yes[pairable].astype(np.float64), total[pairable].astype(np.float64)
     if len(t) == 0:
         return Agreement(0, None, None, None)
-    ones, zeros, split = float(y.sum()), float((t - y).sum()), y * (t - y)
+    yeses, noes, split = float(y.sum()), float((t - y).sum()), y * (t - y)
     disagreement = float((split / (t - 1)).sum())
     return Agreement(
         items=len(t),
         unanimous=float((split == 0).mean()),
         fleiss_kappa=fleiss_kappa(y, t),
-        krippendorff_alpha=None if 0 in (ones, zeros) else 1 - (ones + zeros - 1) * disagreement / (ones * zeros),
+        krippendorff_alpha=None if 0 in (yeses, noes) else 1 - (yeses + noes - 1) * disagreement / (yeses * noes),
     )
 
 

@@ -8,7 +8,7 @@ from layton_batch.stats.distributions import two_sided_quantile
 
 
 def wilson_interval(share: float, items: int, level: float = 0.95) -> tuple[float, float]:
-    """Where the share of all such items is, by so many of them; no items: [0, 1].
+    """Return the interval of the share of all such items, from a sample of `items`; no items: [0, 1].
 
     It holds for marks between 0 and 1 as well: their spread is never more than that of right and wrong."""
     if items == 0:

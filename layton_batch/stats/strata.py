@@ -28,7 +28,7 @@ _ROWS = 1_000_000  # rows worked on at once
 
 
 class Flag(StrEnum):
-    """What a reader of one model's row has to know before trusting it."""
+    """Warnings about one model's row."""
 
     EMPTY_GOLD_BIN = "empty_gold_bin"  # a vote bin of this model holds no usable label
     NO_GOLD = "no_gold"  # no bin of this model holds one
@@ -124,8 +124,8 @@ def _flag_rows(tests: list[tuple[Flag, BoolArray]], models: int) -> list[tuple[F
     code = np.zeros(models, dtype=np.int64)
     for position, (_, holds) in enumerate(tests):
         code |= holds.astype(np.int64) << position
-    known = [tuple(f for i, (f, _) in enumerate(tests) if c >> i & 1) for c in range(1 << len(tests))]
-    return [known[c] for c in code.tolist()]
+    combinations = [tuple(f for i, (f, _) in enumerate(tests) if c >> i & 1) for c in range(1 << len(tests))]
+    return [combinations[c] for c in code.tolist()]
 
 
 def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: bool = False) -> Strata:
@@ -149,7 +149,7 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: 
     gold_bin = _lookup(keys, gold.yes, gold.total, by_seats)
     pool = _label_counts(gold.provider, gold_bin, gold.label, (providers, width))
     mine = _label_counts(gold.model[own], gold_bin[own], gold.label[own], (models, width))
-    known = _label_counts(target.model[own_row], row_bin[own_row], gold.label[own], (models, width))
+    own_counts = _label_counts(target.model[own_row], row_bin[own_row], gold.label[own], (models, width))
     n, zeros = _item_counts(target, row_bin, (models, width))
     own_provider = np.asarray(target.provider, dtype=np.int64)
     everyone = pool.sum(axis=1)[:, None, :]
@@ -161,8 +161,8 @@ def build_strata(target: TargetPredictions, gold: GoldPredictions, *, by_seats: 
         pool_positives=everyone[1] - pool[1, own_provider],
         borrowed_labels=everyone[0] - mine[0],
         borrowed_positives=everyone[1] - mine[1],
-        own_labels=known[0],
-        own_positives=known[1],
+        own_labels=own_counts[0],
+        own_positives=own_counts[1],
         known_zeros=zeros,
         items=n.sum(axis=1) + zeros,
         row_bin=row_bin,
@@ -237,9 +237,9 @@ def _lookup(keys: IntArray, yes: Ints, total: Ints, by_seats: bool) -> IntArray:
     return np.where(codes[bins] == wanted, bins, -1)
 
 
-def _first(bad: BoolArray, what: str) -> None:
+def _first(bad: BoolArray, problem: str) -> None:
     if bad.any():
-        raise ValueError(f"row {int(np.argmax(bad))}: {what}")
+        raise ValueError(f"row {int(np.argmax(bad))}: {problem}")
 
 
 def _check_votes(kind: str, yes: Ints, total: Ints) -> None:

@@ -46,8 +46,8 @@ class PickedLabels:
 
     def variance(self, rates: FloatArray) -> FloatArray:
         """[K] of the estimates, where the shares of right answers at the votes are `rates`, [B] or [K, B]."""
-        left = self.open * (self.open - self.picked) / np.maximum(self.picked, 1)
-        return np.asarray((left * rates * (1 - rates)).sum(axis=1) / np.maximum(self.items, 1) ** 2)
+        unpicked = self.open * (self.open - self.picked) / np.maximum(self.picked, 1)
+        return np.asarray((unpicked * rates * (1 - rates)).sum(axis=1) / np.maximum(self.items, 1) ** 2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def compare_folders(stored: Path, computed: Path, without: Set[str] = frozenset(
 
 
 def count_files(folder: Path) -> int:
-    """How many files :func:`compare_folders` finds in a folder."""
+    """Count the files that :func:`compare_folders` finds in a folder."""
     return sum(1 for _ in _files(folder))
 
 
@@ -63,47 +63,47 @@ def _compare_tables(stored: Path, computed: Path, byte: int) -> Iterator[str]:
 
 
 def _differing_row(stored: Path, computed: Path) -> str | None:
-    """The first row and column that differ; None where none does, or the stored table cannot be read.
+    """Describe the first difference (row and column); None if equal, or if the stored table cannot be read.
 
     Messages of requests without an answer may have come with the batch's status, of which nothing else is kept.
     """
     try:
-        here, there = (pl.read_parquet(path, glob=False) for path in (stored, computed))
+        own, again = (pl.read_parquet(path, glob=False) for path in (stored, computed))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return None
-    if here.schema != there.schema or here.height != there.height:
-        return f"{here.height} rows with {here.width} columns, where {there.height} with {there.width} are computed"
-    for column in here.columns:
-        if column == "error_message" or _equal(here.select(column), there.select(column)):
+    if own.schema != again.schema or own.height != again.height:
+        return f"{own.height} rows with {own.width} columns, where {again.height} with {again.width} are computed"
+    for column in own.columns:
+        if column == "error_message" or _equal(own.select(column), again.select(column)):
             continue
-        first, last = 0, here.height  # the first row that differs is among these
+        first, last = 0, own.height  # the first row that differs is among these
         while last - first > 1:
             middle = (first + last) // 2
-            if _equal(here.select(column)[first:middle], there.select(column)[first:middle]):
+            if _equal(own.select(column)[first:middle], again.select(column)[first:middle]):
                 first = middle
             else:
                 last = middle
-        return f"row {first + 1}, {column}: {here[column][first]!r:.100}, computed {there[column][first]!r:.100}"
+        return f"row {first + 1}, {column}: {own[column][first]!r:.100}, computed {again[column][first]!r:.100}"
     return None
 
 
-def _equal(here: pl.DataFrame, there: pl.DataFrame) -> bool:
+def _equal(left: pl.DataFrame, right: pl.DataFrame) -> bool:
     try:
-        assert_frame_equal(here, there, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+        assert_frame_equal(left, right, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
     except AssertionError:
         return False
     return True
 
 
 def first_difference(stored: Path, computed: Path) -> int | None:
-    """The position (from 0) of the first byte that differs, the end of the shorter file among them; None: no byte."""
+    """Return the position (from 0) of the first differing byte or the shorter file's end; None for equal files."""
     position = 0
-    with stored.open("rb") as here, computed.open("rb") as there:
+    with stored.open("rb") as stored_file, computed.open("rb") as computed_file:
         while True:
-            ours, theirs = here.read(_CHUNK), there.read(_CHUNK)
+            ours, theirs = stored_file.read(_CHUNK), computed_file.read(_CHUNK)
             if ours != theirs:
                 pairs = zip(chain(ours, [-1]), chain(theirs, [-1]), strict=False)
-                return position + next(number for number, (one, other) in enumerate(pairs) if one != other)
+                return position + next(number for number, (byte, other_byte) in enumerate(pairs) if byte != other_byte)
             if not ours:
                 return None
             position += len(ours)

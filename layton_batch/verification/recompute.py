@@ -24,13 +24,15 @@ from layton_batch.stages.readiness import finished
 from layton_batch.stages.score import score
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.run_store import RunStore
-from layton_batch.verification.sources import Sources
+from layton_batch.verification.sources import RunSources
 
 
 @dataclass(slots=True)
-class Recomputed:
-    """What came of a recomputation. ``differences``: sentences, each of a batch whose raw replies say other than its
-    rows. ``at_other_prices``: answers whose cost was computed at prices that are not known any more."""
+class Recomputation:
+    """Result of a recomputation. ``differences``: a sentence for each batch whose raw replies contradict its rows.
+
+    ``at_other_prices``: answers whose cost was computed at prices that are no longer known.
+    """
 
     folder: RunFolder
     answers: int = 0
@@ -39,9 +41,9 @@ class Recomputed:
     differences: list[str] = field(default_factory=list)
 
 
-def recompute(sources: Sources, settings: Settings, *, with_pages: bool = True) -> Recomputed:
+def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = True) -> Recomputation:
     """Write the tables, the board, the bill and the pages of the copy. Raises LaytonBatchError where that fails."""
-    done = Recomputed(sources.folder)
+    done = Recomputation(sources.folder)
     with open_copy(sources.folder, settings) as run:
         jobs = {job.id: job for job in run.store.all_jobs()}
         for copied in sources.batches:
@@ -66,11 +68,11 @@ def recompute(sources: Sources, settings: Settings, *, with_pages: bool = True) 
     return done
 
 
-def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Recomputed) -> None:
+def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Recomputation) -> None:
     """Write the answers of a batch, and the parts of its bill where it is the run's own (``job``)."""
     folder = run.folder.workspace.batch(store.run_id, batch.id)
     about = folder.root.relative_to(run.folder.workspace.root).as_posix()
-    recorded, asked = store.ends_of(batch.id), store.asked_of(batch.id)
+    recorded, requests = store.ends_of(batch.id), store.asked_of(batch.id)
     replies, tally = read_tally(folder, list(recorded), batch, run.providers.dialect(batch.provider).decode)
     for number, (custom_id, end) in enumerate(recorded.items(), 1):
         now = tally.ends[custom_id]
@@ -79,7 +81,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
             both = f"the raw results say {' '.join(now)}, the row {' '.join(end)}"
             done.differences.append(f"{about} row {number} ({custom_id}): {both}")
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
-    bill = Bill(prices.price(batch.provider, batch.model), asked)
+    bill = Bill(prices.price(batch.provider, batch.model), requests)
     _take_recorded_ends(tally, recorded)
     write_answers(folder, batch, replies, tally, bill.enter)
     if job is None:
@@ -88,7 +90,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
     _compare_charges(about, bill.charges, charges, done)
     done.answers += sum(charge.is_answered for charge in charges)
     done.dollars += sum((charge.cost_usd for charge in charges if charge.cost_usd is not None), Decimal(0))
-    write_cost_tables(run.folder, job, batch, charges, asked)
+    write_cost_tables(run.folder, job, batch, charges, requests)
 
 
 def _take_recorded_ends(tally: Tally, recorded: Mapping[str, End]) -> None:
@@ -100,7 +102,7 @@ def _take_recorded_ends(tally: Tally, recorded: Mapping[str, End]) -> None:
             tally.replies[custom_id] = replace(reply, response=response)
 
 
-def _compare_charges(about: str, now: Sequence[Charge], recorded: Sequence[Charge], done: Recomputed) -> None:
+def _compare_charges(about: str, now: Sequence[Charge], recorded: Sequence[Charge], done: Recomputation) -> None:
     """Compare what answers cost by their usage with their rows. Costs count only where both are at one price."""
     by_id = {charge.custom_id: charge for charge in now}
     for number, charge in enumerate(recorded, 1):

@@ -30,7 +30,7 @@ _MOST_BYTES = 64 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class RunSources:
     """The copy of a run without its tables, in a workspace of its own. ``batches``: of the run, and of others;
     ``board_written_at``: nanoseconds since the epoch; None: there is no board."""
 
@@ -40,14 +40,14 @@ class Sources:
 
 
 @contextmanager
-def copied_sources(folder: RunFolder, store: RunStore) -> Iterator[Sources]:
+def copied_sources(folder: RunFolder, store: RunStore) -> Iterator[RunSources]:
     """Copy what a run is computed from into a temporary workspace: rows are copied, files are linked to."""
     with TemporaryDirectory(prefix=_PREFIX) as temporary:
         yield copy_sources(folder, store, Workspace(Path(temporary).resolve()))
 
 
-def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Sources:
-    """The same into an empty folder."""
+def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> RunSources:
+    """Copy the sources of a run into an empty workspace."""
     engine = open_engine(sqlite_url(workspace.database))
     try:
         batches = copy_run(store, RunStore(engine, store.run_id))
@@ -62,17 +62,17 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> So
             _link(path, copy.root / path.relative_to(folder.root))
     homes = {place.run_id: RunFolder(place.folder).workspace for place in other_places(store)}
     for batch in batches:
-        here = _home(folder, batch, homes).batch(batch.run_id, batch.batch_id)
-        there = workspace.batch(batch.run_id, batch.batch_id)
-        paths = [path for copies in raw_results.copies(here.root).values() for path in copies]
-        if not here.request_file.exists():
-            paths += here.answers.glob("*.parquet")  # they were imported: there is nothing else of them
-        for path in (here.request_file, *paths):
+        original = _home(folder, batch, homes).batch(batch.run_id, batch.batch_id)
+        target = workspace.batch(batch.run_id, batch.batch_id)
+        paths = [path for copies in raw_results.copies(original.root).values() for path in copies]
+        if not original.request_file.exists():
+            paths += original.answers.glob("*.parquet")  # they were imported: there is nothing else of them
+        for path in (original.request_file, *paths):
             if path.exists():
-                _link(path, there.root / path.relative_to(here.root))
-        there.root.mkdir(parents=True, exist_ok=True)
+                _link(path, target.root / path.relative_to(original.root))
+        target.root.mkdir(parents=True, exist_ok=True)
     board = folder.part("leaderboard", "leaderboard")
-    return Sources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
+    return RunSources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
 
 
 def _home(folder: RunFolder, batch: CopiedBatch, homes: Mapping[str, Workspace]) -> Workspace:
@@ -115,7 +115,7 @@ def _nobodys(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 @contextmanager
-def unpacked_sources(path: Path) -> Iterator[Sources]:
+def unpacked_sources(path: Path) -> Iterator[RunSources]:
     """Unpack such an archive, which is a stranger's, into a temporary workspace. Raises DataError where it is none."""
     with TemporaryDirectory(prefix=_PREFIX) as temporary:
         root = Path(temporary).resolve()
@@ -127,12 +127,12 @@ def unpacked_sources(path: Path) -> Iterator[Sources]:
             batches = _check_names(Workspace(root), run_id)
         except (OSError, ValueError, KeyError, TypeError, tarfile.TarError, zstandard.ZstdError) as error:
             raise DataError(f"{path}: holds no sources of a run, or is damaged ({error})") from error
-        yield Sources(Workspace(root).run(run_id), batches, written)
+        yield RunSources(Workspace(root).run(run_id), batches, written)
 
 
 def _unpack(path: Path, root: Path) -> None:
-    """Take plain files below the folder, and nothing else."""
-    left = _MOST_BYTES
+    """Extract only plain files below the folder. Raises ValueError for any other member."""
+    remaining = _MOST_BYTES
     with (
         path.open("rb") as file,
         zstandard.ZstdDecompressor().stream_reader(file) as stream,
@@ -142,9 +142,9 @@ def _unpack(path: Path, root: Path) -> None:
             name = PurePosixPath(member.name)
             if not member.isreg() or name.is_absolute() or not set(name.parts).isdisjoint({"..", "."}):
                 raise ValueError(f"{member.name!r} is no file of a run")
-            left -= member.size
+            remaining -= member.size
             content = archive.extractfile(member)
-            if left < 0 or content is None:
+            if remaining < 0 or content is None:
                 raise ValueError("it is too large")
             target = root / name
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -160,12 +160,12 @@ def _check_names(workspace: Workspace, run_id: str) -> tuple[CopiedBatch, ...]:
         with RunStore(engine, run_id).reading() as connection:
             batches, jobs = schema.batches, schema.jobs
             rows = connection.execute(select(batches.c.key, batches.c.run_id, batches.c.batch_id))
-            found = tuple(CopiedBatch(*row) for row in rows)
+            copied = tuple(CopiedBatch(*row) for row in rows)
             names = {run_id, *connection.execute(select(jobs.c.job_id)).scalars()}
     finally:
         engine.dispose()
-    names |= {name for batch in found for name in (batch.run_id, batch.batch_id)}
+    names |= {name for batch in copied for name in (batch.run_id, batch.batch_id)}
     for name in names:
         if name in ("", ".", "..") or name != PurePosixPath(name).name:
             raise ValueError(f"{name!r} is no name")
-    return found
+    return copied

@@ -29,8 +29,8 @@ from layton_batch.stages.publish import cost_report
 from layton_batch.store.marks import strange_marks
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.compare import compare_folders, count_files
-from layton_batch.verification.recompute import Recomputed, recompute
-from layton_batch.verification.sources import Sources, copied_sources, unpacked_sources
+from layton_batch.verification.recompute import Recomputation, recompute
+from layton_batch.verification.sources import RunSources, copied_sources, unpacked_sources
 
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""
@@ -38,10 +38,13 @@ CHANGED = "was changed since it was written (its digest differs)"
 
 
 @dataclass(slots=True)
-class Checked:
-    """What was checked. ``differences``: a sentence for each thing that is not as it was written, or not as it is
-    computed; ``notes``: what could not be checked. ``files``: whose digests were checked; ``pages``: compared with
-    those that were made again."""
+class Verification:
+    """Result of a verification.
+
+    ``differences``: a sentence for each part that differs from its record or its recomputation. ``notes``: parts that
+    could not be checked. ``files``: number of files checked by digest or recomputed. ``pages``: number of compared
+    pages.
+    """
 
     name: str
     files: int = 0
@@ -55,7 +58,7 @@ class Checked:
     differences: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def take(self, done: Recomputed) -> None:
+    def take(self, done: Recomputation) -> None:
         """Count what was computed again."""
         self.answers, self.dollars = done.answers, done.dollars
         self.differences += done.differences
@@ -70,12 +73,12 @@ class Checked:
         self.verdicts = sum(tables.read(folder, name, ["item_id"]).height for name in ("verdicts", "rejudged"))
 
 
-def verify_run(folder: RunFolder, settings: Settings) -> Checked:
+def verify_run(folder: RunFolder, settings: Settings) -> Verification:
     """Check a run's files, and compute it again in a temporary folder. Nothing is written into the run.
 
     Raises LaytonBatchError where the run cannot be read at all.
     """
-    checked = Checked(folder.root.name)
+    checked = Verification(folder.root.name)
     with open_store(folder, settings) as store:
         checked.differences += check_inputs(folder, store, checked)
         if checked.differences:  # what is computed from damaged files is worth nothing
@@ -88,8 +91,8 @@ def verify_run(folder: RunFolder, settings: Settings) -> Checked:
     return checked
 
 
-def check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterator[str]:
-    """What the run is computed from, by its digests; the log and the marks, by the rows that they tell of."""
+def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:
+    """Yield differences of the run's inputs from their digests, and of log and marks from their rows."""
     root = folder.workspace.root
     batches = [batch for batch in store.batches() if batch.path and (root / batch.path).parent.is_dir()]
     recorded = [
@@ -108,7 +111,7 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Checked) -> Iterat
     yield from (f"{path}: no row tells of this intent" for path in strange_marks(folder.intents, store))
 
 
-def _check_others(folder: RunFolder, store: RunStore, sources: Sources) -> Iterator[str]:
+def _check_others(folder: RunFolder, store: RunStore, sources: RunSources) -> Iterator[str]:
     """Raw results in this workspace that other runs paid for, and this one uses."""
     root = folder.workspace.root
     for batch in sources.batches:
@@ -139,7 +142,7 @@ def _damaged_tables(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
             yield f"{path}: cannot be read ({error.strerror or error})"
 
 
-def check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
+def check_computed(folder: RunFolder, checked: Verification) -> Iterator[str]:
     """The tables and pages of a run, by their digests alone."""
     checked.notes.append("nothing was computed again, for that begins with these files")
     parts = (folder.tables, *(batch / "answers" for batch in folder.batches.glob("*")))
@@ -148,8 +151,8 @@ def check_computed(folder: RunFolder, checked: Checked) -> Iterator[str]:
         yield from differing_files(folder.site)
 
 
-def compare_run(folder: RunFolder, sources: Sources, checked: Checked) -> Iterator[str]:
-    """The run's answers, tables, prompts and pages beside those that were computed again."""
+def compare_run(folder: RunFolder, sources: RunSources, checked: Verification) -> Iterator[str]:
+    """Yield differences between the run's answers, tables, prompts and pages and the recomputed ones."""
     copy = sources.folder
     board = "leaderboard", "leaderboard"
     is_of_now = tables.made_from(folder.part(*board)) in (tables.made_from(copy.part(*board)), None)
@@ -161,8 +164,8 @@ def compare_run(folder: RunFolder, sources: Sources, checked: Checked) -> Iterat
     pairs = [(folder.prompts, copy.prompts)]
     for batch in sources.batches:
         if folder.workspace.batch(batch.run_id, batch.batch_id).root.is_dir():
-            here, there = (each.workspace.batch(batch.run_id, batch.batch_id).answers for each in (folder, copy))
-            pairs.append((here, there))
+            own, recomputed = (each.workspace.batch(batch.run_id, batch.batch_id).answers for each in (folder, copy))
+            pairs.append((own, recomputed))
     for stored, computed in pairs:
         checked.files += count_files(stored)
         yield from compare_folders(stored, computed)
@@ -184,22 +187,22 @@ def compare_run(folder: RunFolder, sources: Sources, checked: Checked) -> Iterat
 
 
 def is_site(folder: Path) -> bool:
-    """Whether the folder is a site, or one of several runs."""
+    """Tell whether the folder is a site of one run or of several runs."""
     return any((folder / name).is_file() for name in (MARKER, FRONT, DIGESTS))
 
 
-def verify_site(folder: Path, settings: Settings) -> list[Checked]:
-    """Check a site, or each of several, by its list of digests, and compute it again where its sources are there.
+def verify_site(folder: Path, settings: Settings) -> list[Verification]:
+    """Check a site, or each of several, by its digests, and recompute a site with its sources.
 
-    Raises DataError where it has no list of digests.
+    Raises DataError for a site without digests.
     """
     if not (folder / DIGESTS).is_file():
         raise DataError(f"{folder} has no {DIGESTS}: it was written by another version, or was not downloaded whole")
-    checked = Checked(folder.name, differences=list(differing_files(folder)))
+    checked = Verification(folder.name, differences=list(differing_files(folder)))
     if not (folder / MARKER).is_file():
         runs = orjson.loads((folder / FRONT).read_bytes())["runs"] if not checked.differences else []
         below = [folder / name for name in runs if (folder / name).parent == folder]
-        return [checked, *(one for site in below for one in verify_site(site, settings))]
+        return [checked, *(result for site in below for result in verify_site(site, settings))]
     checked.files = count_files(folder)
     if not (folder / SOURCES).is_file():
         checked.notes.append("nothing was computed again: the site is without its data (`site --with-data`)")
@@ -210,7 +213,7 @@ def verify_site(folder: Path, settings: Settings) -> list[Checked]:
     return [checked]
 
 
-def _compare_pages(site: Path, sources: Sources, checked: Checked, settings: Settings) -> Iterator[str]:
+def _compare_pages(site: Path, sources: RunSources, checked: Verification, settings: Settings) -> Iterator[str]:
     mark = orjson.loads((site / MARKER).read_bytes())
     copy = sources.folder
     with TemporaryDirectory(prefix="layton-batch-pages-") as temporary:

@@ -27,8 +27,8 @@ from layton_batch.settings import Settings
 from layton_batch.site.digests import DIGESTS, write_digests
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.recompute import recompute
-from layton_batch.verification.sources import Sources, copied_sources, unpacked_sources
-from layton_batch.verification.verify import Checked, check_computed, check_inputs, compare_run
+from layton_batch.verification.sources import RunSources, copied_sources, unpacked_sources
+from layton_batch.verification.verify import Verification, check_computed, check_inputs, compare_run
 from tests.cli.cli_harness import call, desk
 from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
 
@@ -44,15 +44,15 @@ class Verified:
 
     folder: RunFolder
     store: RunStore
-    sources: Sources
+    sources: RunSources
 
     def differences(self) -> list[str]:
         """As ``verify`` finds them, without computing everything again."""
-        checked = Checked("lab")
+        checked = Verification("lab")
         found = list(check_inputs(self.folder, self.store, checked))
         return found + list((check_computed if found else self._compare)(self.folder, checked))
 
-    def _compare(self, folder: RunFolder, checked: Checked) -> Iterator[str]:
+    def _compare(self, folder: RunFolder, checked: Verification) -> Iterator[str]:
         return compare_run(folder, self.sources, checked)
 
 
@@ -136,7 +136,7 @@ def test_raw_replies_that_say_otherwise_than_the_rows_are_named(runs: Path) -> N
     path.write_bytes(zstandard.ZstdCompressor(write_checksum=True).compress(MORE_TOKENS.sub(rb"\g<0>1", replies, 1)))
     folder, settings = RunFolder(runs / "lab"), Settings(runs)
     with open_store(folder, settings) as store, copied_sources(folder, store) as sources:
-        (difference,) = check_inputs(folder, store, Checked("lab"))
+        (difference,) = check_inputs(folder, store, Verification("lab"))
         assert difference == f"{path}: was changed since it was written (its digest differs)"
         tokens, cost, *_ = recompute(sources, settings, with_pages=False).differences
     assert tokens.startswith(f"batches/lab/{path.parent.name} row 3 (")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.files import tables
-from layton_batch.grading.board_sources import Asked, board_of, read_sources
+from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.stages.publish import republish
@@ -46,7 +46,9 @@ def test_a_board_scored_by_other_rules_replaces_table_and_site_and_is_what_leade
         before, page = stored_board(there, SCORED), shown(there, SCORED)
         there.finish(with_scoring(scoring))
         after = stored_board(there, SCORED)
-        printed = board_of(read_sources([str(there.run_folder(SCORED).root)], there.runs, there.settings, Asked()))
+        printed = board_of(
+            read_sources([str(there.run_folder(SCORED).root)], there.runs, there.settings, BoardOptions())
+        )
         assert stored(printed).to_dicts() == after
         if "seed" not in scoring:  # a small board is the same whatever its seed
             assert after != before

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.grading.board_sources import Asked, board_of, read_sources
+from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
@@ -35,7 +35,7 @@ PUBLISHED = [
 
 
 def table(source: str, runs: Path, metric: str | None = None) -> list[tuple[str, float | None, float | None, int, int]]:
-    board = board_of(read_sources([source], runs, Settings.from_environment({}, runs), Asked("paper", metric)))
+    board = board_of(read_sources([source], runs, Settings.from_environment({}, runs), BoardOptions("paper", metric)))
     return board.select("model", "score", "half_width", "rank_best", "rank_worst").rows()
 
 

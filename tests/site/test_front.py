@@ -11,7 +11,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, write_front
 from layton_batch.site.origin import citation, licence, sentence
-from layton_batch.site.reading import Asked
+from layton_batch.site.reading import BoardSettings
 from tests.site.fabricated_run import FabricatedRun, Words
 from tests.site.read_html import read_page
 
@@ -65,20 +65,20 @@ def test_a_run_without_a_board_is_on_the_front_page_all_the_same(tmp_path: Path)
 
 
 def test_a_board_says_in_a_sentence_what_was_asked_and_who_judged() -> None:
-    ask = Asked(task="layton", split="llm", hints=2)
+    ask = BoardSettings(task="layton", split="llm", hints=2)
     by_jury = sentence(ask, 42, 9, by_rule=False, has_labels=True)
     assert by_jury == (
         "9 models answered 42 items of layton (llm) with 2 hints; a jury of models from other makers judged each "
         "answer, corrected by people’s labels."
     )
-    assert "a rule graded" in sentence(Asked(), 1, 1, by_rule=True, has_labels=False)
-    assert "no model is done" in sentence(Asked(), 1, 0, by_rule=False, has_labels=False)
+    assert "a rule graded" in sentence(BoardSettings(), 1, 1, by_rule=True, has_labels=False)
+    assert "no model is done" in sentence(BoardSettings(), 1, 0, by_rule=False, has_labels=False)
 
 
 def test_the_licence_of_known_items_is_named() -> None:
     source = "hf://datasets/rvienne/layton-eval/layton_eval_llm.jsonl"
-    assert "CC BY-SA" in licence(Asked(source=source))
-    assert "source" in licence(Asked(source="mine.jsonl"))
+    assert "CC BY-SA" in licence(BoardSettings(source=source))
+    assert "source" in licence(BoardSettings(source="mine.jsonl"))
 
 
 def test_a_citation_stays_one_entry_whatever_the_name_is() -> None:
