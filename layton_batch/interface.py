@@ -52,13 +52,15 @@ from layton_batch.tasks import FIRST
 Source = str | Path | pl.DataFrame
 """A run's folder or name, a file that ``layton-batch leaderboard`` takes, or a frame of either."""
 Progress = Callable[[Status], None]
-"""Told after every step how the run stands."""
+"""Function called with the run's status after every step."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run as it stands. ``state``: running, done, needs_person, over_budget or cancelled; ``reason``: why it cannot
-    go on. The frames are its tables."""
+    """Current state of a run. ``state``: running, done, needs_person, over_budget or cancelled.
+
+    ``reason``: why the run cannot continue. The frames are the run's tables.
+    """
 
     name: str
     folder: Path
@@ -84,14 +86,16 @@ class RunResult:
         return self.table("cost")
 
     def table(self, name: str) -> pl.DataFrame:
-        """Any table of the run; without rows where nobody wrote it yet."""
+        """Read any table of the run; no rows if the table does not exist yet."""
         return tables.read(self.folder / "tables", name)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What ``run`` would send. ``jobs``: a row a job with its requests and costs; amounts are None where a price is not
-    known. ``refused``: why ``run`` would not begin; ``caveats``: what to know before it does."""
+    """Requests and costs of a run before it starts. ``jobs``: a row a job; amounts are None if a price is unknown.
+
+    ``refused``: reasons for which ``run`` would not start; ``caveats``: warnings about the run.
+    """
 
     name: str
     items: int
@@ -131,19 +135,19 @@ def _folder(runs: str | Path | None, settings: Settings) -> Path:
 
 
 def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
-    """Check a manifest and say what it would cost. Pays nothing and asks no provider."""
+    """Check a manifest and estimate its cost. Pays nothing and calls no provider."""
     settings, clock = _settings(), SystemClock()
     folder = _folder(runs, settings)
-    found = preview(_loaded(manifest, settings, folder), settings, clock, None, folder)
-    jobs = cast("list[dict[str, object]]", plan_json(found)["jobs"])
+    planned = preview(_loaded(manifest, settings, folder), settings, clock, None, folder)
+    jobs = cast("list[dict[str, object]]", plan_json(planned)["jobs"])
     return Plan(
-        name=found.run_id,
-        items=found.items,
-        requests=sum(job.requests for job in found.jobs),
-        expected_usd=found.expected_usd,
-        max_usd=found.max_usd,
-        caveats=found.every_caveat,
-        refused=found.refused,
+        name=planned.run_id,
+        items=planned.items,
+        requests=sum(job.requests for job in planned.jobs),
+        expected_usd=planned.expected_usd,
+        max_usd=planned.max_usd,
+        caveats=planned.every_caveat,
+        refused=planned.refused,
         jobs=pl.DataFrame(jobs, infer_schema_length=None),
     )
 
@@ -168,10 +172,10 @@ def run(
     """
     settings, clock = _settings(), clock or SystemClock()
     folder = _folder(runs, settings)
-    asked = _loaded(manifest, settings, folder)
-    asked = with_budget(asked, None if max_usd is None else str(max_usd))
+    loaded = _loaded(manifest, settings, folder)
+    loaded = with_budget(loaded, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
-    with _begun(asked, folder, settings, clock, poll_seconds) as opened:
+    with _begun(loaded, folder, settings, clock, poll_seconds) as opened:
         status = _driven(opened, progress, once=once, stop_at=stop_at)
         return _result(opened.folder, status)
 
@@ -181,16 +185,16 @@ def _loaded(manifest: str | Path, settings: Settings, runs: Path) -> Manifest:
 
 
 def _begun(
-    asked: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
+    manifest: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
 ) -> AbstractContextManager[Run]:
-    """Before a run begins, its providers are asked whether its models are on sale, as by the command."""
+    """Open a run. Before its start, check with the providers that its models are available, as the command does."""
 
-    _warn(address_notes(asked, settings))
+    _warn(address_notes(manifest, settings))
 
     def ask() -> None:
-        refuse_dead_models(asked, settings, clock)
+        refuse_dead_models(manifest, settings, clock)
 
-    return open_run(asked, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask)
+    return open_run(manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask)
 
 
 def _driven(opened: Run, progress: Progress | None, *, once: bool = False, stop_at: float | None = None) -> Status:
@@ -281,32 +285,32 @@ def _given(source: Source | Sequence[Source]) -> list[Source]:
     return [source] if isinstance(source, str | Path | pl.DataFrame) else list(source)
 
 
-def _read(source: Source | Sequence[Source], asked: BoardOptions, runs: Path) -> Sources:
+def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path) -> Sources:
     given = _given(source)
-    marks = [one for one in given if isinstance(one, pl.DataFrame) and "score" in one.columns]
+    marks = [frame for frame in given if isinstance(frame, pl.DataFrame) and "score" in frame.columns]
     if marks:
         if len(marks) < len(given):
             raise DataError("frames of per-item scores are ranked by themselves, not with runs, files or labels")
-        asked.check()
-        rules = asked.rules(Rules(metric=asked.metric or "score"))
+        options.check()
+        rules = options.rules(Rules(metric=options.metric or "score"))
         sampled = [sheet for frame in marks for sheet in _sheets(frame)]
         return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
     with _as_files(given) as names:
-        return read_sources(names, runs, _environment(), asked)
+        return read_sources(names, runs, _environment(), options)
 
 
 @contextmanager
 def _as_files(given: Sequence[Source]) -> Iterator[list[str]]:
-    """Frames in layton-eval-ppi's form are read as the file that they would be."""
+    """Write frames in layton-eval-ppi's form to temporary files and yield the names of all sources."""
     with tempfile.TemporaryDirectory() as folder:
         names = []
-        for number, one in enumerate(given):
-            if isinstance(one, pl.DataFrame):
+        for number, entry in enumerate(given):
+            if isinstance(entry, pl.DataFrame):
                 path = Path(folder) / f"frame {number}.jsonl"
-                one.write_ndjson(path)
+                entry.write_ndjson(path)
                 names.append(str(path))
             else:
-                names.append(str(one))
+                names.append(str(entry))
         yield names
 
 
@@ -370,8 +374,8 @@ def judge(
     with _begun(manifest, _folder(runs, settings), settings, clock, poll_seconds) as opened:
         if not opened.task.uses_jury:
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
-        known = frozenset(item.id for item in opened.load_items())
-        enter(opened, list(_answered(frame, known)))
+        item_ids = frozenset(item.id for item in opened.load_items())
+        enter(opened, list(_answered(frame, item_ids)))
         status = _driven(opened, progress)
         if status.state is RunState.OVER_BUDGET:
             raise OverBudgetError(f"judge: {status.reason}")
@@ -402,7 +406,7 @@ def _jury_manifest(
     seats: int,
     folder: Path,
 ) -> Manifest:
-    """Of a run that asks judges alone."""
+    """Make the manifest of a run with judges only."""
     import tomllib
 
     from pydantic import ValidationError
@@ -413,8 +417,8 @@ def _jury_manifest(
         else:
             tables_of_judges = {"judges": [dict(judge) for judge in panel]}
         judges = PanelFile.model_validate(tables_of_judges).judges
-        asked = {"name": name, "task": task, "items": {"source": items, "split": split}, "models": ()}
-        manifest = Manifest.model_validate({**asked, "jury": {"seats": seats}}, context=FROZEN)
+        document = {"name": name, "task": task, "items": {"source": items, "split": split}, "models": ()}
+        manifest = Manifest.model_validate({**document, "jury": {"seats": seats}}, context=FROZEN)
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise ManifestError(f"judge: {error}") from error
     manifest.attach(folder, judges, {})

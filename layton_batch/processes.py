@@ -57,12 +57,12 @@ def myself() -> tuple[str, int, str]:
 
 
 def bypass_proxy() -> None:
-    """Have no proxy of the environment stand between this machine and itself: no proxy elsewhere can get here."""
+    """Exclude this machine's loopback addresses from the environment's proxies, which cannot reach them."""
     environment = os.environ  # noqa: TID251  what HTTP libraries read, the SDKs' too
     proxied = {name.lower() for name, value in environment.items() if value}
     if proxied & {"http_proxy", "https_proxy", "all_proxy"}:
-        known = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
-        hosts = [host.strip() for host in known.split(",") if host.strip()]
+        excluded = environment.get("no_proxy") or environment.get("NO_PROXY") or ""
+        hosts = [host.strip() for host in excluded.split(",") if host.strip()]
         environment["no_proxy"] = environment["NO_PROXY"] = ",".join(dict.fromkeys([*hosts, *LOOPBACK]))
 
 

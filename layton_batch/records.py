@@ -74,17 +74,17 @@ def _closed(schema: JsonValue) -> JsonValue:
         return [_closed(entry) for entry in schema]
     if not isinstance(schema, Mapping):
         return schema
-    found: dict[str, JsonValue] = {key: _closed(value) for key, value in schema.items()}
+    closed: dict[str, JsonValue] = {key: _closed(value) for key, value in schema.items()}
     properties = schema.get("properties")
     if schema.get("type") == "object" and isinstance(properties, Mapping):
-        found.setdefault("required", list(properties))
-        found.setdefault("additionalProperties", False)
-    return found
+        closed.setdefault("required", list(properties))
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a model is shown, in no provider's dialect: a system text, user parts in order, the form of the reply."""
+    """Prompt of a model in no provider's dialect: a system text, user parts in order, the form of the reply."""
 
     system: str
     parts: tuple[str | Image, ...]
@@ -93,7 +93,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """How much a model may think: an effort word, or a token budget, never both. Neither = the provider's default."""
+    """Reasoning effort of a model: a word, or a token budget, never both. Neither: the provider's default."""
 
     effort: str | None = None  # none | minimal | low | medium | high | xhigh | max
     budget_tokens: int | None = None
@@ -166,7 +166,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What happened to a batch so far, as far as decisions depend on it. Each is a column of the store."""
+    """Past events of a batch on which decisions depend. Each field is a column of the store."""
 
     absent_looks: int = 0  # lists without the batch, since its create became unclear
     unsure_looks: int = 0  # looks for the batch that told nothing, since the same moment
@@ -277,7 +277,7 @@ class ListReading:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a dialect needs to upload and create: the batch file, our tag, and how many requests it holds."""
+    """Data that a dialect needs for upload and create: the batch file, our tag, and the number of requests."""
 
     batch_id: str
     tag: str

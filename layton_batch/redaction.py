@@ -32,8 +32,10 @@ _LONG, _LONG_WITH_DIGITS = 16, 10
 
 
 def is_telling(secret: str) -> bool:
-    """Whether no answer holds this value by chance. ``ollama`` or ``postgres``, which stand for keys in some
-    environments, are also words, and to cover those would falsify what models said."""
+    """Tell whether this value is too unusual to occur in an answer by chance.
+
+    Some environments have ``ollama`` or ``postgres`` as keys. Covering such words would falsify models' answers.
+    """
     has_both = any(char.isdigit() for char in secret) and any(char.isalpha() for char in secret)
     return len(secret) >= _LONG or (len(secret) >= _LONG_WITH_DIGITS and has_both)
 
@@ -131,7 +133,7 @@ class Redactor:
         return bytes(covered), end
 
     def _open_end(self, text: bytes) -> int:
-        """Where the longest end of ``text`` begins that a secret may begin with."""
+        """Return the start of the longest suffix of ``text`` that may begin a secret."""
         end = len(text)
         for form in self.telling:
             place = text.find(form[:1], max(0, len(text) - len(form) + 1))

@@ -120,7 +120,7 @@ class Settings:
         return self._values.get(name, "").strip() or None
 
     def has_key(self, provider: str) -> bool:
-        """Whether a key for this provider is set."""
+        """Tell whether a key for this provider is set."""
         return self._first(_names(provider).keys) is not None
 
     def access(self, provider: str) -> Credentials:
@@ -224,19 +224,19 @@ class Settings:
 
     @property
     def engine(self) -> str:
-        """What makes the tables of jobs (``runs/engine.py``)."""
+        """Return the name of the engine that makes the tables of jobs (``runs/engine.py``)."""
         return self.get("LAYTON_BATCH_ENGINE") or "threads"
 
     def with_engine(self, name: str | None) -> Settings:
-        """The same with another engine; None: with its own."""
+        """Return these settings with another engine; None: unchanged."""
         return self if name is None else replace(self, _values={**self._values, "LAYTON_BATCH_ENGINE": name})
 
     @property
     def user_state(self) -> Path | None:
-        """Where this user's programs keep what they must not forget; None where the environment names no such place."""
+        """Return the folder for this user's persistent state; None if the environment names none."""
         for name, below in (("XDG_STATE_HOME", ""), ("HOME", ".local/state")):
-            if (found := self.get(name) or "").startswith("/"):  # a relative one counts for nothing
-                return Path(found) / below
+            if (folder := self.get(name) or "").startswith("/"):  # a relative one counts for nothing
+                return Path(folder) / below
         return None
 
     @property
@@ -246,7 +246,7 @@ class Settings:
 
     @property
     def copies(self) -> Path:
-        """Where this machine's copies of run folders in object storage are."""
+        """Return the folder with this machine's copies of run folders in object storage."""
         if (named := self.get("LAYTON_BATCH_COPIES")) is not None:
             return self.cwd / Path(named).expanduser()
         cache = self.get("XDG_CACHE_HOME") or ""
@@ -288,7 +288,7 @@ class Settings:
         return tuple(f"{name}={value}" for name in _names(provider).accounts if (value := self.get(name)) is not None)
 
     def is_on_this_machine(self, provider: str) -> bool:
-        """Whether the provider's address leads to this machine: a sandbox, which costs nothing."""
+        """Tell whether the provider's address is on this machine: a sandbox, which costs nothing."""
         url = self.address(provider)
         return url is not None and _is_loopback(url)
 
@@ -306,7 +306,7 @@ class Settings:
 
     @property
     def hf_endpoint(self) -> str:
-        """Where ``hf://`` sources are fetched from, without a trailing slash."""
+        """Return the address from which ``hf://`` sources are fetched, without a trailing slash."""
         return (self.get("HF_ENDPOINT") or HUB).rstrip("/")
 
     def _first(self, names: tuple[str, ...]) -> str | None:
@@ -392,7 +392,7 @@ def _dotenv(path: Path) -> dict[str, str]:
 
     try:
         # No interpolation: it would read the process's environment behind our back, and change keys that hold a dollar.
-        found = dotenv_values(path, interpolate=False, encoding="utf-8")
+        values = dotenv_values(path, interpolate=False, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}

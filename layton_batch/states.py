@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Lifecycle(StrEnum):
-    """Where a batch is, from our side."""
+    """State of a batch from our side."""
 
     PLANNED = "planned"  # its file is on disk; nothing was paid
     SUBMITTING = "submitting"  # the intent to pay is committed; the reply is not
@@ -22,7 +22,7 @@ class Lifecycle(StrEnum):
 
 
 class BatchOutcome(StrEnum):
-    """How the provider's work on a batch ended; any of these may come with results."""
+    """End of the provider's work on a batch; any of these may have results."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -31,7 +31,7 @@ class BatchOutcome(StrEnum):
 
 
 class RequestOutcome(StrEnum):
-    """How one request of one attempt ended; exactly one each."""
+    """Outcome of one attempt; every attempt has exactly one."""
 
     SUCCEEDED = "succeeded"  # a reply was paid for (also a refused, truncated or malformed one)
     ERRORED = "errored"
@@ -41,7 +41,7 @@ class RequestOutcome(StrEnum):
 
 
 class ErrorClass(StrEnum):
-    """What an errored row means for the next attempt."""
+    """Error class of a failed request, which decides about the next attempt."""
 
     NONE = "none"
     INVALID_REQUEST = "invalid_request"  # the same request can never succeed: not sent again
@@ -65,7 +65,7 @@ class AnswerState(StrEnum):
 
 
 class PredictionKind(StrEnum):
-    """What became of a participant's reply."""
+    """Kind of a participant's parsed reply."""
 
     ANSWERED = "answered"
     ABSTAINED = "abstained"
@@ -74,7 +74,7 @@ class PredictionKind(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why the model stopped, in one vocabulary for all providers."""
+    """Reason for which the model stopped, in one vocabulary for all providers."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -83,7 +83,7 @@ class FinishReason(StrEnum):
 
 
 class Role(StrEnum):
-    """What a job's requests are for."""
+    """Purpose of a job's requests."""
 
     PREDICT = "predict"
     JUDGE = "judge"
@@ -107,7 +107,7 @@ MOVES: dict[Lifecycle, frozenset[Lifecycle]] = {
 
 
 class JobState(StrEnum):
-    """Where a job is."""
+    """State of a job."""
 
     NEW = "new"  # its requests are not known, or not all of them
     PLANNED = "planned"  # its batch files are on disk
@@ -139,5 +139,5 @@ PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 
 
 def is_legal(old: Lifecycle, new: Lifecycle) -> bool:
-    """Whether the table of moves allows ``old → new``."""
+    """Tell whether the table of moves allows ``old → new``."""
     return new in MOVES[old]

@@ -74,9 +74,9 @@ def shortened(text: str, letters: int) -> str:
     return f"{text[: letters - 1 - tail]}…{text[-tail:]}"
 
 
-def did_you_mean(word: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """``; did you mean 'x'?`` of the nearest known word, or nothing. ``cutoff``: how near it must be, from 0 to 1."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=cutoff)
+def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.5) -> str:
+    """Return ``; did you mean 'x'?`` with the nearest choice, or nothing. ``cutoff``: least similarity, 0 to 1."""
+    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=cutoff)
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

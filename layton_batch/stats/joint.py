@@ -172,7 +172,8 @@ def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level:
     """Return how many items of this kind would resolve `difference` (fraction), from draws for *new* items.
 
     `items`: number of items behind the draws. The variance of a paired difference falls with the number of items. None
-    for more than `MOST_ITEMS` times as many, beyond which the draws tell nothing. Raises ValueError for a difference not above 0.
+    for more than `MOST_ITEMS` times as many, beyond which the draws tell nothing.
+    Raises ValueError for a difference not above 0.
     """
     if not difference > 0:
         raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")

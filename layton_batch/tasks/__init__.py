@@ -44,18 +44,21 @@ def task_names() -> tuple[str, ...]:
 
 
 def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> Task:
-    """The task, ready for use. Raises ManifestError for an unknown name or setting (with the nearest one) or unfit
-    options. ``settings`` are the factory's keyword parameters: what a manifest says under ``[task_options]``."""
-    factory, known = _factory(name), setting_names(name)
+    """Create the task of this name. ``settings``: keyword parameters of its factory, from ``[task_options]``.
+
+    Raises ManifestError for an unknown name or setting (with the nearest one) or unfit options.
+    """
+    factory, known_settings = _factory(name), setting_names(name)
     for key in settings:
-        if key not in known:
-            told = f"task {name!r} has no such option{did_you_mean(key, known)} (known: {', '.join(known) or 'none'})"
-            raise ManifestError(f"task_options.{key}: {told}")
+        if key not in known_settings:
+            known = ", ".join(known_settings) or "none"
+            problem = f"task {name!r} has no such option{did_you_mean(key, known_settings)} (known: {known})"
+            raise ManifestError(f"task_options.{key}: {problem}")
     return factory(options, **settings)
 
 
 def setting_names(name: str) -> list[str]:
-    """What ``[task_options]`` may say for a task. Raises ManifestError for an unknown one."""
+    """Return the keys of ``[task_options]`` for a task. Raises ManifestError for an unknown task."""
     return [parameter for parameter in inspect.signature(_factory(name)).parameters if parameter != "options"]
 
 
@@ -72,7 +75,7 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
 
 def has_one_limit(task: Task, spec: ModelSpec) -> bool:
-    """Whether :func:`with_room` leaves the participant as it is, whatever the item."""
+    """Tell whether :func:`with_room` leaves the participant unchanged for every item."""
     from layton_batch.tasks.protocol import AdvisesLimits
 
     return spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits)

@@ -88,8 +88,8 @@ class LaytonTask(QaTask):
         system = self._templates.render("participant_system", has_image=bool(item.images))
         if self.protocol == ORIGINAL:
             return Prompt(system, original.asked(item, hints), ANSWER_SCHEMA)
-        told = self._hints("participant_hints", hints)
-        rest = self._templates.render("participant_hints", hints=told) if told else ""
+        shown_hints = self._hints("participant_hints", hints)
+        rest = self._templates.render("participant_hints", hints=shown_hints) if shown_hints else ""
         return Prompt(system, parts_of(self._question("participant_question", item), item.images, rest), ANSWER_SCHEMA)
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:

@@ -41,11 +41,11 @@ class JustifyTask(LaytonTask):
 
     def prompt(self, item: Item) -> Prompt:
         show = self._form_of(_REFERENCES)
-        known = {"answer": item.answer if item.answer != item.solution else None, "solution": item.solution}
+        references = {"answer": item.answer if item.answer != item.solution else None, "solution": item.solution}
         rest = self._templates.render(
             _REFERENCES,
             hints=self._hints(_REFERENCES, item.hints),
-            **{name: show(text) if text else None for name, text in known.items()},
+            **{name: show(text) if text else None for name, text in references.items()},
         )
         system = self._templates.render("participant_system", has_image=bool(item.images))
         question = self._question("participant_question", item)

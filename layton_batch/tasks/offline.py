@@ -40,8 +40,10 @@ _ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class GradingOptions:
-    """What ``grade`` is asked for that only some benchmarks know. ``samples``: how one answer is made of several
-    outputs. ``keep_rows``: the document shall have every graded row. ``title``: of charts."""
+    """Options of ``grade`` that only some benchmarks use. ``samples``: how several outputs make one answer.
+
+    ``keep_rows``: include every graded row in the document. ``title``: title of charts.
+    """
 
     samples: str | None = None
     ensembles: bool = False
@@ -62,8 +64,10 @@ class GradedReply:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and for what
-    is not right the failure. ``stratum``: the item's kind, where its benchmark is put together of kinds."""
+    """Result of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and the failure.
+
+    ``failure``: None for a right answer. ``stratum``: the item's kind, for benchmarks composed of kinds.
+    """
 
     mark: float | None
     kind: str
@@ -140,7 +144,7 @@ class OfflineForm:
 
     @property
     def metrics(self) -> Sequence[str]:
-        """What a board can be ranked by; the first is the default."""
+        """Return the metrics that can rank a board; the first is the default."""
         return self._task.metrics
 
     def span(self, metric: str) -> tuple[float, float]:
@@ -158,7 +162,7 @@ class OfflineForm:
         return json_list(path) or read_rows(str(path), settings.cwd, settings)
 
     def model_file(self, path: Path) -> ModelFile:
-        """Whose predictions a file has."""
+        """Identify the model of a file of predictions."""
         return ModelFile(path.stem, path)
 
     def model_files(self, folder: Path) -> Sequence[ModelFile]:
@@ -197,7 +201,7 @@ class OfflineForm:
         return name, f"prediction {number} (item {name!r})"
 
     def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
-        """Which of the items of its id a prediction is of."""
+        """Choose the item of a prediction among the items with its id."""
         if not items:
             raise DataError(f"{where}: there is no item of this id")
         return items[-1]
@@ -230,7 +234,7 @@ class OfflineForm:
         return PlainReport(self._task.metrics, keep_rows=self.asked.keep_rows)
 
     def outcome(self, reply: GradedReply, metric: str) -> Outcome:
-        """What became of an item, by one metric."""
+        """Return the result of an item by one metric."""
         mark, stratum = float(reply.grade.marks[metric]), stratum_of(self._task, reply.item)
         return Outcome(mark, str(reply.prediction.kind), reply.grade.tag, stratum)
 
@@ -239,25 +243,25 @@ class OfflineForm:
         return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
 
     def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-        """The totals of one model for people, a line each."""
+        """Yield the totals of one model as text, a line each."""
         metrics = document["metrics"]
-        for name, one in metrics.items() if isinstance(metrics, Mapping) else ():
-            if isinstance(one, Mapping):
-                error = one["se"]
+        for name, total in metrics.items() if isinstance(metrics, Mapping) else ():
+            if isinstance(total, Mapping):
+                error = total["se"]
                 spread = f" ± {100 * float(error):.2f}" if isinstance(error, int | float) else ""
-                yield name, f"{percent(one['mean'])}{spread}"
+                yield name, f"{percent(total['mean'])}{spread}"
         yield "n", NONE if document["n"] is None else str(document["n"])
 
     def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
-        """What only this benchmark has beside the totals of one model."""
+        """Yield this benchmark's own tables for one model."""
         yield from ()
 
     def tables(self, graded: GradedSet) -> Iterator[Table]:
-        """What only this benchmark has beside the board of several models."""
+        """Yield this benchmark's own tables for several models."""
         yield from ()
 
     def extras(self, graded: GradedSet) -> Mapping[str, JsonValue]:
-        """What only this benchmark has in the document of several models."""
+        """Return this benchmark's own fields in the document of several models."""
         return {}
 
     def rounds(self, rounds: Sequence[GradedModel]) -> Mapping[str, JsonValue]:
@@ -265,7 +269,7 @@ class OfflineForm:
         return {}
 
     def rounds_tables(self, graded: GradedSet) -> Iterator[Table]:
-        """The same for people."""
+        """Yield the rounds as tables."""
         yield from ()
 
     def text_file(self, option: str, graded: GradedSet) -> str:
@@ -342,15 +346,17 @@ def item_id(row: FileRow, columns: Sequence[str], where: str) -> str:
 
 
 def response(text: str, row: FileRow) -> Response:
-    """A text with how the row says that it ended."""
-    said = row.get("finish_reason")
-    ending = said.strip().lower() if isinstance(said, str) else ""
+    """Make a response from a text and the row's finish reason."""
+    finish_reason = row.get("finish_reason")
+    ending = finish_reason.strip().lower() if isinstance(finish_reason, str) else ""
     reason = _ENDINGS.get(ending, FinishReason.OTHER) if ending else None
-    return Response("", RequestOutcome.SUCCEEDED, text, reason, said if isinstance(said, str) else None)
+    return Response(
+        "", RequestOutcome.SUCCEEDED, text, reason, finish_reason if isinstance(finish_reason, str) else None
+    )
 
 
 def no_response(why: str) -> Response:
-    """What there is of a reply that never came."""
+    """Make the response for a missing reply."""
     return Response("", RequestOutcome.ERRORED, error_message=why)
 
 
@@ -368,7 +374,7 @@ def json_text(value: JsonValue) -> str:
 
 
 def _plain(value: object) -> str:
-    """What tables hold and JSON does not: bytes as base64, times and the like as they are printed."""
+    """Write a value that JSON lacks: bytes as base64, times and other types as text."""
     return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
 
 

@@ -18,8 +18,10 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Res
 
 @dataclass(frozen=True, slots=True)
 class TaskOptions:
-    """What the manifest says to the task. ``prompts`` maps a template's name to a file that replaces it; ``folder`` is
-    where relative paths among the task's settings start."""
+    """Options from the manifest for a task. ``prompts`` maps a template's name to a file that replaces the template.
+
+    ``folder``: base of relative paths among the task's settings.
+    """
 
     split: str
     hints: int = 0
@@ -28,21 +30,21 @@ class TaskOptions:
 
 
 class Factory(Protocol):
-    """What makes a task: a class or function of the options; keyword parameters are what ``[task_options]`` may say."""
+    """Factory of a task: a class or function of the options. Its keyword parameters are keys of ``[task_options]``."""
 
     def __call__(self, options: TaskOptions, **settings: JsonValue) -> Task: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """What a judge judges: an item and what a participant said about it."""
+    """Item and a participant's prediction for it, to be judged."""
 
     item: Item
     prediction: Prediction
 
 
 class _Benchmark(Protocol):
-    """What both kinds have. Implementations hold only what ``TaskOptions`` gave them and their templates."""
+    """Common part of both kinds of task. Implementations hold only their ``TaskOptions`` and templates."""
 
     name: str
     metrics: Sequence[str]
@@ -59,7 +61,7 @@ class _Benchmark(Protocol):
         ...
 
     def prompt(self, item: Item) -> Prompt:
-        """What a participant is shown."""
+        """Return the prompt for a participant."""
         ...
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
@@ -84,8 +86,10 @@ class JuryTask(_Benchmark, Protocol):
     uses_jury: Literal[True]
 
     def judge_prompt(self, candidate: Candidate) -> Prompt:
-        """What a judge is shown. The participant's words are fenced as data, unless the user's manifest says
-        otherwise (``MayShowUnfenced``)."""
+        """Return the prompt for a judge.
+
+        The participant's words are fenced as data, unless the user's manifest disables fences (``MayShowUnfenced``).
+        """
         ...
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
@@ -146,12 +150,12 @@ _UNFENCED = (
 
 
 def is_unfenced(task: Task) -> bool:
-    """Whether a participant's words stand in the judges' prompts as they are, without a fence."""
+    """Tell whether the judges' prompts show a participant's words without a fence."""
     return isinstance(task, MayShowUnfenced) and task.shows_unfenced
 
 
 def cautions(task: Task) -> tuple[str, ...]:
-    """What a person should know of the task's prompts before paying."""
+    """Return the warnings about the task's prompts that a person needs before paying."""
     if not is_unfenced(task):
         return ()
     return (_UNFENCED,)

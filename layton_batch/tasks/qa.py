@@ -178,7 +178,7 @@ class QaTask:
         return {"has_image": bool(item.images), "with_justification": self._is_justified}
 
     def _form_of(self, name: str) -> Callable[[str], str]:
-        """How the data set's words are shown in a template."""
+        """Return the function that shows the data set's words in a template."""
         return without_surrogates if self._templates.is_as_written(name) else block
 
     def _question(self, name: str, item: Item) -> str:

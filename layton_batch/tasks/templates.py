@@ -42,7 +42,7 @@ class Slots:
     instead: frozenset[str] = frozenset()
 
     def missing(self, used: Collection[str]) -> list[str]:
-        """What a template must use and does not."""
+        """Return the required slots that a template does not use."""
         return [] if self.instead and self.instead <= set(used) else sorted(self.must - set(used))
 
 
@@ -81,15 +81,15 @@ class Templates:
         self._as_written = frozenset(self._overrides if as_written else ())
         self._compiled: dict[str, Template | BraceTemplate] = {}
         self._switched: dict[tuple[object, ...], str] = {}
-        """What templates that are given nothing but yes and no become: the same for many items."""
+        """Rendered texts of templates whose values are only yes or no: equal for many items."""
         for name in self._overrides:
             if name not in slots:
-                known = f"{did_you_mean(name, slots)} (templates: {', '.join(slots)})"
-                raise ManifestError(f"unknown prompt template {name!r}{known}")
+                suggestion = f"{did_you_mean(name, slots)} (templates: {', '.join(slots)})"
+                raise ManifestError(f"unknown prompt template {name!r}{suggestion}")
             self._template(name)
 
     def is_as_written(self, name: str) -> bool:
-        """Whether the template is the user's own and shows the words of others as they are."""
+        """Tell whether the template is the user's own and shows other people's words without a fence."""
         return name in self._as_written
 
     def render(self, name: str, **values: object) -> str:

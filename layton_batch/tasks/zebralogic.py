@@ -221,7 +221,7 @@ def _pretty(value: Mapping[str, object]) -> str:
 
 
 def _told(ended: FinishReason | None, refusal: str | None) -> str | None:
-    """How a reply ended, if not well, in words."""
+    """Describe the abnormal end of a reply in words; None for a normal end."""
     if ended is FinishReason.REFUSAL:
         return f"{REFUSED}: {without_surrogates(refusal)[:200]}" if refusal else REFUSED
     return TRUNCATED if ended is FinishReason.LENGTH else None

@@ -87,9 +87,9 @@ def _differing_row(stored: Path, computed: Path) -> str | None:
     return None
 
 
-def _equal(left: pl.DataFrame, right: pl.DataFrame) -> bool:
+def _equal(own: pl.DataFrame, again: pl.DataFrame) -> bool:
     try:
-        assert_frame_equal(left, right, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
+        assert_frame_equal(own, again, rel_tol=_RELATIVE, abs_tol=_ABSOLUTE)
     except AssertionError:
         return False
     return True
