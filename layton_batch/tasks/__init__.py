@@ -51,8 +51,8 @@ def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue]
     factory, known_settings = _factory(name), setting_names(name)
     for key in settings:
         if key not in known_settings:
-            known = ", ".join(known_settings) or "none"
-            problem = f"task {name!r} has no such option{did_you_mean(key, known_settings)} (known: {known})"
+            names = ", ".join(known_settings) or "none"
+            problem = f"task {name!r} has no such option{did_you_mean(key, known_settings)} (known: {names})"
             raise ManifestError(f"task_options.{key}: {problem}")
     return factory(options, **settings)
 
