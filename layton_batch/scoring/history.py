@@ -39,14 +39,20 @@ class BoardSnapshot:
 
 def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
     """Add a snapshot of the leaderboard unless the last one is the same; returns whether there is a new one."""
-    taken, earlier = board.select(*_SCHEMA), snapshots(folder)
-    if taken.is_empty() or (earlier and earlier[-1].board.equals(taken)):
+    taken = board.select(*_SCHEMA)
+    if taken.is_empty() or taken_at(folder, board) is not None:
         return False
     atomic.make_folder(folder)
-    name = f"{utc(at):%Y%m%dT%H%M%S}-{len(earlier) + 1:04d}.json"  # the number, for clocks that were put back
+    name = f"{utc(at):%Y%m%dT%H%M%S}-{len(snapshots(folder)) + 1:04d}.json"  # the number, for clocks that were put back
     document = {"at": at, "rows": taken.to_dicts()}
     atomic.write_bytes(folder / name, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
     return True
+
+
+def taken_at(folder: Path, board: pl.DataFrame) -> float | None:
+    """Return when the last snapshot was taken, in epoch seconds; None where it shows another board. Raises FileError."""
+    earlier = snapshots(folder)
+    return earlier[-1].at if earlier and earlier[-1].board.equals(board.select(*_SCHEMA)) else None
 
 
 def snapshots(folder: Path) -> list[BoardSnapshot]:

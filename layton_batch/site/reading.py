@@ -11,6 +11,7 @@ import polars as pl
 from layton_batch.clock import utc
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring import history
 from layton_batch.site.pages import short_line
 
 DEFAULT_LEVEL = 0.95
@@ -83,7 +84,13 @@ def asked(folder: RunFolder) -> BoardSettings:
 
 
 def date_of_tables(folder: RunFolder) -> str:
-    """When the leaderboard was written, or the newest table where there is none yet: ``2026-11-21 04:10 UTC``."""
-    written = [path.stat().st_mtime for path in (folder.tables / "leaderboard").rglob("*.parquet")]
-    written = written or [path.stat().st_mtime for path in folder.tables.rglob("*.parquet")]
-    return utc(max(written)).strftime("%Y-%m-%d %H:%M UTC") if written else ""
+    """Return the leaderboard's date, such as ``2026-11-21 04:10 UTC``: of its snapshot, which a copy of the folder keeps.
+
+    Where there is no snapshot of this leaderboard, the date is of its file, or of the newest table. Raises FileError.
+    """
+    board = folder.part("leaderboard", "leaderboard")
+    written = history.taken_at(folder.history, tables.read_part(board)) if board.exists() else None
+    if written is None:
+        paths = [board] if board.exists() else folder.tables.rglob("*.parquet")
+        written = max((path.stat().st_mtime for path in paths), default=None)
+    return "" if written is None else utc(written).strftime("%Y-%m-%d %H:%M UTC")

@@ -101,6 +101,13 @@ def test_a_sound_run_is_computed_again_and_not_written_to(runs: Path) -> None:
     assert tree(runs) == before
 
 
+def test_a_copy_whose_files_have_other_dates_is_as_sound(runs: Path) -> None:
+    for path in runs.rglob("*"):
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    ending = call("verify", "lab")
+    assert ending.code == 0, ending.err
+
+
 def test_every_flipped_bit_of_a_run_is_named(finished: Verified) -> None:
     assert finished.differences() == []
     root = finished.folder.workspace.root
