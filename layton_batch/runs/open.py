@@ -489,16 +489,19 @@ def _driving(store: RunStore, folder: RunFolder, clock: Clock) -> Iterator[None]
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:
-    """Raise StoreError where the store knows batches of the run and their folder is not here."""
+    """Raise StoreError where the store knows batches or jobs of the run and their folder is not here."""
     from layton_batch.store.engine import shown
 
     batches = [batch for batch in store.batches() if batch.path]
-    gone = [path for path in (folder.root, folder.batches) if not path.is_dir()]
-    if batches and gone:
+    jobs = [] if batches else store.all_jobs()  # a run that reuses every answer has no batch of its own
+    places = (folder.root, folder.batches) if batches else (folder.root,)
+    gone = [path for path in places if not path.is_dir()]
+    if gone and (batches or jobs):
+        known = plural(len(batches), "batch", "batches") if batches else plural(len(jobs), "job")
         raise StoreError(
-            f"the state store {shown(store.engine.url)} knows run {store.run_id} with "
-            f"{plural(len(batches), 'batch', 'batches')}, and {gone[0]} is not there; nothing was sent: put the folder "
-            "back, or share the folder it was started in, or give the manifest another name"
+            f"the state store {shown(store.engine.url)} knows run {store.run_id} with {known}, and {gone[0]} is not "
+            "there; nothing was sent: put the folder back, or share the folder it was started in, or give the "
+            "manifest another name"
         )
 
 

@@ -94,6 +94,14 @@ def test_a_run_whose_folder_was_deleted_is_refused_until_it_is_put_back(bench: L
     assert_finishes(bench, LAB)
 
 
+def test_a_run_that_reused_every_answer_is_refused_as_well_without_its_folder(bench: Lab) -> None:
+    third = LAB.replace('name = "lab"', 'name = "third"', 1)
+    assert_finishes(bench, LAB, third)
+    shutil.rmtree(bench.runs / "third")
+    assert_refused(bench, third, r"knows run third with \d+ jobs?, .* put the folder back.* another name")
+    assert_finishes(bench, third.replace('name = "third"', 'name = "fourth"', 1))
+
+
 @pytest.mark.parametrize("with_database", [False, True])
 def test_a_run_whose_folder_alone_was_copied_is_refused(bench: Lab, tmp_path: Path, with_database: bool) -> None:
     here, bench.runs = bench.runs, tmp_path / "elsewhere"
