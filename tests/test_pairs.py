@@ -150,6 +150,13 @@ def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_sh
         assert 2 * model.half_width_now == pytest.approx(row.upper - row.lower, abs=0.2)
 
 
+def test_no_half_width_of_a_plan_is_wider_than_the_scale() -> None:
+    ballots, _ = evidence()
+    few = [ballot for ballot in ballots if ballot.item_id in {ballot.item_id for ballot in ballots[:2]}]
+    models = plan_next(*frames(few, []), Aim(half_width=0.03, this_set=True), RULES).models
+    assert max(model.half_width_now for model in models) == 50.0
+
+
 def test_where_every_answer_has_a_label_nothing_is_asked_for() -> None:
     ballots, _ = evidence()
     everything = [Label(one.entrant, one.item_id, one.yes, one.total, one.yes > 1, one.content) for one in ballots]

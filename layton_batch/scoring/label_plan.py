@@ -41,6 +41,7 @@ from layton_batch.text import plural
 
 DESIGNS = ("contested", "balanced")
 MAX_BALANCED = 20_000  # rows whose order is worked out one by one
+_WHOLE_SCALE = 0.5  # half of the scale: where nothing is known the approximation is wider
 MAX_COMPARED = 4_000  # of them only to say what the other design would take
 
 
@@ -374,6 +375,7 @@ def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
     counted = board.counted
     now, then = (board.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
     least = board.spread.least_half_widths(board.rules.level)
+    now, then, least = (np.minimum(widths, _WHOLE_SCALE) for widths in (now, then, least))
     count = np.bincount(counted.target.model[rows], minlength=len(counted.entrants))
     unlabelled = counted.strata.n.sum(axis=1) - counted.strata.own_labels.sum(axis=1)
     plans = []
@@ -447,8 +449,7 @@ def outlook(
 
 
 def _gain(board: _BoardNow, rows: IntArray) -> Gain:
-    # where nothing is known the approximation is wider than the scale, which is 50 points to either side
-    widths = 100 * np.minimum(board.half_widths(rows), 0.5)
+    widths = 100 * np.minimum(board.half_widths(rows), _WHOLE_SCALE)
     mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
     return Gain(len(rows), round(mean, 2), round(widest, 2))
 
