@@ -108,6 +108,12 @@ def test_a_copy_whose_files_have_other_dates_is_as_sound(runs: Path) -> None:
     assert ending.code == 0, ending.err
 
 
+def test_a_damaged_table_of_items_is_named_once(runs: Path) -> None:
+    path = RunFolder(runs / "lab").part("items", "items")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert call("verify", "lab").err.count(f"{path.relative_to(runs.parent)}: ") == 1
+
+
 def test_every_flipped_bit_of_a_run_is_named(finished: Verified) -> None:
     assert finished.differences() == []
     root = finished.folder.workspace.root
