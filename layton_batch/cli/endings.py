@@ -7,11 +7,12 @@ from pathlib import Path
 
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.reports.status import next_steps, print_status
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.folders import DEFAULT_RUNS
+from layton_batch.runs.folders import DEFAULT_RUNS, copied_address
 from layton_batch.runs.status import RunState, Status
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.text import one_line, plural
@@ -34,13 +35,13 @@ def print_outcome(run: Run, status: Status) -> None:
     """Print the outcome of `run`: the leaderboard and the bill if there are any, else the status."""
     if status.state is not RunState.DONE:
         print_status(status, run.clock.now(), failure_words(run.folder, status))
-        for step in next_steps(status):
+        for step in next_steps(status, run_source(run.folder)):
             say(step)
         return
     _print_results(run)
     if status.unanswered:
         requests = plural(status.unanswered, "request")
-        say(f"{requests} without an answer; `layton-batch status {status.run}` shows which jobs")
+        say(f"{requests} without an answer; `layton-batch status {run_source(run.folder)}` shows which jobs")
     _print_places(run)
 
 
@@ -63,15 +64,16 @@ def _print_places(run: Run) -> None:
     """Say which labels would help most, and where the run's files are."""
     from layton_batch.site.model_facts import label_need
 
-    if need := label_need(run.folder, _named(run)):
+    if need := label_need(run.folder, run_source(run.folder)):
         say(one_line(need))
     say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
 
 
-def _named(run: Run) -> str:
-    """Return the name of the run for other commands in this working folder."""
-    root = _near(run.folder.root)
-    return run.id if root.parent == DEFAULT_RUNS else str(root)
+def run_source(folder: RunFolder) -> str:
+    """Return the run as other commands take it: its path, or its name in the default folder or at an address."""
+    root = _near(folder.root)
+    is_named = root.parent == DEFAULT_RUNS or copied_address(folder.workspace.root) is not None
+    return root.name if is_named else str(root)
 
 
 def _near(path: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from layton_batch.cli.endings import run_source
 from layton_batch.cli.progress import event_json, event_line, followed
 from layton_batch.cli.terminal import print_json, say
 from layton_batch.clock import SystemClock
@@ -37,14 +38,14 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
                 say(f"left out: {error}")
                 code = error.exit_code
             else:
-                shown_runs.append((status, failure_words(folder, status), gone))
+                shown_runs.append((status, failure_words(folder, status), gone, run_source(folder)))
     if as_json:
-        documents = [status_json(status, words, gone) for status, words, gone in shown_runs]
+        documents = [status_json(status, words, gone, source) for status, words, gone, source in shown_runs]
         print_json(documents[0] if run_name else documents)
         return code
-    for status, words, gone in shown_runs:
+    for status, words, gone, source in shown_runs:
         print_status(status, now, words, gone)
-        for step in next_steps(status):
+        for step in next_steps(status, source):
             say_line(step)
     if not shown_runs:
         say(f"no runs under {runs}")

@@ -33,15 +33,15 @@ _KEPT = ("HF_TOKEN", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "LAYTON_BATCH_PACING"
 
 @contextmanager
 def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Manifest, Path, Settings]]:
-    """Play the providers of the manifest at ``path``. Yield the manifest, the folder of the sandbox's runs beside
-    ``runs``, and settings without any key but the sandbox's.
+    """Play the providers of the manifest at ``path``. Yield the manifest, the folder of the sandbox's runs (beside
+    ``runs``, or ``runs`` itself where a sandbox made it), and settings without any key but the sandbox's.
 
     The made-up models know the manifest's items that have a reference. Raises ManifestError where the sandbox does not
     play a provider, and where ``runs`` is at an address.
     """
     if copied_address(runs) is not None:
         raise ManifestError("--sandbox keeps its runs on this machine: leave --runs out, or name a folder")
-    place = runs.with_name(f"{runs.name}-sandbox")
+    place = runs if (runs / STATE).is_dir() else runs.with_name(f"{runs.name}-sandbox")
     manifest = load_manifest(path, PromptFiles(settings, place))
     _check_providers(manifest)
     task = manifest_task(manifest)

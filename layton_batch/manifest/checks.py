@@ -118,14 +118,17 @@ class _Check:
     # ---- reading ---------------------------------------------------------------------------------------------------
 
     def _toml(self, path: Path, file: str) -> Toml | None:
+        command = f"`layton-batch run {file} --model PROVIDER:ID`"
+        is_manifest = file == self.file and path.suffix != ".toml"
+        other_form = f"; a manifest is TOML. {command} is for a file of questions" if is_manifest else ""
         try:
             return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
         except OSError as error:
             self._add(file, (), f"cannot be read ({error.strerror or error})")
         except UnicodeDecodeError as error:
-            self._add(file, (), f"not UTF-8 (byte {error.start + 1})")
+            self._add(file, (), f"not UTF-8 (byte {error.start + 1}){other_form}")
         except tomllib.TOMLDecodeError as error:
-            self._add(file, (), f"not TOML: {error}")
+            self._add(file, (), f"not TOML: {error}{other_form}")
         except RecursionError:
             self._add(file, (), "not TOML that can be read: nested too deep")
         return None

@@ -25,11 +25,14 @@ Words = Mapping[str, Sequence[tuple[str, int]]]
 
 
 def status_json(
-    status: Status, words: Words = MappingProxyType({}), without_results: Sequence[str] = ()
+    status: Status,
+    words: Words = MappingProxyType({}),
+    without_results: Sequence[str] = (),
+    run_source: str | None = None,
 ) -> dict[str, object]:
     """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC.
 
-    ``without_results``: batches whose answers came, and whose raw results are gone.
+    ``without_results``: batches whose answers came, and whose raw results are gone. ``run_source``: as ``next_steps``.
     """
     return {
         "run": status.run,
@@ -40,7 +43,7 @@ def status_json(
         "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
         "complete": status.complete,
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),
-        "next_steps": next_steps(status),
+        "next_steps": next_steps(status, run_source),
         "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
         "batches_without_raw_results": list(without_results),
         "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
@@ -251,9 +254,9 @@ NO_PRICE = "There is a budget, and no price is known for"
 ADD_PRICES = "nothing is sent to it. Add [[prices]] for it to the manifest, or take [budget] out"
 
 
-def next_steps(status: Status) -> list[str]:
-    """Return the next steps for a person, a sentence each with its command."""
-    run = one_line(status.run)
+def next_steps(status: Status, run_source: str | None = None) -> list[str]:
+    """Return the next steps for a person, a sentence each with its command. ``run_source``: the run's name or path in the commands."""
+    run = one_line(run_source or status.run)
     steps = [
         f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "
         "--adopt ID (it is there), or --resubmit (it is not)"

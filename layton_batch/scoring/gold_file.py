@@ -41,6 +41,7 @@ BUNDLED = "bundled"
 ITEM, ANSWER, JUSTIFICATION = "riddle_id", "answer", "justification"
 _ANSWER, _JUSTIFICATION = VERDICT["answer_correct"], VERDICT["justification_correct"]
 _OTHER_JURY = "labels_of_another_jury"
+_SCORES_FORM = "; for `leaderboard`, a table of scores has the columns model, item_id and score"
 _NEEDED = (ITEM, "provider", "model", HUMAN["answer_correct"], HUMAN["justification_correct"])
 _SAMPLES = 10_000
 _PORTION_ROWS, _FRAME_ROWS = 1_000, 20_000
@@ -230,7 +231,7 @@ class _Reader:
         file = self._files[0][1]
         missing = [column for column in _NEEDED if column not in self._names]
         if missing:
-            raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}")
+            raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}{_SCORES_FORM}")
         judges = _judges(list(self._names), file)
         if self._fault is not None:
             raise self._fault

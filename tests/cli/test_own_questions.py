@@ -48,8 +48,10 @@ def test_a_quiz_and_models_are_enough_for_a_board_and_a_page_that_say_they_are_m
     assert (again.code, "submitted" in again.err) == (0, False), again.err
     assert (folder / "quiz.toml").read_text(encoding="utf-8") == edited
 
-    planned = call("plan", "quiz.toml", "--sandbox", "--json")
-    assert (planned.code, planned.table()["to_send"]) == (0, 0), planned.err
+    for place in ((), ("--runs", "runs-sandbox")):
+        planned = call("plan", "quiz.toml", "--sandbox", "--json", *place)
+        assert (planned.code, planned.table()["to_send"]) == (0, 0), planned.err
+    assert "`layton-batch leaderboard runs-sandbox/quiz`" in call("status", "--runs", "runs-sandbox").out
     assert not (folder / "runs").exists()
     for name in KEYS:
         monkeypatch.setenv(name, "a-real-key")
@@ -90,6 +92,13 @@ def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, argumen
     assert (ended.code, told in ended.err) == (2, True), ended.err
     if "xai:grok-5" not in arguments:
         assert not list(folder.glob("*.toml"))
+
+
+def test_a_file_of_questions_where_another_file_belongs_is_told_apart(folder: Path) -> None:
+    (folder / "wide.csv").write_bytes(QUIZ.encode("utf-16"))
+    for name in ("quiz.csv", "wide.csv"):
+        assert f"`layton-batch run {name} --model PROVIDER:ID`" in call("plan", name).err
+        assert "a table of scores has the columns model, item_id and score" in call("leaderboard", name).err
 
 
 def test_a_manifest_beside_the_file_that_asks_something_else_stays(folder: Path) -> None:
