@@ -50,7 +50,7 @@ def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
 
 
 def taken_at(folder: Path, board: pl.DataFrame) -> float | None:
-    """Return when the last snapshot was taken, in epoch seconds; None where it shows another board. Raises FileError."""
+    """Return when the last snapshot was taken (epoch seconds); None where it shows another board. Raises FileError."""
     earlier = snapshots(folder)
     return earlier[-1].at if earlier and earlier[-1].board.equals(board.select(*_SCHEMA)) else None
 

@@ -84,7 +84,7 @@ def asked(folder: RunFolder) -> BoardSettings:
 
 
 def date_of_tables(folder: RunFolder) -> str:
-    """Return the leaderboard's date, such as ``2026-11-21 04:10 UTC``: of its snapshot, which a copy of the folder keeps.
+    """Return the date of the leaderboard's snapshot, which a copy of the folder keeps: ``2026-11-21 04:10 UTC``.
 
     Where there is no snapshot of this leaderboard, the date is of its file, or of the newest table. Raises FileError.
     """
