@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.records import Judge, ModelSpec
+from layton_batch.scoring.gold import VERDICT
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.settings import Settings
 
@@ -68,8 +69,8 @@ def test_the_published_panel_seats_who_sat_in_the_published_gold_set() -> None:
         pytest.skip("the real gold set is not beside the project")
     gold = read_gold(str(REAL), ROOT, Settings(ROOT))
     sat: dict[str, set[str]] = defaultdict(set)
-    for row in gold.rows:
-        sat[row.model] |= {judge for judge, marks in zip(gold.judges, row.judges, strict=True) if marks}
+    for row in gold.rows.iter_rows(named=True):
+        sat[row["model"]] |= {judge for judge in gold.judges if row[VERDICT["both_correct"] + judge] is not None}
     manifest = load_manifest(ROOT / "manifests" / "layton-llm.toml")
     seated = {model.name: set(names(seat_jury(manifest.panel(), model, 3))) for model in manifest.model_specs()}
     assert seated == dict(sat)

@@ -255,7 +255,10 @@ ADD_PRICES = "nothing is sent to it. Add [[prices]] for it to the manifest, or t
 
 
 def next_steps(status: Status, run_source: str | None = None) -> list[str]:
-    """Return the next steps for a person, a sentence each with its command. ``run_source``: the run's name or path in the commands."""
+    """Return the next steps for a person, a sentence each with its command.
+
+    ``run_source``: the run's name or path in the commands.
+    """
     run = one_line(run_source or status.run)
     steps = [
         f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "
