@@ -12,7 +12,7 @@ import pytest
 from layton_batch.errors import ManifestError
 from layton_batch.exports.flat import parquet_files
 from layton_batch.exports.run_contents import contents
-from layton_batch.reports.leaderboard import JSON_NAMES
+from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
@@ -61,7 +61,7 @@ def test_every_item_is_asked_as_often_as_there_are_samples(tmp_path: Path) -> No
         (row,) = bench.table(of_rome(4), "leaderboard").iter_rows(named=True)
         assert (row["n_items"], row["rounds"]) == (3, 4)
         (shown,) = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json  # type: ignore[misc]
-        assert {JSON_NAMES.get(name, name): value for name, value in row.items()}.items() <= shown.items()  # type: ignore[union-attr]
+        assert {LEADERBOARD[name].json_name or name: value for name, value in row.items()}.items() <= shown.items()  # type: ignore[union-attr]
 
 
 def test_more_samples_send_those_that_are_missing_and_fewer_send_nothing(tmp_path: Path) -> None:
