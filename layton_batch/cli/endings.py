@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.reports.status import next_steps, print_status
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.folders import DEFAULT_RUNS, copied_address
+from layton_batch.runs.folders import run_source, shown_path
 from layton_batch.runs.status import RunState, Status
 from layton_batch.states import OPEN, Lifecycle
 from layton_batch.text import one_line, plural
@@ -66,20 +64,7 @@ def _print_places(run: Run) -> None:
 
     if need := label_need(run.folder, run_source(run.folder)):
         say(one_line(need))
-    say(f"run folder: {_near(run.folder.root)}\nsite: {_near(run.folder.site / 'index.html')}")
-
-
-def run_source(folder: RunFolder) -> str:
-    """Return the run as other commands take it: its path, or its name in the default folder or at an address."""
-    root = _near(folder.root)
-    is_named = root.parent == DEFAULT_RUNS or copied_address(folder.workspace.root) is not None
-    return root.name if is_named else str(root)
-
-
-def _near(path: Path) -> Path:
-    """Return the shortest form of a path in this working folder."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    say(f"run folder: {shown_path(run.folder.root)}\nsite: {shown_path(run.folder.site / 'index.html')}")
 
 
 def _lost(status: Status) -> list[Batch]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from layton_batch.cli.endings import run_source
 from layton_batch.cli.progress import event_json, event_line, followed
 from layton_batch.cli.terminal import print_json, say
 from layton_batch.clock import SystemClock
@@ -13,7 +12,7 @@ from layton_batch.errors import LaytonBatchError
 from layton_batch.reports.status import next_steps, print_status, status_json
 from layton_batch.reports.table import say_line
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
+from layton_batch.runs.folders import find_run, find_runs, misplaced_runs, run_source
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store, open_stores
 from layton_batch.settings import Settings

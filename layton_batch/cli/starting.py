@@ -225,7 +225,7 @@ def _run_name(folder: Path, task: str) -> str:
 
 
 def schema() -> None:
-    """Print the JSON Schema of a manifest, by which editors complete and check its keys.
+    """Print the JSON Schema of a manifest, for editors.
 
     `init` writes it beside the manifest; `#:schema ./layton-batch.schema.json` in a manifest's first line names it.
     """

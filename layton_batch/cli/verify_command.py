@@ -25,7 +25,7 @@ def verify(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Compute a run or a site again from the raw replies, and name whatever differs.
+    """Compute a run or a site again, and name what differs.
 
     Checks the digest of every file, computes predictions, verdicts, votes, board, bill and pages in a temporary folder,
     and compares them with what is stored. A site is computed again where it was written by `site --with-data`. No key,

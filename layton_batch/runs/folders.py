@@ -31,6 +31,19 @@ def copied_address(runs: Path) -> str | None:
     return address if runs.name == "runs" and _ADDRESS.fullmatch(address) else None
 
 
+def run_source(folder: RunFolder) -> str:
+    """Return the run as other commands take it: its path, or its name in the default folder or at an address."""
+    root = shown_path(folder.root)
+    is_named = root.parent == DEFAULT_RUNS or copied_address(folder.workspace.root) is not None
+    return root.name if is_named else str(root)
+
+
+def shown_path(path: Path) -> Path:
+    """Return the shortest form of a path in this working folder."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
 def runs_at(place: str | Path, settings: Settings) -> Path:
     """Return the folder of runs at ``--runs``; for an address of object storage this machine's up-to-date copy.
 
