@@ -17,6 +17,8 @@ from tests.pipeline.lab import MODELS, manifest_text
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 KEYS = {f"{provider.upper()}_API_KEY": "no-key" for provider in MODELS}
+ADDRESSES = {f"{name}_BASE_URL": "http://127.0.0.1:9" for name in ("OPENAI", "GOOGLE_GEMINI", "MISTRAL")}
+"""On this machine, as those of the sandbox that played the run."""
 
 
 def ordinary() -> None:
@@ -30,7 +32,7 @@ def look(runs: Path, *arguments: str) -> Ending:
     try:
         done = subprocess.run(
             [*PROGRAM, *arguments, "--runs", str(runs)],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **KEYS},
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **KEYS, **ADDRESSES},
             cwd=runs,
             preexec_fn=ordinary,
             capture_output=True,
@@ -61,7 +63,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_a_run_in_a_read_only_folder_can_be_looked_at(locked: Path, command: list[str]) -> None:
     name, *options = command
     end = look(locked, name, "lab", *options)
-    assert (end.code, end.err) == (0, "")
+    assert (end.code, [line for line in end.err.splitlines() if not line.startswith("Made up: ")]) == (0, [])
     assert end.out
 
 

@@ -81,6 +81,9 @@ class Database:
                 ("do_rollback", mortal.rolling_back(DefaultDialect.do_rollback)),
             ]
             stack.enter_context(mock.patch.object(PGDialect_psycopg, "do_ping", mortal.pinging()))
+            # An engine connects by its own listener, or where histories share a dialect by the dialect.
+            connect = classmethod(mortal.connecting(psycopg.Connection.connect.__func__))  # type: ignore[attr-defined]
+            stack.enter_context(mock.patch.object(psycopg.Connection, "connect", connect))
             if statements:
                 executing = ("do_execute", "do_executemany")
                 replaced += [(name, mortal.executing(getattr(DefaultDialect, name))) for name in executing]
