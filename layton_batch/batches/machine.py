@@ -307,10 +307,15 @@ def _other_account(batch: Batch) -> str:
 # ---- is it there: whether a create without a reply was carried out ---------------------------------------------------
 
 
-def after_look(batch: Batch, candidates: Sequence[Found] | ProviderError, at: At) -> Move | Wait:
-    """Decide from the provider's list whether an unconfirmed create was carried out. ``candidates``: batches in the
-    list that may be this one, and are no other batch of the run. Under another account than that of the create the
-    list tells nothing of the batch, and a second create would be paid for beside the first."""
+def after_look(
+    batch: Batch, candidates: Sequence[Found] | ProviderError, at: At, *, absent_before: bool = False
+) -> Move | Wait:
+    """Decide from the provider's list whether an unconfirmed create was carried out.
+
+    ``candidates``: batches in the list that may be this one, and are no other batch of the run. ``absent_before``: a
+    create of another batch for some of the same answers was given up, because no list showed it. Under another account
+    than that of the create the list tells nothing of the batch: a second create would be paid for beside the first.
+    """
     if is_of_another_account(batch, at):
         person = "look in the console of the account that was set then; with its key and address set again, `resolve`"
         return lost(batch, f"{_other_account(batch)}, where nobody knows of it: {person}")
@@ -323,7 +328,7 @@ def after_look(batch: Batch, candidates: Sequence[Found] | ProviderError, at: At
         return _unsure(batch, candidates, at)
     if not at.shows_absence:
         return lost(batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
-    return _absent(batch, at)
+    return _absent(batch, at, absent_before=absent_before)
 
 
 def after_certain(batch: Batch, certain: Sequence[Found], at: At) -> Move | Wait:
@@ -337,16 +342,16 @@ def after_certain(batch: Batch, certain: Sequence[Found], at: At) -> Move | Wait
     return _in_flight(batch, certain[0].provider_id, "found", at)
 
 
-def _absent(batch: Batch, at: At) -> Move | Wait:
+def _absent(batch: Batch, at: At, *, absent_before: bool) -> Move | Wait:
     """The list does not show the batch. This is believed after looks for as long as a create can take. After the second
-    create that no list shows, the batch is `lost`."""
+    create for an answer that no list shows, in whichever batch, the batch is `lost`."""
     looks = batch.facts.absent_looks
     if looks < len(at.pacing.looks):
         reason = "not in the provider's list; looking again"
         counted = _with(batch, absent_looks=looks + 1)
         return Wait(replace(counted, due_at=at.now + at.pacing.looks[looks], reason=reason), (("looking", reason),))
     reason = f"not in the list of {batch.provider} after {looks + 1} looks"
-    if batch.facts.absent_creates:
+    if batch.facts.absent_creates or absent_before:
         reason = f"{reason}, for the second time: what both creates may have cost is kept from the budget"
         return lost(batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
     reason = f"not created: {reason}; what it may have cost all the same is kept from the budget"

@@ -20,7 +20,8 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
         matches = provider.find(_look(run, batch))
     except ProviderError as error:
         return Step(machine.after_look(batch, error, at(run, batch)), error)
-    return Step(machine.after_look(batch, _not_taken(run, matches), at(run, batch)))
+    candidates, absent_before = _not_taken(run, matches), run.store.was_absent_before(batch.id)
+    return Step(machine.after_look(batch, candidates, at(run, batch), absent_before=absent_before))
 
 
 def sent_already(

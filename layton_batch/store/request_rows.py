@@ -704,6 +704,15 @@ def retired_among(connection: Connection, run_id: str, job_id: str, key: int) ->
     return int(connection.execute(query.where(mine, requests.c.retired)).scalar_one())
 
 
+def was_absent_before(connection: Connection, key: int) -> bool:
+    """Tell whether a create of another batch for some of the same answers was given up, because no list showed it."""
+    attempts, batches = schema.attempts, schema.batches
+    mine = select(attempts.c.fingerprint).where(attempts.c.batch == key)
+    query = select(batches.c.key).join(attempts, attempts.c.batch == batches.c.key)
+    query = query.where(batches.c.key != key, batches.c.absent_creates > 0, attempts.c.fingerprint.in_(mine))
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def batch_key(connection: Connection, run_id: str, batch_id: str) -> int:
     """Return a batch's number in the database."""
     batches = schema.batches

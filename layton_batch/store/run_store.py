@@ -550,6 +550,12 @@ class RunStore(Events):
             key = request_rows.batch_key(connection, self.run_id, batch.id)
             return request_rows.retired_among(connection, self.run_id, batch.job_id, key)
 
+    def was_absent_before(self, batch_id: str) -> bool:
+        """Tell whether no list showed a create of another batch, in whichever run, for some of a batch's answers."""
+        with self.reading() as connection:
+            key = request_rows.batch_key(connection, self.run_id, batch_id)
+            return request_rows.was_absent_before(connection, key)
+
     def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.KnownAnswer]:
         """Return what the database knows of these answers, bought or wanted by whichever run."""
         with self.reading() as connection:

@@ -291,6 +291,11 @@ def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_i
     assert not second.in_doubt  # what was set aside stays set aside
 
 
+def test_a_second_create_for_an_answer_that_no_list_shows_is_lost_whichever_batch_made_the_first() -> None:
+    before = submitting(facts=Facts(absent_looks=LOOKS))
+    assert machine.after_look(before, [], AT, absent_before=True).after.state is Lifecycle.LOST
+
+
 def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost() -> None:
     before = submitting(facts=Facts(absent_looks=LOOKS))
     decision = machine.after_look(before, [], AT)

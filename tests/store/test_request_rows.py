@@ -212,6 +212,9 @@ def test_answers_of_a_batch_that_was_to_be_sent_again_and_was_withdrawn_are_aske
         store.apply(before, move, NOW)
         assert states(store) == [AnswerState.WANTED] * 3
         assert [request.custom_id for request in store.requests_to_ask(JOB.id)] == list(NAMES)
+        other = planned(engine, "two", NAMES[:1])
+        assert other.was_absent_before(batch(0).id)  # its create is the second one for this answer
+        assert not store.was_absent_before(batch(0).id)
 
 
 def test_two_requests_of_a_job_that_want_one_answer_are_asked_once(url: str) -> None:
