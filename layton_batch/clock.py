@@ -72,11 +72,11 @@ class Deadlines:
     """Seconds without an answer after which a call is given up. Calls to providers have deadlines of their own."""
 
     state: float = 60.0
-    """Of each call to the database. A transaction waits for another one for half of it at most."""
+    """Deadline of each call to the database. A transaction waits for another for half of it at most."""
     storage: float = 120.0
-    """Of each call to object storage, and as long again for its repetition."""
+    """Deadline of each call to object storage, and again of its repetition."""
     engine: float = 900.0
-    """Of the tables of one job, since the job before it was done."""
+    """Deadline of the tables of one job, since the job before was done."""
 
 
 class Clock(Protocol):

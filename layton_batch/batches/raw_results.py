@@ -52,9 +52,9 @@ class Stored:
 
 
 def copies(folder: Path) -> Mapping[str, list[Path]]:
-    """By kind, every stored copy of a batch's result files, in the order in which they came."""
-    found = sorted((kind_of(path), _number(path), path) for path in folder.glob("*.jsonl.zst"))
-    return {kind: [path for _, _, path in group] for kind, group in groupby(found, key=lambda one: one[0])}
+    """Return every stored copy of a batch's result files by kind, in the order in which they came."""
+    paths = sorted((kind_of(path), _number(path), path) for path in folder.glob("*.jsonl.zst"))
+    return {kind: [path for _, _, path in group] for kind, group in groupby(paths, key=lambda entry: entry[0])}
 
 
 def kind_of(path: Path) -> str:
@@ -73,7 +73,9 @@ def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | No
     ``refs``: by kind, what the provider calls each file. A file that came whole in a download of which another one
     broke off is not fetched once more when that is repeated. Bytes that an earlier copy has are not kept twice.
     """
-    whole = {kind: one for kind, (ref, one) in _arrived(folder).items() if ref == (refs or {}).get(kind)}
+    whole = {
+        kind: part_stored for kind, (ref, part_stored) in _arrived(folder).items() if ref == (refs or {}).get(kind)
+    }
     stored: dict[str, Stored] = {}
     try:
         for part in parts:
@@ -99,7 +101,7 @@ def _store(folder: Path, part: ResultPart) -> Stored:
             arrived += out.write(chunk)
             if earlier:
                 digest.update(chunk)
-    same = next((one for one in earlier if _content(one) == digest.digest()), None)
+    same = next((copy for copy in earlier if _content(copy) == digest.digest()), None)
     if same is not None:
         atomic.remove(path)
     return Stored(same or path, arrived, part.size, is_new=same is None)
@@ -115,18 +117,18 @@ def _content(path: Path) -> bytes:
 
 
 def _note_arrived(folder: Path, stored: Mapping[str, Stored], refs: Mapping[str, str | None]) -> None:
-    rows = [[kind, refs.get(kind), one.path.name, one.arrived, one.size] for kind, one in stored.items()]
+    rows = [[kind, refs.get(kind), part.path.name, part.arrived, part.size] for kind, part in stored.items()]
     atomic.write_bytes(folder / _ARRIVED, orjson.dumps(rows))
 
 
 def _arrived(folder: Path) -> Mapping[str, tuple[str | None, Stored]]:
-    """What :func:`_note_arrived` noted, as far as it is still there."""
+    """Return what :func:`_note_arrived` noted, as far as the files are still there."""
     try:
         rows: list[Any] = orjson.loads((folder / _ARRIVED).read_bytes())
-        found = {kind: (ref, Stored(folder / name, arrived, size)) for kind, ref, name, arrived, size in rows}
+        parts = {kind: (ref, Stored(folder / name, arrived, size)) for kind, ref, name, arrived, size in rows}
     except (OSError, ValueError, TypeError):
         return {}
-    return {kind: (ref, one) for kind, (ref, one) in found.items() if one.path.is_file()}
+    return {kind: (ref, part) for kind, (ref, part) in parts.items() if part.path.is_file()}
 
 
 def prune(folder: Path, read: Collection[Path], naming: Collection[Path]) -> None:
@@ -135,9 +137,9 @@ def prune(folder: Path, read: Collection[Path], naming: Collection[Path]) -> Non
     Only copies that were ``read``: one that another process brought since may hold answers.
     """
     for paths in copies(folder).values():
-        known = [path for path in paths if path in read]
-        useless = [path for path in known if path not in naming]
-        for path in useless if len(useless) < len(known) else useless[:-1]:
+        copies_read = [path for path in paths if path in read]
+        useless = [path for path in copies_read if path not in naming]
+        for path in useless if len(useless) < len(copies_read) else useless[:-1]:
             atomic.remove(path)
 
 
@@ -194,7 +196,7 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether the disk has changed a stored part: its checksum, which comes last, is not of what it holds."""
+    """Return whether the disk has changed a stored part: its checksum, which comes last, differs."""
     try:
         for _ in _chunks(path):
             pass
@@ -210,7 +212,7 @@ def digests(folder: Path, root: Path) -> Sequence[FileDigest]:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    """What a copy holds. Raises ZstdError where the disk has damaged it."""
+    """Yield a copy's content. Raises ZstdError where the disk has damaged it."""
     with path.open("rb") as handle, zstandard.ZstdDecompressor().stream_reader(handle) as stream:
         while chunk := stream.read(_CHUNK):
             yield chunk

@@ -29,7 +29,7 @@ def status(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Where runs stand, and what to do next.
+    """Show where runs stand, and what to do next.
 
     By stage and provider: requests planned, uploaded, at the provider, answered, without an answer. By open batch: its
     age, its id at the provider, how long ago the provider last told of it, in what time it is asked next, its deadline,
@@ -48,7 +48,7 @@ def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over, or Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """What happened to a run, in order.
+    """Show what happened to a run, in order.
 
     With --follow, --json prints one JSON document a line.
     """
@@ -122,7 +122,7 @@ def cost(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """What runs cost, and what the same tokens cost unbatched.
+    """Show what runs cost, and what the same tokens cost unbatched.
 
     Per provider, model and stage: requests, tokens, batched, unbatched, saved. With --by, a sum for each group; a
     request belongs to the day, in UTC, on which its batch ended.

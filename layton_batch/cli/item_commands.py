@@ -32,7 +32,7 @@ def check(
     task: Annotated[str | None, typer.Option("--task", help="Whose items they are; default: whose they fit.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What is wrong with a file of items.
+    """Find what is wrong with a file of items.
 
     Rows that no split of the task takes, missing fields and references, pictures that were cut off, ids and questions
     that are there twice, questions that are nearly the same, answers that stand in the question or in a hint. Ends with

@@ -42,7 +42,7 @@ def judges(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """How far the judges can be trusted, measured against people.
+    """Measure the judges against people.
 
     Accuracy, agreement beyond chance, leniency by whose answers they judged, and whether the vote is calibrated. Where
     several people labelled a run's answers, their agreement with each other as well.
@@ -88,7 +88,7 @@ def label_plan(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Which answers people should label next.
+    """Choose the answers that people should label next.
 
     Either until every interval is short enough, or to make the best of so many labels.
     """
@@ -124,7 +124,7 @@ def compare(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Which of two models is better, and how surely.
+    """Tell which of two models is better, and how surely.
 
     On new items of this kind; with --this-set on exactly these. And what it would take to tell them apart: more items
     or, on exactly these, more labels. A model at one of several hint levels is MODEL@HINTS, one that several providers

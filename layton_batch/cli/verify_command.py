@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,14 +39,14 @@ def verify(
     from layton_batch.verification.verify import is_site, verify_run, verify_site
 
     settings, folder = Settings.from_process(), Path(source)
-    found = verify_site(folder, settings) if is_site(folder) else [verify_run(find_run(source, runs), settings)]
+    results = verify_site(folder, settings) if is_site(folder) else [verify_run(find_run(source, runs), settings)]
     if as_json:
-        print_json([_json(one) for one in found])
+        print_json([_json(result) for result in results])
     else:
-        for one in found:
-            for line in _lines(one):
+        for result in results:
+            for line in _lines(result):
                 say(line)
-    if any(one.differences for one in found):
+    if any(result.differences for result in results):
         raise typer.Exit(DamagedTableError.exit_code)
 
 
@@ -67,10 +68,14 @@ def _lines(checked: Verification) -> list[str]:
     lines += [f"differs: {line}" for line in checked.differences[:_MOST_PRINTED]]
     if (more := len(checked.differences) - _MOST_PRINTED) > 0:
         lines.append(f"{more} more; --json lists them")
-    return [
-        *lines,
-        "move a damaged table away, and `layton-batch run` makes it again; put other files back from a copy",
-    ]
+    return [*lines, *_advice(checked.differences)]
+
+
+def _advice(differences: Sequence[str]) -> list[str]:
+    """Say what to do about tables, and about other files, as far as some differ."""
+    are_tables = [".parquet: " in line for line in differences]
+    advice = ["move a damaged table away, and `layton-batch run` makes it again"] if any(are_tables) else []
+    return [*advice, *([] if all(are_tables) else ["put other files back from a copy"])]
 
 
 def _json(checked: Verification) -> dict[str, object]:

@@ -18,7 +18,7 @@ from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
 
 ENDINGS = (".csv", ".tsv")
-"""Of the names of these files."""
+"""Name endings of these files."""
 LONGEST_CELL = 40_000_000
 """Characters: a picture in base64 fits in."""
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")

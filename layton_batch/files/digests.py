@@ -21,7 +21,7 @@ def changed_files(root: Path, recorded: Iterable[FileDigest]) -> list[Path]:
 
 
 def is_same(path: Path, recorded: FileDigest) -> bool:
-    """Whether the file is there, and is what was recorded or what it was before. Raises OSError."""
+    """Return whether the file is there, and equals its record or its record before. Raises OSError."""
     try:
         digest = file_digest(path, recorded.name)
     except FileNotFoundError:

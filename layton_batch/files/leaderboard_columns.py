@@ -35,7 +35,7 @@ _ESTIMATE = {
 """A score with its interval and its rank, on one target; null where nothing is known."""
 ESTIMATE = tuple(_ESTIMATE)
 NEW, SET = "new_", "set_"
-"""What the columns of both targets begin with: new items of the kind, exactly this set."""
+"""Prefixes of the columns of both targets: new items of the kind, exactly this set."""
 
 
 def _shown(name: str) -> dict[str, LeaderboardColumn]:

@@ -36,7 +36,7 @@ def seal(path: Path) -> None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is byte for byte what :func:`seal` left. Raises OSError where it cannot be read.
+    """Return whether a file is byte for byte what :func:`seal` left. Raises OSError where it cannot be read.
 
     A file is hashed once in a process, and again when it was replaced.
     """
@@ -61,19 +61,19 @@ def _is_same(file: BinaryIO, size: int) -> bool:
 
 
 def _footer_start(file: BinaryIO, size: int) -> int:
-    """Where the footer begins by its length at the file's end; no place in the file where that is damaged."""
+    """Return the footer's start by its length at the file's end; a place outside the file if that is damaged."""
     file.seek(max(0, size - _END_BYTES))
     return size - _END_BYTES - int.from_bytes(file.read(4), "little")
 
 
 def _digest(file: BinaryIO, data_end: int, footer: int) -> bytes:
-    """The digest of the data and of the footer, without what is between them."""
+    """Digest the data and the footer, without what is between them."""
     digest = sha256()
     file.seek(0)
-    left = data_end
-    while left and (chunk := file.read(min(left, _CHUNK))):
+    remaining = data_end
+    while remaining and (chunk := file.read(min(remaining, _CHUNK))):
         digest.update(chunk)
-        left -= len(chunk)
+        remaining -= len(chunk)
     file.seek(footer)
     while chunk := file.read(_CHUNK):
         digest.update(chunk)

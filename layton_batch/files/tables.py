@@ -39,7 +39,7 @@ _MADE_FROM = "layton_batch.made_from"
 
 
 def digest(*sources: str | None) -> str:
-    """Of what a derived table is made from: the digests of its input tables, its rules, and this program's version."""
+    """Digest a derived table's inputs: the digests of its input tables, its rules, and this program's version."""
     text = "\x1f".join(["" if source is None else source for source in (__version__, *sources)])
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -64,7 +64,7 @@ def frame(name: str, rows: Sequence[Row]) -> pl.DataFrame:
 
 
 def of_columns(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
-    """The same of columns: lists and series of one length, or the value of all rows; null where one is left out."""
+    """Make a table's frame of columns: lists and series of one length, or one value for all rows. Others are null."""
     schema = SCHEMAS[name]
     long = {column: values for column, values in columns.items() if isinstance(values, list | pl.Series)}
     try:
@@ -80,12 +80,12 @@ def of_columns(name: str, columns: Mapping[str, object]) -> pl.DataFrame:
 
 
 def _frame(schema: Columns, columns: Mapping[str, Sequence[object] | pl.Series]) -> pl.DataFrame:
-    found = dict(columns)
+    typed = dict(columns)
     for name, values in columns.items():
         if isinstance(schema[name], pl.List):  # from rows a tenth of the time that it takes from a column
             rows = [{name: value} for value in values]
-            found[name] = pl.DataFrame(rows, schema={name: schema[name]}, strict=True)[name]
-    return pl.DataFrame(found, schema={name: schema[name] for name in columns}, strict=True)
+            typed[name] = pl.DataFrame(rows, schema={name: schema[name]}, strict=True)[name]
+    return pl.DataFrame(typed, schema={name: schema[name] for name in columns}, strict=True)
 
 
 def text_column(texts: Sequence[str | None]) -> pl.Series:
@@ -197,12 +197,12 @@ def portion_rows(path: Path, rows: int, characters: int | None = None) -> int:
 
 def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
     """Raises DamagedTableError where these parts of ``folder`` together have another number of rows."""
-    found = 0
+    height = 0
     for part in parts:
         with _opening(part):
-            found += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
-    if found != expected:
-        raise DamagedTableError(f"{folder} has {found} of {expected} rows: {_what_to_do(folder)}", folder)
+            height += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
+    if height != expected:
+        raise DamagedTableError(f"{folder} has {height} of {expected} rows: {_what_to_do(folder)}", folder)
 
 
 def scan_parts(paths: Sequence[Path]) -> pl.LazyFrame:
@@ -241,8 +241,8 @@ def _what_to_do(path: Path) -> str:
 
 
 def is_derived(path: Path) -> bool:
-    """Whether a part file holds nothing but what is computed, for nothing, from other files: tables of the run, or the
-    raw results beside a batch's answers."""
+    """Return whether a part file can be computed again, for nothing, from other files: tables of the run, or the raw
+    results beside a batch's answers."""
     is_of_answers = path.parent.name == "answers" and any(path.parent.parent.glob("*.jsonl.zst"))
     return path.parent.name in DERIVED or is_of_answers
 
@@ -258,7 +258,7 @@ def set_aside(path: Path) -> None:
 
 
 def row_characters(row: Row) -> int:
-    """How much text is in a row."""
+    """Count the characters of the texts in a row."""
     return sum(len(value) if type(value) is str else _characters(value) for value in row.values() if value is not None)
 
 
@@ -283,16 +283,16 @@ def read(folder: Path, name: str, columns: Sequence[str] | None = None) -> pl.Da
     """All parts of a table together, in the order of their names. Raises DamagedTableError as :func:`read_part`."""
     schema = SCHEMAS[name]
     wanted = list(columns or schema)
-    found = parts(folder, name)
-    if not found:
+    paths = parts(folder, name)
+    if not paths:
         return pl.DataFrame(schema={column: schema[column] for column in wanted})
     with suppress(DamagedTableError), _readable(folder / name):  # a quarter of the time that they take one by one
-        return scan_parts(found).select(wanted).collect()
-    return pl.concat([read_part(part, wanted) for part in found])
+        return scan_parts(paths).select(wanted).collect()
+    return pl.concat([read_part(part, wanted) for part in paths])
 
 
 def read_each(folder: Path, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    """As :func:`read`, a part at a time."""
+    """Read like :func:`read`, a part at a time."""
     return (read_part(part, columns) for part in parts(folder, name))
 
 

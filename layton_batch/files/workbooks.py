@@ -31,7 +31,7 @@ def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonVa
     try:
         import openpyxl
     except ImportError as error:
-        advice = f"to read an Excel workbook, pip install 'layton-batch[excel]', or {SAVE_AS_CSV}"
+        advice = f"to read a workbook, run pip install '.[excel]' in the checkout of layton-batch, or {SAVE_AS_CSV}"
         raise DataError(f"{name}: {advice}") from error
     try:
         with zipfile.ZipFile(path) as archive:

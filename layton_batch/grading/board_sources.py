@@ -75,7 +75,7 @@ class Sources:
     sampled: list[ItemScores] = field(default_factory=list)
     """The marks behind those of ``sheets``, a sheet a sample."""
     later: Sequence[tuple[pl.DataFrame, pl.DataFrame]] = ()
-    """What ``votes`` and ``labels`` hold of the first round, of each further one."""
+    """Votes and labels of each round after the first, which ``votes`` and ``labels`` hold."""
     samples: dict[str, int] = field(default_factory=dict)
     """By model, how often it was asked."""
     judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JUDGED))

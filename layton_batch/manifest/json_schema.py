@@ -9,7 +9,7 @@ import orjson
 from layton_batch.manifest.form import Form
 
 SCHEMA_FILE = "layton-batch.schema.json"
-"""What the schema is called beside a manifest."""
+"""Name of the schema's file beside a manifest."""
 
 
 def manifest_schema() -> Mapping[str, object]:

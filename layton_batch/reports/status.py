@@ -9,7 +9,7 @@ from types import MappingProxyType
 from layton_batch.clock import iso, utc
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
-from layton_batch.runs.status import JobStatus, RunState, Status, place, set_aside
+from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import OPEN, BatchOutcome, Lifecycle
 from layton_batch.text import NONE, Column, Table, columns, decimal_text, money, one_line, plural, shortened
 
@@ -78,7 +78,7 @@ def _batch(batch: Batch, expected_end: float | None) -> dict[str, object]:
         "deadline_at": _moment(batch.deadline_at) if is_open else None,
         "expected_end": _moment(expected_end),
         "ended_at": _moment(batch.ended_at),
-        "set_aside_usd": decimal_text(set_aside(batch)),
+        "set_aside_usd": decimal_text(reserved(batch)),
     }
 
 
@@ -215,7 +215,7 @@ def batches_table(batches: Sequence[Batch], now: float, *, folded: bool = True) 
             _since(batch.read_at, now),
             _until(batch.due_at if batch.state is not Lifecycle.LOST else None, now),
             _until(batch.deadline_at, now),
-            money(set_aside(batch)),
+            money(reserved(batch)),
         )
         for batch in batches
     )

@@ -497,9 +497,9 @@ def _same_folder(store: RunStore, folder: RunFolder) -> None:
     places = (folder.root, folder.batches) if batches else (folder.root,)
     gone = [path for path in places if not path.is_dir()]
     if gone and (batches or jobs):
-        known = plural(len(batches), "batch", "batches") if batches else plural(len(jobs), "job")
+        contents = plural(len(batches), "batch", "batches") if batches else plural(len(jobs), "job")
         raise StoreError(
-            f"the state store {shown(store.engine.url)} knows run {store.run_id} with {known}, and {gone[0]} is not "
+            f"the state store {shown(store.engine.url)} knows run {store.run_id} with {contents}, and {gone[0]} is not "
             "there; nothing was sent: put the folder back, or share the folder it was started in, or give the "
             "manifest another name"
         )

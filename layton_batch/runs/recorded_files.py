@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
     """Record the digest of each text file of the run that this process writes while the block lasts."""
     root = folder.workspace.root
-    kept = (folder.root, folder.history, folder.labels)
+    folders = (folder.root, folder.history, folder.labels)
 
     def record(path: Path, content: Path) -> None:
-        if path.parent in kept:  # prompts are written anew, from run.json, whenever the run is opened
+        if path.parent in folders:  # prompts are written anew, from run.json, whenever the run is opened
             name = Path(os.path.abspath(path)).relative_to(root).as_posix()
             store.note_files([file_digest(content, name)])
 

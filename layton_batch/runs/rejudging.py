@@ -48,18 +48,18 @@ class Rejudged:
 
     @property
     def about(self) -> str:
-        """Whose answers these are."""
+        """Return the name of the model that answered."""
         return repr((self.judged.provider, self.judged.name, self.hints))
 
 
 def differences(manifest: Manifest, gold: Gold) -> list[str]:
-    """How the jury whose votes stand in the gold set differs from this run's, a clause each; empty: as far as the file
-    tells, it is the same jury.
+    """List the differences between the gold set's jury and this run's, a clause each. Empty: as far as the file tells,
+    it is the same jury.
 
     Every file names its judges. Only one that this program wrote says more of them (``recorded_jury``); of the bundled
     one the prompts are known as well.
     """
-    found: dict[str, None] = {}
+    clauses: dict[str, None] = {}
     models = {judge.model.name: judge.model.model for judge in manifest.panel()}
     here_and_now = recorded_jury(manifest)
     is_bundled = manifest.gold is not None and manifest.gold.source == BUNDLED
@@ -67,22 +67,24 @@ def differences(manifest: Manifest, gold: Gold) -> list[str]:
         voted = {judge for judge in gold.judges if not _decided(rows, judge).is_empty()}
         seated = {judge.model.name for judge in seat_jury(manifest.panel(), judged, manifest.seats)}
         if voted and voted != seated:
-            there, here = ", ".join(sorted(voted)), ", ".join(sorted(seated))
-            found[f"{judged.name} was judged by {there}, and would be by {here}"] = None
+            recorded_judges, here = ", ".join(sorted(voted)), ", ".join(sorted(seated))
+            clauses[f"{judged.name} was judged by {recorded_judges}, and would be by {here}"] = None
         for name in sorted(voted & models.keys()):
             record = gold.recorded.get(name, JudgeRecord())
             if record.model is None and models[name] != name:
-                found[f"the judge {name} is the model {models[name]} here"] = None
-            for what, here, there in here_and_now[name].differences(record):
-                if what != "prompt_sha256" or not is_bundled:
-                    found[_SAID[what].format(judge=name, here=here, there=there)] = None
+                clauses[f"the judge {name} is the model {models[name]} here"] = None
+            for fact, here, recorded_judges in here_and_now[name].differences(record):
+                if fact != "prompt_sha256" or not is_bundled:
+                    clauses[_SAID[fact].format(judge=name, here=here, there=recorded_judges)] = None
     if is_bundled:
-        found |= {f"the prompt {name} is another": None for name in manifest.prompts if name.startswith(JUDGE_PROMPTS)}
-    return list(found)
+        clauses |= {
+            f"the prompt {name} is another": None for name in manifest.prompts if name.startswith(JUDGE_PROMPTS)
+        }
+    return list(clauses)
 
 
 def recorded_jury(manifest: Manifest) -> Mapping[str, JudgeRecord]:
-    """By name, what a gold set made from a run of this manifest says of its judges."""
+    """Return the records of judges, by name, that a gold set made from a run of this manifest has."""
     prompts = judge_prompts_sha256(manifest.task, manifest.prompt_texts, manifest.task_options)
     return {judge.model.name: judge_record(judge.model, prompts) for judge in manifest.panel()}
 
@@ -100,17 +102,17 @@ def check_labels(manifest: Manifest, gold: Gold) -> None:
     table = manifest.gold
     if table is None or table.rejudge != 0 or table.trust:
         return
-    if found := differences(manifest, gold):
+    if clauses := differences(manifest, gold):
         raise ManifestError(
-            f"{manifest.name}: the gold set {table.source} has the votes of another jury ({'; '.join(found[:3])}). Its "
-            "labels do not say how often people agree with this run's jury. Choose one: take out `rejudge = 0` (this "
-            "run's jury judges the labelled answers, which costs money); seat the gold set's jury under [jury]; or "
-            "set `trust = true` under [gold] (the board then says that the labels are those of another jury)"
+            f"{manifest.name}: the gold set {table.source} has the votes of another jury ({'; '.join(clauses[:3])}). "
+            "Its labels do not say how often people agree with this run's jury. Choose one: take out `rejudge = 0` "
+            "(this run's jury judges the labelled answers, which costs money); seat the gold set's jury under [jury]; "
+            "or set `trust = true` under [gold] (the board then says that the labels are those of another jury)"
         )
 
 
 def rejudge_count(manifest: Manifest, gold: Gold) -> int | Literal["all"]:
-    """How many labelled answers go before the run's jury: as the manifest says, else all where the jury differs."""
+    """Return the number of labelled answers for the run's jury: the manifest's, else all where the jury differs."""
     table = manifest.gold
     if table is None:
         return 0
@@ -131,14 +133,14 @@ def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> l
         for spec in manifest.asked_specs()
         if spec.sample == 1
     }
-    found = []
+    rejudged_jobs = []
     for judged, n_hints, answers in _by_model(manifest, chosen):
-        asked = own.get((judged.name, judged.provider, n_hints))
+        own_job = own.get((judged.name, judged.provider, n_hints))
         name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
-            found.append(Rejudged(job, judged, answers, asked, n_hints))
-    return found
+            rejudged_jobs.append(Rejudged(job, judged, answers, own_job, n_hints))
+    return rejudged_jobs
 
 
 def _decided(rows: pl.DataFrame, judge: str) -> pl.DataFrame:
@@ -149,15 +151,17 @@ def _decided(rows: pl.DataFrame, judge: str) -> pl.DataFrame:
 def _by_model(manifest: Manifest, rows: pl.DataFrame) -> Iterator[tuple[ModelSpec, int, pl.DataFrame]]:
     """The model that answered, its hint level and its rows. A model that the run does not ask is of its provider's
     family."""
-    known = {(spec.name, spec.provider): spec for spec in manifest.model_specs()}
+    specs = {(spec.name, spec.provider): spec for spec in manifest.model_specs()}
     for names, answers in rows.group_by(ENTRANT, maintain_order=True):
-        who = Entrant(*names)
-        spec = known.get((who.model, who.provider)) or ModelSpec(who.model, who.provider, who.model, who.provider)
-        yield spec, who.n_hints, answers
+        entrant = Entrant(*names)
+        spec = specs.get((entrant.model, entrant.provider)) or ModelSpec(
+            entrant.model, entrant.provider, entrant.model, entrant.provider
+        )
+        yield spec, entrant.n_hints, answers
 
 
 def _sample(rows: pl.DataFrame, gold: Gold, count: int | Literal["all"]) -> pl.DataFrame:
-    """So many of the rows, from every published vote in proportion; which ones hangs on the rows alone."""
+    """Choose so many of the rows, from every published vote in proportion. The choice depends on the rows alone."""
     if count == "all" or count >= rows.height:
         return rows
     votes = replace(gold, rows=rows).on("both_correct").select("yes", "total").rows()
@@ -169,8 +173,8 @@ def _sample(rows: pl.DataFrame, gold: Gold, count: int | Literal["all"]) -> pl.D
     sizes = {vote: int(share) for vote, share in shares.items()}
     for vote in sorted(shares, key=lambda vote: (sizes[vote] - shares[vote], vote))[: count - sum(sizes.values())]:
         sizes[vote] += 1
-    kept = {key for vote, members in strata.items() for key in members[: sizes[vote]]}
-    return rows.filter(pl.Series([key in kept for key in keys], dtype=pl.Boolean))
+    chosen = {key for vote, members in strata.items() for key in members[: sizes[vote]]}
+    return rows.filter(pl.Series([key in chosen for key in keys], dtype=pl.Boolean))
 
 
 def _order(row: tuple[tuple[str, str, str, int], object]) -> bytes:

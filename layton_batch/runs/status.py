@@ -130,7 +130,7 @@ def place(state: Lifecycle, *, is_uploaded: bool) -> str:
     return "uploaded" if is_uploaded or state is Lifecycle.SUBMITTING else "planned"
 
 
-def set_aside(batch: Batch) -> Decimal:
+def reserved(batch: Batch) -> Decimal:
     """Return the budget's reserve for a batch, in USD."""
     return Decimal(0) if batch.state not in OPEN - {Lifecycle.PLANNED} else batch.max_cost or Decimal(0)
 

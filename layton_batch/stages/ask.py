@@ -30,7 +30,7 @@ from layton_batch.runs.paid_answers import PaidAnswers, report_out_of_reach
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import AnswerStatus, PlannedRequest, RequestKind, RequestPlanner
 from layton_batch.stages.candidates import candidates
-from layton_batch.stages.set_aside import set_aside
+from layton_batch.stages.reserve import reserve
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.request_rows import KnownRequest, NewRequests
 from layton_batch.tasks import with_room
@@ -269,7 +269,7 @@ class _BatchNames:
             path=shard.path,
             sha256=shard.sha256,
             size_bytes=shard.size_bytes,
-            max_cost=set_aside(self._run, job, shard.requests, shard.size_bytes, shard.max_cost),
+            max_cost=reserve(self._run, job, shard.requests, shard.size_bytes, shard.max_cost),
             parent_id=origin.parent_id,
             cause=origin.cause,
             reask=origin.reask,

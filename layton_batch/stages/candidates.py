@@ -17,14 +17,14 @@ def candidates(run: Run, job: Job) -> Iterator[Candidate]:
     """The answers that the job's judge is asked about, an item once; none about an item that a revision took out since
     the answers were graded."""
     answers = _gold_answers(run, job) if job.role is Role.REJUDGE else stored_predictions(run, str(job.depends_on))
-    asked = {item.id for item in run.items}
+    item_ids = {item.id for item in run.items}
     for prediction in answers:
-        if prediction.kind is PredictionKind.ANSWERED and prediction.item_id in asked:
+        if prediction.kind is PredictionKind.ANSWERED and prediction.item_id in item_ids:
             yield Candidate(run.item(prediction.item_id), prediction)
 
 
 def stored_predictions(run: Run, predict_id: str) -> Iterator[Prediction]:
-    """What one model said, item by item in their order; without the raw text."""
+    """Yield one model's predictions, item by item in their order, without the raw text."""
     for portion in tables.read_portions(run.folder.part("predictions", predict_id), _COLUMNS):
         for item_id, model, kind, answer, justification in portion.iter_rows():
             yield Prediction(item_id, model, PredictionKind(kind), answer, justification)
@@ -33,12 +33,12 @@ def stored_predictions(run: Run, predict_id: str) -> Iterator[Prediction]:
 def _gold_answers(run: Run, job: Job) -> Iterator[Prediction]:
     """Without those that the same model gave in this run too: the jury judges them there. None where the gold set is
     another one by now."""
-    found = run.rejudging.get(job.id)
-    if found is None:
+    rejudged = run.rejudging.get(job.id)
+    if rejudged is None:
         return
-    own = stored_predictions(run, found.own) if found.own else ()
-    judged = {(one.item_id, one.answer, one.justification) for one in own}
-    for said in found.rows.select("item_id", "answer", "justification").iter_rows():
-        if said not in judged:
-            item_id, answer, justification = said
-            yield Prediction(item_id, found.judged.name, PredictionKind.ANSWERED, answer, justification)
+    own = stored_predictions(run, rejudged.own) if rejudged.own else ()
+    judged = {(prediction.item_id, prediction.answer, prediction.justification) for prediction in own}
+    for answers in rejudged.rows.select("item_id", "answer", "justification").iter_rows():
+        if answers not in judged:
+            item_id, answer, justification = answers
+            yield Prediction(item_id, rejudged.judged.name, PredictionKind.ANSWERED, answer, justification)

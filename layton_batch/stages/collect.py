@@ -60,15 +60,15 @@ def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
     download = _download(run, tick, batch)
     if isinstance(download, Step):
         return carry_out(run, batch, download)
-    asked, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
+    max_costs, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(folder, partial(_decode, run, batch))
-        reading = Reading(replies, frozenset(asked))
+        reading = Reading(replies, frozenset(max_costs))
         raw_results.prune(folder, replies.parts.keys(), reading.naming)
         decision = _decided(run, batch, download, reading)
         if isinstance(decision, Wait):
             return apply(run, batch, decision)
-        _file(run, tick, job, batch, decision, download.snapshot, asked, replies)
+        _file(run, tick, job, batch, decision, download.snapshot, max_costs, replies)
     return True
 
 
@@ -110,7 +110,7 @@ def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> W
     if download.snapshot is None:
         return machine.after_download(batch, Downloaded(), at(run, batch))
     snapshot, parts = counted(batch, download.snapshot, reading), download.parts or ()
-    found = Downloaded(
+    result = Downloaded(
         lack=lack(batch, snapshot, parts, reading),
         failed=download.failed,
         uncounted=download.uncounted,
@@ -118,7 +118,7 @@ def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> W
         named=len(reading.ours),
         grew=reading.grew(parts, is_first=batch.facts.short_downloads == 0),
     )
-    return machine.after_download(batch, found, at(run, batch))
+    return machine.after_download(batch, result, at(run, batch))
 
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
@@ -140,23 +140,23 @@ def _file(
     batch: Batch,
     decision: Collect,
     snapshot: Snapshot | None,
-    asked: Mapping[str, Decimal | None],
+    max_costs: Mapping[str, Decimal | None],
     replies: Replies,
 ) -> None:
-    """``snapshot``: what the provider says of the batch as a whole. ``asked``: upper bounds in USD by custom_id."""
-    said = (snapshot.message if snapshot else None) or batch.reason
-    tally = assign_outcomes(replies.entries, list(asked), batch, said)
+    """``snapshot``: what the provider says of the batch as a whole. ``max_costs``: upper bounds in USD by custom_id."""
+    reason = (snapshot.message if snapshot else None) or batch.reason
+    tally = assign_outcomes(replies.entries, list(max_costs), batch, reason)
     if decision.lacking is not None:
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)
-    bill = Bill(run.prices.price(batch.provider, batch.model), asked)
+    bill = Bill(run.prices.price(batch.provider, batch.model), max_costs)
     _write_answers(run, batch, replies, tally, bill)
     stated = bill.stated(snapshot)
     statement = Statement(batch.id, batch.provider, job.spec.name, stated, bill.ours())
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if tick.is_cancelled else attempts.again(tally.ends, run.manifest.policy.attempts)
     move = machine.collected(
-        decision, said, now,
+        decision, reason, now,
         ends=tally.ends,
         again=again,
         charges=bill.charges,
@@ -165,7 +165,7 @@ def _file(
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
     )  # fmt: skip
-    write_cost_tables(run.folder, job, move.after, bill.charges, asked)
+    write_cost_tables(run.folder, job, move.after, bill.charges, max_costs)
     run.store.apply(batch, move, now)
 
 

@@ -61,54 +61,54 @@ _kept: dict[Path, tuple[object, Task, Mapping[str, Item]]] = {}
 """By run: the task and the items that its last job was graded with."""
 
 
-def grade_apart(asked: Grading) -> None:
-    """As :func:`grade_job`, of what the folder says."""
-    folder = asked.folder
-    made_of = asked.manifest.frozen_json(), _state(folder)
-    known = _kept.get(folder.root)
-    if known is None or known[0] != made_of:
+def grade_apart(grading: Grading) -> None:
+    """Grade like :func:`grade_job`, with task and items read from the folder."""
+    folder = grading.folder
+    made_of = grading.manifest.frozen_json(), _state(folder)
+    kept_task = _kept.get(folder.root)
+    if kept_task is None or kept_task[0] != made_of:
         items = {item.id: item for item in item_table.read(folder)}
-        known = made_of, manifest_task(asked.manifest, folder.prompts), items
+        kept_task = made_of, manifest_task(grading.manifest, folder.prompts), items
         _kept.clear()
-        _kept[folder.root] = known
-    grade_job(asked, known[1], known[2].__getitem__)
+        _kept[folder.root] = kept_task
+    grade_job(grading, kept_task[1], kept_task[2].__getitem__)
 
 
 def _state(folder: RunFolder) -> tuple[int, int, int]:
     path = folder.part("items", "items")
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError as error:
         raise DamagedTableError(f"{path} cannot be read ({error.strerror}): put it back from a copy", path) from error
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
 
-def grade_job(asked: Grading, task: Task, item: Callable[[str], Item]) -> None:
+def grade_job(grading: Grading, task: Task, item: Callable[[str], Item]) -> None:
     """From responses to predictions, a rule's marks among them, or from judges' responses to verdicts."""
-    if asked.job.role is Role.PREDICT:
-        _grade_predictions(asked, task, item)
+    if grading.job.role is Role.PREDICT:
+        _grade_predictions(grading, task, item)
     else:
-        _grade_verdicts(asked, task)
+        _grade_verdicts(grading, task)
 
 
-def _grade_predictions(asked: Grading, task: Task, item_of: Callable[[str], Item]) -> None:
-    folder, job = asked.folder, asked.job
+def _grade_predictions(grading: Grading, task: Task, item_of: Callable[[str], Item]) -> None:
+    folder, job = grading.folder, grading.job
     with ExitStack() as files:
         part = folder.part("predictions", job.id)
-        add_predictions = files.enter_context(tables.writing_frames(part, "predictions", asked.origin))
+        add_predictions = files.enter_context(tables.writing_frames(part, "predictions", grading.origin))
         add_grades = None
         if not task.uses_jury:
             part = folder.part("grades", job.id)
-            add_grades = files.enter_context(tables.writing_frames(part, "grades", asked.origin))
-        for portion in final_portions(asked.located):
+            add_grades = files.enter_context(tables.writing_frames(part, "grades", grading.origin))
+        for portion in final_portions(grading.located):
             predictions: list[tables.Row] = []
             grades: list[tables.Row] = []
             for row in portion.iter_rows(named=True):
                 item = item_of(str(row["item_id"]))
                 prediction = task.parse(item, job.spec.name, response_from(row))
-                predictions.append(_prediction_row(asked, item, prediction, row))
+                predictions.append(_prediction_row(grading, item, prediction, row))
                 if not task.uses_jury:
-                    grades += _mark_rows(task.grade(item, prediction), asked.sample)
+                    grades += _mark_rows(task.grade(item, prediction), grading.sample)
             add_predictions(tables.frame("predictions", predictions))
             if add_grades is not None:
                 add_grades(tables.frame("grades", grades))
@@ -121,50 +121,52 @@ def _mark_rows(grade: Grade, sample: int) -> list[dict[str, object]]:
     return [{**same, "metric": metric, "mark": float(mark)} for metric, mark in grade.marks.items()]
 
 
-def _prediction_row(asked: Grading, item: Item, prediction: Prediction, row: Mapping[str, object]) -> dict[str, object]:
-    spec = asked.job.spec
+def _prediction_row(
+    grading: Grading, item: Item, prediction: Prediction, row: Mapping[str, object]
+) -> dict[str, object]:
+    spec = grading.job.spec
     return {
         "item_id": prediction.item_id,
         "model": spec.name,
         "provider": spec.provider,
         "family": spec.family,
         "split": item.split,
-        "n_hints": asked.hints,
+        "n_hints": grading.hints,
         "kind": str(prediction.kind),
         "answer": prediction.answer,
         "justification": prediction.justification,
         "raw_text": prediction.raw_text,
         "note": prediction.note,
-        "sample": asked.sample,
+        "sample": grading.sample,
         **{name: row[name] for name in ("finish_reason", "custom_id", "batch_id", "attempt")},
     }
 
 
-def _grade_verdicts(asked: Grading, task: Task) -> None:
-    job, judging = asked.job, juried(task)
+def _grade_verdicts(grading: Grading, task: Task) -> None:
+    job, judging = grading.job, juried(task)
     table = VERDICTS[job.role]
-    with tables.writing_frames(asked.folder.part(table, job.id), table, asked.origin) as add:
-        for portion in final_portions(asked.located):
+    with tables.writing_frames(grading.folder.part(table, job.id), table, grading.origin) as add:
+        for portion in final_portions(grading.located):
             rows = []
             for row in portion.iter_rows(named=True):
-                verdict = judging.parse_verdict(str(row["item_id"]), asked.judged, job.spec.name, response_from(row))
-                rows.append(_verdict_row(verdict, asked, row))
+                verdict = judging.parse_verdict(str(row["item_id"]), grading.judged, job.spec.name, response_from(row))
+                rows.append(_verdict_row(verdict, grading, row))
             add(tables.frame(table, rows))
 
 
-def _verdict_row(verdict: Verdict, asked: Grading, row: Mapping[str, object]) -> dict[str, object]:
+def _verdict_row(verdict: Verdict, grading: Grading, row: Mapping[str, object]) -> dict[str, object]:
     return {
         "item_id": verdict.item_id,
         "model": verdict.model,
         "judge": verdict.judge,
-        "judge_provider": asked.job.spec.provider,
+        "judge_provider": grading.job.spec.provider,
         "is_answer_correct": verdict.is_answer_correct,
         "is_justification_correct": verdict.is_justification_correct,
         "both_correct": verdict.both_correct,
         "note": verdict.note,
         "raw_text": row["text"],
-        "sample": asked.sample,
-        "n_hints": asked.hints,
+        "sample": grading.sample,
+        "n_hints": grading.hints,
         **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
     }
 
@@ -172,16 +174,16 @@ def _verdict_row(verdict: Verdict, asked: Grading, row: Mapping[str, object]) ->
 # ---- votes ---------------------------------------------------------------------------------------------------------
 
 
-def count_votes(asked: Counting) -> None:
+def count_votes(counting: Counting) -> None:
     """One row for each prediction and metric."""
-    rows = _votes(asked) if asked.judges else tables.frame("scores", list(_marks(asked)))
-    tables.write(asked.folder.part("scores", asked.job.id), rows, asked.origin)
+    rows = _votes(counting) if counting.judges else tables.frame("scores", list(_marks(counting)))
+    tables.write(counting.folder.part("scores", counting.job.id), rows, counting.origin)
 
 
-def _marks(asked: Counting) -> Iterator[dict[str, object]]:
+def _marks(counting: Counting) -> Iterator[dict[str, object]]:
     """A rule's marks as they are."""
-    job = asked.job
-    for row in tables.read_part(asked.folder.part("grades", job.id)).iter_rows(named=True):
+    job = counting.job
+    for row in tables.read_part(counting.folder.part("grades", job.id)).iter_rows(named=True):
         yield {
             "item_id": row["item_id"],
             "model": job.spec.name,
@@ -189,43 +191,43 @@ def _marks(asked: Counting) -> Iterator[dict[str, object]]:
             "vote": row["mark"],
             "flag": row["tag"],
             "sample": job.spec.sample,
-            "n_hints": asked.hints,
+            "n_hints": counting.hints,
         }
 
 
-def _votes(asked: Counting) -> pl.DataFrame:
+def _votes(counting: Counting) -> pl.DataFrame:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
     from layton_batch.scoring.evidence import with_contents
 
-    folder, job = asked.folder, asked.job
-    said = ("item_id", "kind", "answer", "justification")
-    nothing = tables.frame("predictions", []).select(said)
+    folder, job = counting.folder, counting.job
+    content = ("item_id", "kind", "answer", "justification")
+    nothing = tables.frame("predictions", []).select(content)
     # some of the texts are in memory at a time
-    portions = itertools.chain([nothing], tables.read_portions(folder.part("predictions", job.id), said))
+    portions = itertools.chain([nothing], tables.read_portions(folder.part("predictions", job.id), content))
     predictions = pl.concat(map(with_contents, portions))
-    fields = {metric: METRIC_FIELDS.get(metric, metric) for metric in asked.metrics}
+    fields = {metric: METRIC_FIELDS.get(metric, metric) for metric in counting.metrics}
     columns = ["item_id", *dict.fromkeys(fields.values())]
-    verdicts = pl.concat([tables.read_part(folder.part("verdicts", name), columns=columns) for name in asked.judges])
+    verdicts = pl.concat([tables.read_part(folder.part("verdicts", name), columns=columns) for name in counting.judges])
     votes = verdicts.group_by("item_id").agg(pl.all().sum().name.prefix("yes "), pl.all().count().name.prefix("total "))
     joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
-    found = [
+    frames = [
         joined.with_columns(
             model=pl.lit(job.spec.name),
             metric=pl.lit(metric),
-            **_vote(pl.col(f"yes {field}"), pl.col(f"total {field}"), len(asked.judges)),
+            **_vote(pl.col(f"yes {field}"), pl.col(f"total {field}"), len(counting.judges)),
             sample=pl.lit(job.spec.sample, pl.Int64),
-            n_hints=pl.lit(asked.hints, pl.Int64),
+            n_hints=pl.lit(counting.hints, pl.Int64),
         )
         for metric, field in fields.items()
     ]
     schema = SCHEMAS["scores"]
-    return pl.concat([one.select(pl.col(name).cast(kind) for name, kind in schema.items()) for one in found])
+    return pl.concat([frame.select(pl.col(name).cast(kind) for name, kind in schema.items()) for frame in frames])
 
 
 def _vote(yes: pl.Expr, total: pl.Expr, seats: int) -> dict[str, pl.Expr]:
     """Of what never came before the jury the kind is the flag, and the vote 0."""
     judged = pl.col("kind") == str(PredictionKind.ANSWERED)
-    yes, total = (pl.when(judged).then(one.fill_null(0)).otherwise(0) for one in (yes, total))
+    yes, total = (pl.when(judged).then(count.fill_null(0)).otherwise(0) for count in (yes, total))
     flag = pl.when(total == 0).then(pl.lit("unjudged")).when(total < seats).then(pl.lit("short_jury"))
     return {
         "yes": yes,

@@ -33,7 +33,7 @@ from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan
 from layton_batch.settings import Settings
 from layton_batch.stages.earlier_requests import EarlierRequests, earlier_requests
 from layton_batch.stages.judge_lengths import JudgeRequests, allowance
-from layton_batch.stages.set_aside import stage_of, total, with_safety
+from layton_batch.stages.reserve import stage_of, total, with_safety
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural

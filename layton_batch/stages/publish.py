@@ -110,7 +110,7 @@ def _is_over(run: Run) -> bool:
 
 
 def cost_report(folders: Sequence[RunFolder]) -> CostReport:
-    """What these runs cost together, from their usage tables, and the upper bounds of unknown costs."""
+    """Report the cost of these runs together, from their usage tables, with upper bounds of unknown costs."""
     usages = [tables.read(folder.tables, "usage") for folder in folders]
     unknowns = [tables.read(folder.tables, "untold") for folder in folders]
     stated = [
@@ -127,7 +127,7 @@ def cost_report(folders: Sequence[RunFolder]) -> CostReport:
 
 
 def cost_groups(folders: Sequence[RunFolder], by: str, settings: Settings) -> list[tuple[str, CostLine]]:
-    """The same bill added up by one of ``GROUPS``, a name and its sum each.
+    """Add up the bill by one of ``GROUPS``: a name and its sum each.
 
     A request's day, in UTC, is the one on which its batch ended.
     """
@@ -146,9 +146,9 @@ def _by_date(folders: Sequence[RunFolder], form: str, settings: Settings) -> dic
         for folder in folders:
             batches = store_of(folder).batches()
             ended = {batch.id: utc(batch.ended_at).strftime(form) for batch in batches if batch.ended_at}
-            for found, name in ((usages, "usage"), (unknowns, "untold")):
+            for frames_by_date, name in ((usages, "usage"), (unknowns, "untold")):
                 for (batch_id,), rows in tables.read(folder.tables, name).group_by("batch_id"):
-                    found[ended.get(str(batch_id), "not ended")].append(rows)
+                    frames_by_date[ended.get(str(batch_id), "not ended")].append(rows)
     empty = {name: tables.frame(name, []) for name in ("usage", "untold")}
     return {
         moment: build_report(

@@ -49,18 +49,18 @@ def rank(run: Run) -> bool:
 
 
 def _origin(run: Run, done: Sequence[Job]) -> str:
-    """What the leaderboard is made from: the scores of these jobs' models, the labels, and the manifest's rules."""
+    """Digest the leaderboard's inputs: the scores of these jobs' models, the labels, and the manifest's rules."""
     scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
     columns = ",".join((*SCHEMAS["leaderboard"], "judges"))
     families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
     labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
-    others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
-    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *others)
+    served_others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
+    return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *served_others)
 
 
 def _labels_digest(run: Run) -> str | None:
-    """Of people's labels as they are now."""
+    """Digest people's labels as they are now."""
     return run.load_labels().digest if run.task.uses_jury else None
 
 
@@ -81,9 +81,9 @@ def board(run: Run, rules: Rules, first: _Evidence | None = None) -> pl.DataFram
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
-def _voted(run: Run, rules: Rules, found: _Evidence) -> pl.DataFrame:
+def _voted(run: Run, rules: Rules, round_evidence: _Evidence) -> pl.DataFrame:
     """The jury board of one round."""
-    votes, labels = found
+    votes, labels = round_evidence
     other = has_labels_of_another_jury(run)
     rows = rank_votes(votes, labels, replace(rules, other_jury=other))
     return with_flag(rows, OTHER_JURY) if labels.height and other else rows
@@ -126,14 +126,13 @@ def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> Join
 
 
 def reader_notes(run: Run) -> list[str]:
-    """What a reader of the run's board has to know: that its answers are made up, and of its labels."""
+    """Return the notes for a reader of the run's board: made-up answers, and notes on labels."""
     note = made_up_note(run.folder)
     return [*([note] if note else []), *_label_notes(run)]
 
 
 def _label_notes(run: Run) -> list[str]:
-    """What a reader of a board has to know of its labels: how they differ from those of the run's beginning, what could
-    not be read, and which belong to no prediction."""
+    """Return the notes on a board's labels: changes since the run began, unreadable labels, labels of no prediction."""
     if not run.task.uses_jury:
         return []
     labels, lines = run.load_labels(), []
@@ -177,7 +176,7 @@ def rejudging(run: Run) -> list[Job]:
 
 
 def has_labels_of_another_jury(run: Run) -> bool:
-    """Whether the board's labels stand beside votes that another jury gave."""
+    """Return whether the board's labels belong to another jury's votes."""
     gold = run.load_labels().gold if run.manifest.gold is not None and run.task.uses_jury else None
     return gold is not None and bool(differences(run.manifest, gold)) and not rejudging(run)
 
@@ -187,8 +186,8 @@ def rejudged_verdicts(run: Run, columns: Sequence[str]) -> pl.DataFrame:
     of its jury are done. ``columns``: of the table ``rejudged``."""
     graded = {job.id for job in rejudging(run) if job.graded}
     juries: dict[str, list[str]] = defaultdict(list)
-    for job_id, one in run.rejudging.items():
-        juries[one.about].append(job_id)
+    for job_id, rejudged in run.rejudging.items():
+        juries[rejudged.about].append(job_id)
     parts = [
         pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {name: VERDICTS[name] for name in columns})
     ]
@@ -226,8 +225,8 @@ def judged(run: Run, metric: str, votes: pl.DataFrame | None = None) -> pl.DataF
     )
     own = own.join(words.select(*PREDICTION, "correct", "about"), on=PREDICTION, how="left", maintain_order="left")
     own = own.with_columns(human=pl.when(pl.col("about").is_null()).then("human").otherwise("correct"))
-    others = recorded.join(own, on=PREDICTION, how="anti", maintain_order="left")
-    answers = pl.concat([own.select(*PREDICTION, "human"), others.select(*PREDICTION, "human")])
+    other_answers = recorded.join(own, on=PREDICTION, how="anti", maintain_order="left")
+    answers = pl.concat([own.select(*PREDICTION, "human"), other_answers.select(*PREDICTION, "human")])
     families = [(*_names(entrant(run, job)), job.spec.family) for job in finished_jobs(run)]
     schema = {name: JUDGED[name] for name in (*ENTRANT, "family")}
     family = pl.DataFrame(families, schema=schema, orient="row").unique(ENTRANT, keep="last")
@@ -240,13 +239,14 @@ def judged(run: Run, metric: str, votes: pl.DataFrame | None = None) -> pl.DataF
         .unnest("verdicts")
         .drop("recorded")
     )
-    of_others, known = before.join(own, on=PREDICTION, how="anti"), before
+    of_others, recorded_verdicts = before.join(own, on=PREDICTION, how="anti"), before
     if rejudging(run):
         of_others = _rejudged(run, metric).join(own, on=PREDICTION, how="anti")
     else:
-        known = before.join(own, on=PREDICTION, how="semi")
-    now, known = pl.concat([_own_verdicts(run, votes, metric), of_others]), known.rename({"verdict": "recorded"})
-    pairs = now.join(known, on=[*PREDICTION, "judge"], how="full", coalesce=True)
+        recorded_verdicts = before.join(own, on=PREDICTION, how="semi")
+    now = pl.concat([_own_verdicts(run, votes, metric), of_others])
+    recorded_verdicts = recorded_verdicts.rename({"verdict": "recorded"})
+    pairs = now.join(recorded_verdicts, on=[*PREDICTION, "judge"], how="full", coalesce=True)
     pairs = pairs.sort("judge").group_by(PREDICTION).agg(verdicts=pl.struct("judge", "verdict", "recorded"))
     return answers.join(pairs, on=PREDICTION, how="left", maintain_order="left").select(*JUDGED)
 
@@ -262,13 +262,13 @@ def finished_jobs(run: Run) -> list[Job]:
 
 
 def samples(run: Run) -> Mapping[str, int]:
-    """How often every model that is done was asked, with each number of hints."""
-    asked = Counter(entrant(run, job) for job in finished_jobs(run))
-    return {who.model: number for who, number in asked.items()}
+    """Count the samples of every finished model, at each hint level."""
+    counts = Counter(entrant(run, job) for job in finished_jobs(run))
+    return {participant.model: number for participant, number in counts.items()}
 
 
 def jobs_of_round(run: Run, number: int) -> list[Job]:
-    """Of every model that is done the job of one sample; models with fewer samples begin again with their first."""
+    """Return each finished model's job of one sample. A model with fewer samples begins again with its first."""
     done = finished_jobs(run)
     counts = Counter(entrant(run, job) for job in done)
     return [job for job in done if job.spec.sample == 1 + (number - 1) % counts[entrant(run, job)]]
@@ -276,22 +276,22 @@ def jobs_of_round(run: Run, number: int) -> list[Job]:
 
 def write_board(run: Run) -> pl.DataFrame:
     """Replace the run's leaderboard table; returns the board."""
-    found = evidence(run, run.rules.metric) if run.task.uses_jury else None
-    rows, origin = board(run, run.rules, found), _origin(run, finished_jobs(run))
-    _write_pairs(run, found)
+    board_evidence = evidence(run, run.rules.metric) if run.task.uses_jury else None
+    rows, origin = board(run, run.rules, board_evidence), _origin(run, finished_jobs(run))
+    _write_pairs(run, board_evidence)
     if run.task.uses_jury:
         write_labels(run, joined(run))
     tables.write(run.folder.part("leaderboard", "leaderboard"), stored(rows), origin)
     return rows
 
 
-def _write_pairs(run: Run, found: _Evidence | None) -> None:
+def _write_pairs(run: Run, board_evidence: _Evidence | None) -> None:
     """The tables beside the board, for its pages: every two models against each other, and what labels would do for the
     intervals (no row where nothing)."""
-    if found is None:
+    if board_evidence is None:
         pairs, need, now = pairs_by_marks(item_scores(run, run.rules.metric)), None, None
     else:
-        votes, labels = found
+        votes, labels = board_evidence
         rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
         _write_judges(run, votes, labels, rules)
         pairs = pairs_by_votes(votes, labels, rules) if labels.height else []
@@ -305,7 +305,7 @@ def _write_pairs(run: Run, found: _Evidence | None) -> None:
 
 
 def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> None:
-    """What `judges` says of this board's jury; no row where nobody judged or there is too much of it."""
+    """Write the findings of `judges` on this board's jury; no row if nobody judged, or for too many verdicts."""
     record = None
     verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)
     if has_verdicts(verdicts):
@@ -323,14 +323,16 @@ def _votes(run: Run, jobs: Sequence[Job], metric: str) -> pl.DataFrame:
 def scores_of(run: Run, job: Job, metric: str) -> pl.DataFrame:
     """The job's rows of the table ``scores`` on one metric, with whose answers they are of."""
     scores = tables.read_part(run.folder.part("scores", job.id)).filter(pl.col("metric") == metric)
-    who = entrant(run, job)
+    participant = entrant(run, job)
     return scores.with_columns(
-        provider=pl.lit(who.provider), n_hints=pl.lit(who.n_hints, pl.Int64), model=pl.lit(who.model)
+        provider=pl.lit(participant.provider),
+        n_hints=pl.lit(participant.n_hints, pl.Int64),
+        model=pl.lit(participant.model),
     )
 
 
 def entrant(run: Run, job: Job) -> Entrant:
-    """Whose answers a job brings."""
+    """Return the entrant whose answers a job brings."""
     return Entrant(job.spec.name, job.spec.provider, run.manifest.hints_of(job.spec))
 
 
@@ -356,14 +358,14 @@ def _item_scores(run: Run, job: Job, metric: str) -> ItemScores:
 
 
 def _own_verdicts(run: Run, votes: pl.DataFrame, metric: str) -> pl.DataFrame:
-    """What names an answer of the first round, judge and verdict, of every judge that could be read."""
+    """Return answer, judge and verdict of the first round, for every readable verdict."""
     jobs, field = run.store.jobs(), METRIC_FIELDS.get(metric, metric)
     parts = [
         pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {"judge": pl.String, "verdict": pl.Boolean})
     ]
     for job in jobs_of_round(run, 1):
-        who = entrant(run, job)
-        mine = votes.filter(*(pl.col(name) == value for name, value in zip(ENTRANT, _names(who), strict=True)))
+        participant = entrant(run, job)
+        mine = votes.filter(*(pl.col(name) == value for name, value in zip(ENTRANT, _names(participant), strict=True)))
         for judge in (other for other in jobs if other.depends_on == job.id):
             given = tables.read_part(run.folder.part("verdicts", judge.id), columns=["item_id", "judge", field])
             given = given.rename({field: "verdict"}).drop_nulls("verdict")
@@ -371,5 +373,5 @@ def _own_verdicts(run: Run, votes: pl.DataFrame, metric: str) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _names(who: Entrant) -> tuple[str, str, int]:
-    return who.model, who.provider, who.n_hints
+def _names(participant: Entrant) -> tuple[str, str, int]:
+    return participant.model, participant.provider, participant.n_hints

@@ -20,7 +20,7 @@ from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
-from layton_batch.stages.set_aside import set_aside, total
+from layton_batch.stages.reserve import reserve, total
 from layton_batch.states import Lifecycle
 
 Bounds = Mapping[str, Sequence[Decimal | None]]
@@ -47,18 +47,18 @@ def reprice(run: Run) -> bool:
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]
-    new_bounds = {batch.id: _set_aside(run, batch) for batch in planned}
+    jobs = {job.id: job for job in run.store.all_jobs()} if planned else {}
+    new_bounds = {batch.id: _reserve(run, jobs[batch.job_id], batch) for batch in planned}
     is_complete = not run.remaking  # else a table was set aside a moment ago: once it is made again, all is done anew
     run.repriced |= new and is_complete
     for_all = is_complete and not any(batch.job_id in run.trouble for batch in batches)
     return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 
-def _set_aside(run: Run, batch: Batch) -> Decimal | None:
-    """Return what is set aside for a planned batch by the bounds of its requests."""
+def _reserve(run: Run, job: Job, batch: Batch) -> Decimal | None:
+    """Return the budget's reserve for a planned batch by the bounds of its requests."""
     most = total(run.store.asked_of(batch.id).values())
-    job = next(job for job in run.store.all_jobs() if job.id == batch.job_id)
-    return set_aside(run, job, batch.requests, batch.size_bytes, most)
+    return reserve(run, job, batch.requests, batch.size_bytes, most)
 
 
 def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:

@@ -37,8 +37,8 @@ def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
         except BrokenExecutor as error:
             run.engine.renew()
             run.remaking = True
-            said = f"{job.id}: a worker was lost while it counted votes ({error}); the next tick counts them"
-            run.store.add_event(run.clock.now(), None, "worker_lost", said)
+            detail = f"{job.id}: a worker was lost while it counted votes ({error}); the next tick counts them"
+            run.store.add_event(run.clock.now(), None, "worker_lost", detail)
         return True
 
     moved = [run.apart(job.id, partial(counted, job)) for job in stale]
@@ -56,7 +56,7 @@ def _part(run: Run, job: Job) -> Path:
 
 
 def _origin(run: Run, job: Job, jobs: Sequence[Job]) -> str:
-    """What the scores of a predict job are made from: its predictions, and its judges' verdicts or a rule's grades."""
+    """Digest the inputs of a predict job's scores: predictions, and its judges' verdicts or a rule's grades."""
     judges = [run.folder.part("verdicts", other.id) for other in jobs if other.depends_on == job.id]
     graded = judges or [run.folder.part("grades", job.id)]
     sources = (run.folder.part("predictions", job.id), *graded)

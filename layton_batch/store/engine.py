@@ -114,11 +114,11 @@ def url_to_read(database: Path) -> str:
 
 
 def complaint(url: URL, error: Exception, done: str) -> StoreError:
-    """What went wrong with the store in one line, without its password; StorageError where it may pass."""
+    """Describe a fault of the store in one line, without its password; StorageError where the fault may pass."""
     lines = str(getattr(error, "orig", None) or error).strip().splitlines() or [type(error).__name__]
     advice = next((advice for sign, advice in _ADVICE if sign in lines[0]), "")
-    told = f"the state store {shown(url)} cannot be {done}: {lines[0]}{advice}"
-    return StorageError(told) if _may_pass(error, lines[0]) else StoreError(told)
+    message = f"the state store {shown(url)} cannot be {done}: {lines[0]}{advice}"
+    return StorageError(message) if _may_pass(error, lines[0]) else StoreError(message)
 
 
 def shown(url: URL) -> str:
@@ -126,15 +126,15 @@ def shown(url: URL) -> str:
     return _file(url) if _is_sqlite(url) else url.render_as_string(hide_password=True)
 
 
-def _may_pass(error: Exception, said: str) -> bool:
+def _may_pass(error: Exception, reason: str) -> bool:
     """Drivers call it an operational error when the server, the disk or another program is in the way, not the call.
 
     They are wrong twice: a server that became a standby is an internal error, and an option of the URL that does not
     exist an operational one.
     """
-    if _READ_ONLY in said:
+    if _READ_ONLY in reason:
         return True
-    return isinstance(error, OperationalError | sqlite3.OperationalError) and not _LASTING.search(said)
+    return isinstance(error, OperationalError | sqlite3.OperationalError) and not _LASTING.search(reason)
 
 
 _READ_ONLY = "in a read-only transaction"
@@ -294,9 +294,9 @@ def _check(connection: Connection, url: URL) -> None:
         return
     if Path(_file(url)).stat().st_size > CHECKED_BYTES:
         return
-    found = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
-    if found != "ok":
-        raise StoreError(f"the state store {_file(url)} is damaged ({str(found).splitlines()[-1]}): {_RESTORE}")
+    result = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+    if result != "ok":
+        raise StoreError(f"the state store {_file(url)} is damaged ({str(result).splitlines()[-1]}): {_RESTORE}")
 
 
 def _revision(connection: Connection) -> str | None:

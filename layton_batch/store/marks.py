@@ -40,8 +40,10 @@ class Mark:
 
 @contextmanager
 def marking(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], None]]:
-    """What notes the intent's event within its transaction; durable when the block is over, which the transaction is
-    by then. Without a folder nothing is marked."""
+    """Yield a function that notes the intent's event within its transaction.
+
+    The mark is durable when the block ends, after the transaction. Without a folder nothing is marked.
+    """
     if folder is None:
         yield lambda _event: None
         return

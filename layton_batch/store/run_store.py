@@ -78,19 +78,19 @@ class RunStore(Events):
         ``asked``: what it asks, a digest. The jobs follow when they are planned next. ``prices``: those of a stored
         manifest, to be compared with another's.
         """
-        known = self.row()
-        if known is None:
+        row = self.row()
+        if row is None:
             raise StoreError(f"run {self.run_id} was entered into its store, and is not in it")
-        if asked is not None and asked != known.asked:
+        if asked is not None and asked != row.asked:
             with self.writing() as writing:
                 writing.connection.execute(self._this_run().values(asked=asked))
-                if known.asked is not None:
+                if row.asked is not None:
                     writing.event(at, None, "revised", "the manifest, or its items, ask for something else by now")
-        if known.manifest != manifest:
+        if row.manifest != manifest:
             with self.writing() as writing:
                 writing.connection.execute(self._this_run().values(manifest=manifest))
                 writing.event(at, None, "manifest_changed", "see the revisions in run.json")
-                if prices(known.manifest) != prices(manifest):
+                if prices(row.manifest) != prices(manifest):
                     writing.connection.execute(self._this_run().values(prices=CHANGED))
                     writing.event(at, None, "prices_changed", "what is not sent yet is bounded by the new ones")
 

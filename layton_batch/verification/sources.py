@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from layton_batch.batches import raw_results
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.store import schema
 from layton_batch.store.copying import CopiedBatch, copy_run
@@ -25,8 +26,6 @@ from layton_batch.store.run_store import RunStore
 
 _ABOUT = "sources.json"
 _PREFIX = "layton-batch-verify-"
-_MOST_BYTES = 64 << 30
-"""Of a downloaded archive, unpacked: what is more is no run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,9 @@ def unpacked_sources(path: Path) -> Iterator[RunSources]:
 
 
 def _unpack(path: Path, root: Path) -> None:
-    """Extract only plain files below the folder. Raises ValueError for any other member."""
-    remaining = _MOST_BYTES
+    """Extract only plain files below the folder. Raises ValueError for any other member, DataError beyond the limits of
+    foreign files."""
+    size = 0
     with (
         path.open("rb") as file,
         zstandard.ZstdDecompressor().stream_reader(file) as stream,
@@ -142,10 +142,11 @@ def _unpack(path: Path, root: Path) -> None:
             name = PurePosixPath(member.name)
             if not member.isreg() or name.is_absolute() or not set(name.parts).isdisjoint({"..", "."}):
                 raise ValueError(f"{member.name!r} is no file of a run")
-            remaining -= member.size
+            size += member.size
+            limits.check_unpacked(size, path, str(path))
             content = archive.extractfile(member)
-            if remaining < 0 or content is None:
-                raise ValueError("it is too large")
+            if content is None:
+                raise ValueError(f"{member.name!r} has no content")
             target = root / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("xb") as out:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 import orjson
@@ -112,7 +112,7 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> I
 
 
 def _check_others(folder: RunFolder, store: RunStore, sources: RunSources) -> Iterator[str]:
-    """Raw results in this workspace that other runs paid for, and this one uses."""
+    """Check raw results in this workspace that other runs paid for, and this run uses."""
     root = folder.workspace.root
     for batch in sources.batches:
         here = folder.workspace.batch(batch.run_id, batch.batch_id).root
@@ -143,7 +143,7 @@ def _damaged_tables(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
 
 
 def check_computed(folder: RunFolder, checked: Verification) -> Iterator[str]:
-    """The tables and pages of a run, by their digests alone; ``check_inputs`` names the table of items."""
+    """Check the tables and pages of a run by their digests alone; ``check_inputs`` names the table of items."""
     checked.notes.append("nothing was computed again, for that begins with these files")
     parts = (folder.tables, *(batch / "answers" for batch in folder.batches.glob("*")))
     paths = [path for part in parts for path in part.rglob("[!.]*.parquet")]
@@ -195,34 +195,61 @@ def is_site(folder: Path) -> bool:
 def verify_site(folder: Path, settings: Settings) -> list[Verification]:
     """Check a site, or each of several, by its digests, and recompute a site with its sources.
 
-    Raises DataError for a site without digests.
+    Raises DataError for a site without digests, or whose description cannot be read.
     """
-    if not (folder / DIGESTS).is_file():
-        raise DataError(f"{folder} has no {DIGESTS}: it was written by another version, or was not downloaded whole")
-    checked = Verification(folder.name, differences=list(differing_files(folder)))
-    if not (folder / MARKER).is_file():
-        runs = orjson.loads((folder / FRONT).read_bytes())["runs"] if not checked.differences else []
-        below = [folder / name for name in runs if (folder / name).parent == folder]
-        return [checked, *(result for site in below for result in verify_site(site, settings))]
-    checked.files = count_files(folder)
-    if not (folder / SOURCES).is_file():
+    checked = _verify_digests(folder)
+    if (folder / MARKER).is_file():
+        return [_verify_run_site(folder, settings, checked)]
+    names = [] if checked.differences else _listed_runs(folder / FRONT)
+    return [checked, *(_verify_run_site(folder / name, settings, _verify_digests(folder / name)) for name in names)]
+
+
+def _verify_digests(site: Path) -> Verification:
+    if not (site / DIGESTS).is_file():
+        raise DataError(f"{site} has no {DIGESTS}: it was written by another version, or was not downloaded whole")
+    return Verification(site.name, differences=list(differing_files(site)))
+
+
+def _listed_runs(front: Path) -> list[str]:
+    """Return the names of the sites below a front page. Raises DataError for a name that leads elsewhere."""
+    listed = _description(front).get("runs")
+    names = [str(name) for name in listed] if isinstance(listed, list) else []
+    for name in names:
+        if name in ("", ".", "..") or name != PurePosixPath(name).name:
+            raise DataError(f"{front}: {name!r} is no name of a site")
+    return names
+
+
+def _description(path: Path) -> Mapping[str, object]:
+    """Read a JSON object that describes a site. Raises DataError where it is none."""
+    try:
+        description = orjson.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
+    if not isinstance(description, dict):
+        raise DataError(f"{path}: is no description of a site")
+    return description
+
+
+def _verify_run_site(site: Path, settings: Settings, checked: Verification) -> Verification:
+    checked.files = count_files(site)
+    if not (site / SOURCES).is_file():
         checked.notes.append("nothing was computed again: the site is without its data (`site --with-data`)")
     elif not checked.differences:
-        with unpacked_sources(folder / SOURCES) as sources:
+        with unpacked_sources(site / SOURCES) as sources:
             checked.take(recompute(sources, Settings(settings.cwd), with_pages=False))
-            checked.differences += _compare_pages(folder, sources, checked, settings)
-    return [checked]
+            checked.differences += _compare_pages(site, sources, checked, settings)
+    return checked
 
 
 def _compare_pages(site: Path, sources: RunSources, checked: Verification, settings: Settings) -> Iterator[str]:
-    mark = orjson.loads((site / MARKER).read_bytes())
-    copy = sources.folder
+    home, copy = _description(site / MARKER).get("home"), sources.folder
     with TemporaryDirectory(prefix="layton-batch-pages-") as temporary:
         pages = Path(temporary).resolve() / "pages"
         has_answers = (site / ANSWERS).is_file()
         with open_store(copy, Settings(settings.cwd)) as store:
             build_site(
-                copy, read_status(store), pages, origin=mark["made_from"], home=str(mark["home"]),
+                copy, read_status(store), pages, origin=made_from(site), home=str(home),
                 bill_notes=bill_notes(cost_report([copy])), add_answers=lambda _path: has_answers,
             )  # fmt: skip
         checked.pages = count_files(pages)

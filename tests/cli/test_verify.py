@@ -21,9 +21,11 @@ import zstandard
 
 from layton_batch.errors import DataError
 from layton_batch.files import tables
+from layton_batch.files.limits import LIMITS
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
+from layton_batch.site.build import MARKER
 from layton_batch.site.digests import DIGESTS, write_digests
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.recompute import recompute
@@ -256,3 +258,49 @@ def test_a_list_of_digests_that_names_a_file_elsewhere_reads_nothing_there(site:
     ending = call("verify", site)
     assert ending.code == 2
     assert "is gone, or" in ending.err
+
+
+def test_the_data_of_a_stranger_s_site_is_not_unpacked_beyond_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LIMITS, "unpacked_mib", 1)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        member = tarfile.TarInfo("state.sqlite3")
+        member.size = 2 << 20
+        archive.addfile(member, io.BytesIO(bytes(member.size)))
+    path = tmp_path / "sources.tar.zst"
+    path.write_bytes(zstandard.compress(packed.getvalue()))
+    with pytest.raises(DataError, match="LAYTON_BATCH_MAX_UNPACKED_MIB"), unpacked_sources(path):
+        pass
+
+
+@pytest.mark.parametrize("front", [b'{"runs": [".."]}', b'{"runs": ["a/../.."]}', b'{"runs": ["."]}', b"[]", b"{"])
+def test_the_front_page_of_a_stranger_s_site_leads_nowhere_else(tmp_path: Path, offline: Path, front: bytes) -> None:
+    (tmp_path / "front.json").write_bytes(front)
+    (tmp_path / "index.html").write_bytes(b"")
+    write_digests(tmp_path)
+    ending = call("verify", tmp_path)
+    assert (ending.code, ending.out) == (2, "")
+    assert "front.json" in ending.err
+    assert "Traceback" not in ending.err
+
+
+def test_a_damaged_description_of_a_site_is_named(site: Path) -> None:
+    (site / MARKER).write_bytes(b"[")
+    write_digests(site)
+    ending = call("verify", site)
+    assert ending.code == 2
+    assert MARKER in ending.err
+
+
+def test_advice_is_on_what_differs(runs: Path, site: Path) -> None:
+    swap_digits(site / "index.html")
+    page = call("verify", site).err
+    assert "put other files back" in page
+    assert "table away" not in page
+    part = next((runs / "lab" / "tables" / "predictions").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:-9] + b"X" + part.read_bytes()[-8:])
+    table = call("verify", "lab").err
+    assert "move a damaged table away" in table
+    assert "put other files back" not in table

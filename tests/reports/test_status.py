@@ -12,7 +12,7 @@ from layton_batch.cli.outages import AGAIN, NONE_REACHED, Outages
 from layton_batch.cli.progress import waiting_line
 from layton_batch.records import Batch
 from layton_batch.reports.status import duration, jobs_table, next_steps, print_status, status_json
-from layton_batch.runs.status import JobStatus, RunState, Status, place, set_aside
+from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.batches.states import ended, flying, planned, submitting
 from tests.store.rows import NOW
@@ -45,7 +45,7 @@ def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
         "lost",
     ]
     held = Decimal("0.50")
-    assert [set_aside(one) for one in batches] == [0, 0, held, held, held, held]
+    assert [reserved(one) for one in batches] == [0, 0, held, held, held, held]
 
 
 def test_the_table_has_planned_uploaded_running_answered_and_failed_requests_apart() -> None:

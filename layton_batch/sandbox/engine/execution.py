@@ -98,10 +98,10 @@ class Executor:
         billed: list[Billed] = []
         try:
             with source.open("rb") as rows:
-                kept = _kept_prefix(dialect, batch, _read(rows, offsets[order[0]])) if order else None
+                cached = _kept_prefix(dialect, batch, _read(rows, offsets[order[0]])) if order else None
                 for number in order[batch.executed : upto]:
                     raw = _read(rows, offsets[number])
-                    billed += self._row(dialect, batch, raw, step, None if number == order[0] else kept)
+                    billed += self._row(dialect, batch, raw, step, None if number == order[0] else cached)
                 unrun = order[max(upto, batch.executed) :] if end and batch.outcome != "completed" else []
                 for number in unrun:
                     self._unrun(dialect, batch, _read(rows, offsets[number]), step)
@@ -110,7 +110,9 @@ class Executor:
             step.error.close()
         return _advanced(batch, step, max(upto, batch.executed), len(unrun)), billed
 
-    def _row(self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step, kept: CachedPrefix | None) -> list[Billed]:
+    def _row(
+        self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step, cached: CachedPrefix | None
+    ) -> list[Billed]:
         row: Row = orjson.loads(raw)
         key = dialect.key(row)
         try:
@@ -118,7 +120,7 @@ class Executor:
             fault = self._faults.due(batch.provider, "row", f"{key}\n{question.model}")
             if fault is not None and fault.action == "missing":
                 return []
-            reply = _with_cache(question, self._reply(question, fault), kept)
+            reply = _with_cache(question, self._reply(question, fault), cached)
         except Rejection as rejection:
             line = _dump(dialect.failure(key, rejection))
             (step.error if dialect.error_file else step.output).write(line)
@@ -188,13 +190,13 @@ def _kept_prefix(dialect: Dialect, batch: Batch, raw: bytes) -> CachedPrefix | N
         return None
 
 
-def _with_cache(question: Question, reply: Reply, kept: CachedPrefix | None) -> Reply:
+def _with_cache(question: Question, reply: Reply, cached: CachedPrefix | None) -> Reply:
     """The reply with what was read from the cache, or written to it."""
     prefix = question.prefix
     if prefix is None:
         return reply
     tokens = text_tokens(prefix.text) // prefix.step * prefix.step
-    if prefix == kept:
+    if prefix == cached:
         return replace(reply, cached_input_tokens=tokens)
     return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
 

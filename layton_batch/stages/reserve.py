@@ -1,4 +1,4 @@
-"""What the budget sets aside for a batch: the most it can cost, or, where ``[budget] bound = "expected"``, less."""
+"""The reserve of a batch in the budget: the most it can cost, or, where ``[budget] bound = "expected"``, less."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def stage_of(job: Job) -> Role:
 
 
 def with_safety(budget: BudgetTable, most: Decimal | None, expected: Decimal | None) -> Decimal | None:
-    """Return what is set aside, in USD, for what costs at most ``most`` and probably ``expected``. None: not known."""
+    """Return the reserve, in USD, for what costs at most ``most`` and probably ``expected``. None: not known."""
     if budget.bound is None or most is None or expected is None:
         return most
     return min(most, expected * budget.safety)
 
 
-def set_aside(run: Run, job: Job, requests: int, size_bytes: int, most: Decimal | None) -> Decimal | None:
-    """Return what the budget sets aside for a batch of the job with so many requests, in a file of this size.
+def reserve(run: Run, job: Job, requests: int, size_bytes: int, most: Decimal | None) -> Decimal | None:
+    """Return the budget's reserve for a batch of the job with so many requests, in a file of this size.
 
     The expected cost is that of the tokens of earlier answers of the model, in this workspace, else of the priors.
     """
