@@ -271,7 +271,7 @@ def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused(
 def test_without_the_reader_of_workbooks_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "quiz.xlsx").write_bytes(b"PK")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(DataError, match=r"pip install 'layton-batch\[excel\]', or save the sheet as CSV in UTF-8"):
+    with pytest.raises(DataError, match=r"pip install '\.\[excel\]' in the checkout of layton-batch, or save the sheet as CSV in UTF-8"):
         read_rows("quiz.xlsx", tmp_path, Settings(tmp_path))
 
 

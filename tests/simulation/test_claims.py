@@ -103,7 +103,7 @@ def test_a_program_that_forgets_what_it_spent_is_caught(monkeypatch: pytest.Monk
 def test_a_create_that_is_carried_out_after_the_run_has_ended_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     absent = machine._absent
     hasty = Pacing(looks=(20.0, 20.0))
-    monkeypatch.setattr(machine, "_absent", lambda batch, at: absent(batch, replace(at, pacing=hasty)))
+    monkeypatch.setattr(machine, "_absent", lambda batch, at, **more: absent(batch, replace(at, pacing=hasty), **more))
     broken = play(Plan(ALONE, late_create=4_000.0, batch_seconds=2.0)).broken
     assert any("billed 2 times" in claim for claim in broken), broken
     assert any("batches the run does not know" in claim for claim in broken), broken
