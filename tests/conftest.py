@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from tests.simulation.shortcuts import drawn, hastened
-from tests.site.devtools import Browser, chromium
+from tests.support.devtools import Browser, chromium
 
 settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, database=None)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.bench.kept import PATH, compared
+from benchmarks.kept import PATH, compared
 
 
 def test_a_ratio_that_is_a_fifth_worse_is_told() -> None:

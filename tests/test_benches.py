@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from tests.bench import __main__ as benches
+from benchmarks import __main__ as benches
 
 SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "start": ((), {"BATCHES": 2}),

@@ -21,8 +21,8 @@ from layton_batch.records import Event
 from layton_batch.redaction import HIDDEN, Redactor
 from layton_batch.runs.event_log import EventLog
 from layton_batch.settings import Settings
-from tests.pipeline.lab import MODELS, ROOT, manifest_text
-from tests.tiers import tiered
+from tests.support.lab import MODELS, ROOT, manifest_text
+from tests.support.tiers import tiered
 
 KEYS = {name: f"sk-test-{name}-0123456789abcdefSECRET" for name in (*MODELS, "gemini")}
 VARIABLES = {

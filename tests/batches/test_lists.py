@@ -10,7 +10,7 @@ import pytest
 from layton_batch.batches.tick import LIST_SECONDS, ProviderLists
 from layton_batch.errors import TransientProviderError
 from layton_batch.records import ListReading
-from tests.batches.states import planned
+from tests.support.batch_states import planned
 
 PLANNED = planned()
 NOW = 1_000.0

@@ -21,7 +21,7 @@ from layton_batch.errors import (
 )
 from layton_batch.records import Batch, Collect, End, Facts, Move, Snapshot, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
-from tests.batches.states import (
+from tests.support.batch_states import (
     AT,
     COST,
     DAY,
@@ -35,7 +35,7 @@ from tests.batches.states import (
     told,
     unsent,
 )
-from tests.store.rows import NOW
+from tests.support.store_rows import NOW
 
 # ---- at the provider -----------------------------------------------------------------------------------------------
 

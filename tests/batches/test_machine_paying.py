@@ -19,7 +19,7 @@ from layton_batch.errors import (
 )
 from layton_batch.records import Account, Entry, Facts, Found, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from tests.batches.states import (
+from tests.support.batch_states import (
     AT,
     COST,
     DAY,
@@ -38,7 +38,7 @@ from tests.batches.states import (
     submitting,
     told,
 )
-from tests.store.rows import NOW, batch
+from tests.support.store_rows import NOW, batch
 
 # ---- before the create ---------------------------------------------------------------------------------------------
 

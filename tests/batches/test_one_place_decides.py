@@ -8,7 +8,7 @@ from pathlib import Path
 
 import layton_batch
 from layton_batch.batches import machine
-from tests.batches.states import CHANGEABLE
+from tests.support.batch_states import CHANGEABLE
 
 PACKAGE = Path(layton_batch.__file__).parent
 MACHINE = Path(machine.__file__)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.lab import MODELS
+from tests.support.lab import MODELS
 
 NOBODY = "http://127.0.0.1:9"
 """The discard port of this machine: nothing that is sent arrives."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import Desk, call, desk, write
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, call, desk, write
+from tests.support.lab import manifest_text
 
 COMMANDS = (
     ("status", "lab"), ("events", "lab"), ("score", "lab"), ("leaderboard", "lab"), ("cost", "lab"),

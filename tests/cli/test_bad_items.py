@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.providers.groq import Groq
-from tests.cli.cli_harness import call, desk, write
-from tests.pipeline.lab import BUNDLED, manifest_text
+from tests.support.cli_harness import call, desk, write
+from tests.support.lab import BUNDLED, manifest_text
 
 ROWS = [json.loads(line) for line in (BUNDLED / "riddles_llm.jsonl").read_text(encoding="utf-8").splitlines()[:4]]
 GOLD = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()[:4]]

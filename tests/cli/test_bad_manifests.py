@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import call, write
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import call, write
+from tests.support.lab import manifest_text
 
 GOOD = manifest_text()
 

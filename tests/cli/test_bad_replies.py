@@ -12,8 +12,8 @@ import pytest
 
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.sandbox import Fault
-from tests.cli.cli_harness import Desk, Ending, call, desk
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, Ending, call, desk
+from tests.support.lab import manifest_text
 
 Document = dict[str, object]
 

@@ -8,8 +8,8 @@ import pytest
 
 from layton_batch.clock import SystemClock
 from layton_batch.sandbox import Fault
-from tests.cli.cli_harness import Desk, Ending, call, called_at, desk
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, Ending, call, called_at, desk
+from tests.support.lab import manifest_text
 
 TWO = ("openai", "mistral")
 LONG = 4000.0

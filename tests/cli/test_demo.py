@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import ROOT, call, write
-from tests.pipeline.lab import MODELS
+from tests.support.cli_harness import ROOT, call, write
+from tests.support.lab import MODELS
 
 
 def test_the_demo_shows_a_leaderboard_a_bill_and_where_the_files_are_and_a_second_time_pays_nothing(

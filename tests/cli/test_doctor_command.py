@@ -13,8 +13,8 @@ import pytest
 
 from layton_batch.cli import doctor
 from layton_batch.sandbox import Sandbox
-from tests.cli.cli_harness import call, called_at, write
-from tests.pipeline.lab import MODELS, manifest_text
+from tests.support.cli_harness import call, called_at, write
+from tests.support.lab import MODELS, manifest_text
 
 SECRET = "sk-very-secret"
 

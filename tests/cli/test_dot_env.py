@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.testing.providers import Answer, Loopback
-from tests.cli.cli_harness import call, write
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import call, write
+from tests.support.lab import manifest_text
 
 KEY = "sk-of-the-environment"
 ONLY_HERE = """

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.cli import main
+from tests.support.paths import SHARED_DATA
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+DATA = SHARED_DATA
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
 
 

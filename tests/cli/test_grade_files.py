@@ -14,8 +14,8 @@ from layton_batch.grading.submissions import Submission
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradingOptions
-from tests.cli.cli_harness import call
-from tests.cli.graded_files import answers, lines, refused, replies
+from tests.support.cli_harness import call
+from tests.support.graded_files import answers, lines, refused, replies
 
 Row = dict[str, JsonValue]
 SOLUTION: Row = {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}

@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tests.cli.cli_harness import call
-from tests.cli.graded_files import Row, board, lines, models, refused, replies
+from tests.support.cli_harness import call
+from tests.support.graded_files import Row, board, lines, models, refused, replies
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 GPQA, LEXAM = "gpqa-diamond-idk", "lexam-en-idk"

@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.cli_harness import call
-from tests.cli.graded_files import answers, board, lines, models, refused
+from tests.support.cli_harness import call
+from tests.support.graded_files import answers, board, lines, models, refused
+from tests.support.paths import SHARED_DATA
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+DATA = SHARED_DATA
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import call
-from tests.cli.graded_files import board, lines, models, refused, replies
-from tests.exports.finished_runs import rule_lab, rule_text
+from tests.support.cli_harness import call
+from tests.support.finished_runs import rule_lab, rule_text
+from tests.support.graded_files import board, lines, models, refused, replies
 
 TASKS = ("mcq_idk", "zebralogic", "rome")
 

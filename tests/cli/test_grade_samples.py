@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.tasks.zebralogic_rules.zeroeval import MODES
-from tests.cli.cli_harness import call
-from tests.cli.graded_files import Row, board, lines, models, refused
+from tests.support.cli_harness import call
+from tests.support.graded_files import Row, board, lines, models, refused
 
 SOLUTION: Row = {"header": ["House", "Name"], "rows": [["1", "Ann"], ["2", "Bob"]]}
 

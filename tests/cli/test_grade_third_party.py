@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import plug_in
-from tests.cli.cli_harness import call
-from tests.cli.graded_files import Row, board, lines, models, refused
-from tests.pipeline.lab import lab, manifest_text
+from tests.support import plug_in
+from tests.support.cli_harness import call
+from tests.support.graded_files import Row, board, lines, models, refused
+from tests.support.lab import lab, manifest_text
 
 ITEMS = plug_in.PLUGIN / "spelling_items.jsonl"
 GIVEN = ["spelling", "--items", ITEMS, "--predictions"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import ROOT, Desk, Ending, desk
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import ROOT, Desk, Ending, desk
+from tests.support.lab import manifest_text
 
 TICK, NIGHT, BILL = "submit_and_poll.py", "overnight_refresh.py", "cost_report.py"
 ROWS = 4

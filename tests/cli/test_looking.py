@@ -14,8 +14,8 @@ from typing import cast
 import pytest
 
 from layton_batch.reports import table
-from tests.cli.cli_harness import call, desk
-from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
+from tests.support.cli_harness import call, desk
+from tests.support.lab import BUNDLED, MODELS, manifest_text
 
 Document = dict[str, object]
 GOLD = str(BUNDLED / "gold_llm.jsonl")

@@ -20,9 +20,9 @@ from layton_batch.files import tables
 from layton_batch.sandbox import Fault
 from layton_batch.scoring.history import BoardSnapshot, changes, keep, snapshots
 from layton_batch.text import money
-from tests.cli.cli_harness import Desk, desk
-from tests.manual_clock import ManualClock
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, desk
+from tests.support.lab import manifest_text
+from tests.support.manual_clock import ManualClock
 
 NIGHT = 1_795_046_400.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
-from tests.cli.cli_harness import call
+from tests.support.cli_harness import call
 
 QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
 MODELS = ("--model", "openai:gpt-5.2", "--model", "anthropic:claude-opus-4-8")

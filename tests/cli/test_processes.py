@@ -20,8 +20,8 @@ import pytest
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
-from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, called_at, finish, start, write
-from tests.pipeline.lab import BUNDLED, manifest_text
+from tests.support.cli_harness import PROGRAM, ROOT, Ending, call, called_at, finish, start, write
+from tests.support.lab import BUNDLED, manifest_text
 
 HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",
          "groq", "batchling", "httpx", "pydantic", "starlette", "uvicorn", "rich", "jinja2",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import Desk, call, desk
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, call, desk
+from tests.support.lab import manifest_text
 
 NOT_FENCED = "a participant's text is not fenced in the judges' prompts"
 ORIGINAL = """[task_options]

@@ -12,8 +12,8 @@ import pytest
 
 from layton_batch.errors import StoreError
 from layton_batch.store.engine import sqlite_url, url_to_read
-from tests.cli.cli_harness import PROGRAM, ROOT, Ending, call, desk
-from tests.pipeline.lab import MODELS, manifest_text
+from tests.support.cli_harness import PROGRAM, ROOT, Ending, call, desk
+from tests.support.lab import MODELS, manifest_text
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 KEYS = {f"{provider.upper()}_API_KEY": "no-key" for provider in MODELS}

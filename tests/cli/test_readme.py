@@ -21,9 +21,9 @@ import typer
 from typer.core import TyperGroup
 
 from layton_batch.cli import app, doctor
-from tests.cli.cli_harness import ROOT, call, desk, finish, start, write
-from tests.harnesses.files import GOLDEN, lm_eval_line, write_lines
-from tests.pipeline.lab import BUNDLED
+from tests.support.cli_harness import ROOT, call, desk, finish, start, write
+from tests.support.harness_files import GOLDEN, lm_eval_line, write_lines
+from tests.support.lab import BUNDLED
 
 NOT_RUN = {
     "scripts/test": "runs this test",

@@ -14,9 +14,9 @@ import pytest
 
 from layton_batch.providers.together import Together
 from layton_batch.sandbox import Fault
-from tests.cli.cli_harness import Desk, Ending, call, called_at, desk, write
 from tests.cli.conftest import NOBODY
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, Ending, call, called_at, desk, write
+from tests.support.lab import manifest_text
 
 STATUS_KEYS = {"run", "state", "spent_usd", "jobs", "batches"}
 JOB_KEYS = {"id", "role", "provider", "model", "requests", "succeeded", "errored", "expired", "cancelled", "missing",

@@ -20,8 +20,8 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
-from tests.cli.cli_harness import ROOT
-from tests.pipeline.lab import BUNDLED, manifest_text
+from tests.support.cli_harness import ROOT
+from tests.support.lab import BUNDLED, manifest_text
 
 SCHEDULES = ROOT / "jobs" / "schedules"
 MANIFEST = "manifests/layton-today.toml"

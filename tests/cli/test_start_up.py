@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.store.engine import sqlite_url
-from tests.store.rows import RUN, opened
+from tests.support.paths import ROOT
+from tests.support.store_rows import RUN, opened
 
-ROOT = Path(__file__).resolve().parents[2]
 HEAVY = ("sqlalchemy", "alembic", "pydantic", "polars", "numpy", "httpx", "jinja2", "genai_prices", "openai", "altair")
 PROGRAM = """
 import sys

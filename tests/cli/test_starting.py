@@ -15,7 +15,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.tasks import BUILT_IN
-from tests.cli.cli_harness import call
+from tests.support.cli_harness import call
 
 SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
 """Models with a published price, without which a budget lets nothing be sent."""

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from layton_batch.cli import main
+from tests.support.paths import SHARED_DATA
 
-DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
+DATA = SHARED_DATA / "layton" / "ppi_llm.jsonl"
 JUDGES = {"ada": "north", "bell": "south", "cato": "west", "dora": "none of them"}
 MODELS = {"north-1": "north", "north-2": "north", "south-1": "south", "west-1": "west"}
 

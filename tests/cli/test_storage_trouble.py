@@ -17,9 +17,9 @@ from layton_batch import errors
 from layton_batch.errors import FileError, StaleStateError, StorageError, file_error
 from layton_batch.stages import rank
 from layton_batch.store import engine
-from tests.cli.cli_harness import Desk, call, desk
 from tests.cli.test_read_only_folder import look
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, call, desk
+from tests.support.lab import manifest_text
 
 WRITING = (["run", "manifest.toml", "--once"], ["score", "lab"], ["retry", "lab"])
 

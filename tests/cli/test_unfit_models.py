@@ -15,9 +15,9 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.open import open_run
 from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
-from tests.cli.cli_harness import call, write
-from tests.manual_clock import ManualClock
-from tests.pipeline.replay_manifest import ROOT, replay_manifest
+from tests.support.cli_harness import call, write
+from tests.support.manual_clock import ManualClock
+from tests.support.replay_manifest import ROOT, replay_manifest
 
 DATA = ROOT.parent / "shared" / "data" / "layton"
 TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.sandbox import Fault
-from tests.cli.cli_harness import call, desk
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import call, desk
+from tests.support.lab import manifest_text
 
 DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)
 

@@ -31,8 +31,8 @@ from layton_batch.store.run_store import RunStore
 from layton_batch.verification.recompute import recompute
 from layton_batch.verification.sources import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.verify import Verification, check_computed, check_inputs, compare_run
-from tests.cli.cli_harness import call, desk
-from tests.pipeline.lab import BUNDLED, MODELS, manifest_text
+from tests.support.cli_harness import call, desk
+from tests.support.lab import BUNDLED, MODELS, manifest_text
 
 GOLD = f'[gold]\nsource = "{BUNDLED / "gold_llm.jsonl"}"'
 MODEL = MODELS["openai"]

@@ -15,8 +15,8 @@ from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
 from layton_batch.settings import Settings
-from tests.cli.cli_harness import call
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.cli_harness import call
+from tests.support.lab import Lab, lab, manifest_text
 
 TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
 

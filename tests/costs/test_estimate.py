@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,10 +26,11 @@ from layton_batch.costs.estimate import (
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, Step, charge
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
+from tests.support.paths import SHARED_DATA
 
 D = Decimal
 BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))
-RIDDLES = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton" / "riddles_vlm.jsonl"
+RIDDLES = SHARED_DATA / "layton" / "riddles_vlm.jsonl"
 
 
 def spec(limit: int | None = 32_000, reasoning: Reasoning | None = None, **params: JsonValue) -> ModelSpec:

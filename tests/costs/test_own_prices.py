@@ -10,7 +10,7 @@ import pytest
 from layton_batch.costs.rates import Rates
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.own_prices import price_book
-from tests.pipeline.lab import manifest_text
+from tests.support.lab import manifest_text
 
 HALF, WHOLE = Rates(D("1.0"), D("4.0"), D("0.5")), Rates(D("2"), D("8"), D("0.5"))
 

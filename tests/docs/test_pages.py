@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.paths import ROOT
 from tools import format_page, reference_pages
 
-ROOT = Path(__file__).resolve().parents[2]
 LOADS = re.compile(r"<(?:script|img|link|iframe|source)\b[^>]*\b(?:src|href)=\"?(https?:)?//[^>]*>")
 
 

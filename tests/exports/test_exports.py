@@ -16,10 +16,11 @@ import pytest
 
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from tests.cli.cli_harness import Ending, call
-from tests.exports.finished_runs import RULES, jury_run, rule_run
+from tests.support.cli_harness import Ending, call
+from tests.support.finished_runs import RULES, jury_run, rule_run
+from tests.support.paths import SHARED_DATA
 
-SCHEMAS = Path(__file__).resolve().parents[3] / "shared" / "data" / "eee"
+SCHEMAS = SHARED_DATA / "eee"
 HOSTILE = (
     '=cmd|"/c calc"!A1',
     "+1",

@@ -14,9 +14,9 @@ import layton_batch as lb
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
-from tests.cli.cli_harness import call
-from tests.exports.finished_runs import rule_lab, rule_text
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.cli_harness import call
+from tests.support.finished_runs import rule_lab, rule_text
+from tests.support.lab import Lab, lab, manifest_text
 
 Row = dict[str, JsonValue]
 GOLD = '[gold]\nsource = "bundled"\ntrust = true'

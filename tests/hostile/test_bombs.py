@@ -18,11 +18,11 @@ from layton_batch.providers.protocol import Access, Patience, Provider
 from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.status import RunState
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.hostile.raw_server import Play, raw_server
-from tests.hostile.tampering import Answer, hostile
-from tests.pipeline.lab import manifest_text
 from tests.simulation.world import SEVEN
-from tests.tiers import FAMILIES, tiered
+from tests.support.lab import manifest_text
+from tests.support.raw_server import Play, raw_server
+from tests.support.tampering import Answer, hostile
+from tests.support.tiers import FAMILIES, tiered
 
 MOST_MEMORY = 4 * Patience().reply_bytes
 """The limit of a reply, and what an HTTP library takes to inflate one piece from the network, 64 KiB, at once."""

@@ -13,8 +13,8 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
-from tests.tiers import FAMILIES, tiered
+from tests.support.lab import MODELS, Lab, lab, manifest_text
+from tests.support.tiers import FAMILIES, tiered
 
 HOUR = 3600.0
 DAY = 24 * HOUR

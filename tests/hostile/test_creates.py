@@ -14,9 +14,9 @@ from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
-from tests.hostile.tampering import Answer, Tamper, hostile
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
-from tests.tiers import FAMILIES, tiered
+from tests.support.lab import MODELS, Lab, lab, manifest_text
+from tests.support.tampering import Answer, Tamper, hostile
+from tests.support.tiers import FAMILIES, tiered
 
 BUDGET = "[budget]\nmax_usd = 5.0"
 ROWS = {"gemini": "operations", "mistral": "data", "together": ""}

@@ -22,8 +22,8 @@ from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
-from tests.tiers import tiered
+from tests.support.lab import MODELS, Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 TEXT = manifest_text(("openai", "anthropic"), limit=3)
 HURT, WELL = (f"predict-{MODELS[name]}" for name in ("openai", "anthropic"))

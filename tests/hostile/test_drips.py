@@ -19,11 +19,11 @@ from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.hostile.raw_server import DRIPS, raw_server
-from tests.hostile.tampering import Answer, hostile
-from tests.pipeline.lab import manifest_text
 from tests.simulation.world import SEVEN
-from tests.tiers import FAMILIES, tiered
+from tests.support.lab import manifest_text
+from tests.support.raw_server import DRIPS, raw_server
+from tests.support.tampering import Answer, hostile
+from tests.support.tiers import FAMILIES, tiered
 
 SHORT = Patience(0.3, bytes_per_second=1e9, stop=0.1)
 ENDED = Snapshot("b", "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="file-out")

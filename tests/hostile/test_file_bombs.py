@@ -24,7 +24,7 @@ from layton_batch.grading.harnesses import inspect_logs, together
 from layton_batch.scoring.vote_files import read_votes
 from layton_batch.settings import Settings
 from layton_batch.tasks.rome_rules.offline import read_predictions
-from tests.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 MIB = 1 << 20
 LITTLE = 48 * MIB

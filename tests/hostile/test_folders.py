@@ -16,9 +16,9 @@ from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.marks import Mark, read_marks
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
 from tests.pipeline.test_drivers import creates
-from tests.tiers import FAMILIES, tiered
+from tests.support.lab import MODELS, Lab, lab, manifest_text
+from tests.support.tiers import FAMILIES, tiered
 
 EVENTS_SINCE = 3_000
 """Lines of a log about one batch of odd rows: far more than 256 KiB."""

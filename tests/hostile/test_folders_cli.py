@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from tests.cli.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
-from tests.pipeline.lab import BUNDLED, manifest_text
 from tests.pipeline.test_drivers import creates
-from tests.tiers import tiered
+from tests.support.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, finish, start, write
+from tests.support.lab import BUNDLED, manifest_text
+from tests.support.tiers import tiered
 
 FULL, GOLD = Path("/dev/full"), BUNDLED / "gold_llm.jsonl"
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")

@@ -15,10 +15,10 @@ from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
 from layton_batch.states import Lifecycle
-from tests.hostile.tampering import Answer, Tamper, hostile
 from tests.hostile.test_creates import made_at, rows_changed
-from tests.pipeline.lab import MODELS, Lab, manifest_text
-from tests.tiers import FAMILIES, tiered
+from tests.support.lab import MODELS, Lab, manifest_text
+from tests.support.tampering import Answer, Tamper, hostile
+from tests.support.tiers import FAMILIES, tiered
 
 FILE_LISTERS = ("openai", "mistral", "groq", "doubleword")
 """Providers whose files are listed before one is uploaded."""

@@ -13,8 +13,8 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.hostile.test_damaged_tables import HURT, TEXT, cut, go_on, until
-from tests.pipeline.lab import lab, manifest_text
-from tests.tiers import tiered
+from tests.support.lab import lab, manifest_text
+from tests.support.tiers import tiered
 
 
 def first_batch(run: Run) -> Path:

@@ -27,9 +27,9 @@ from layton_batch.providers.request_line import request_line
 from layton_batch.records import Found, ModelSpec, Prompt, Request, Response, Snapshot, Submission, Usage
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.states import Lifecycle
-from tests.batches.states import AT, ended, flying, submitting
 from tests.hostile.reply_grammar import bent_reply
-from tests.tiers import FAMILIES, tiered
+from tests.support.batch_states import AT, ended, flying, submitting
+from tests.support.tiers import FAMILIES, tiered
 
 IN_SANDBOX = {
     "openai": ("/openai/v1", "gpt-5.1-2025-11-13"),

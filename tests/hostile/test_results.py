@@ -14,11 +14,11 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.asked import ends_by_batch
-from tests.hostile.tampering import Answer, Tamper, hostile
-from tests.pipeline.lab import MODELS, Lab, manifest_text
 from tests.pipeline.test_outages import first, ticks
-from tests.tiers import FAMILIES, tiered
+from tests.support.asked import ends_by_batch
+from tests.support.lab import MODELS, Lab, manifest_text
+from tests.support.tampering import Answer, Tamper, hostile
+from tests.support.tiers import FAMILIES, tiered
 
 PAGE = b"<html>\n<body>502 Bad Gateway</body>\n</html>\n"
 

@@ -14,8 +14,8 @@ import zstandard
 from layton_batch.errors import ManifestError
 from layton_batch.runs.status import RunState
 from layton_batch.stages.preview import preview
-from tests.hostile.tampering import Answer, hostile
-from tests.pipeline.lab import MODELS, lab, manifest_text
+from tests.support.lab import MODELS, lab, manifest_text
+from tests.support.tampering import Answer, hostile
 
 PROVIDERS = (*MODELS,)
 TEXT = manifest_text(PROVIDERS, limit=2)

@@ -25,9 +25,9 @@ from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import JsonValue, Response, Snapshot, Submission
 from layton_batch.runs.status import RunState
 from layton_batch.states import ErrorClass, Lifecycle
-from tests.hostile.tampering import Answer, hostile
-from tests.pipeline.lab import manifest_text
-from tests.stages.test_replies import decode, kept, line
+from tests.batches.test_replies import decode, kept, line
+from tests.support.lab import manifest_text
+from tests.support.tampering import Answer, hostile
 
 KEY = "sk-a-secret-key-of-ours"
 ENDED = Snapshot("b-1", "ended", Lifecycle.ENDED, results_ref="file-1")

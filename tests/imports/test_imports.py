@@ -14,10 +14,10 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
 from layton_batch.runs.status import RunState
 from layton_batch.store.run_store import RunStore
-from tests.cli.cli_harness import Ending, call
-from tests.exports.finished_runs import RULES, rule_run
-from tests.pipeline.lab import Lab, lab, manifest_text
-from tests.tiers import tiered
+from tests.support.cli_harness import Ending, call
+from tests.support.finished_runs import RULES, rule_run
+from tests.support.lab import Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 MANIFEST = manifest_text(("openai",))
 JUDGE = "tern-3-referee"

@@ -17,9 +17,9 @@ import layton_batch as lb
 from layton_batch.errors import DataError, ManifestError, OverBudgetError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interface import RunResult
-from tests.cli.cli_harness import Desk, call, desk
-from tests.harnesses.files import GOLDEN, eee_line, write_lines
-from tests.pipeline.lab import BUNDLED, ROOT, manifest_text
+from tests.support.cli_harness import Desk, call, desk
+from tests.support.harness_files import GOLDEN, eee_line, write_lines
+from tests.support.lab import BUNDLED, ROOT, manifest_text
 
 DOCS = ROOT / "docs" / "python.md"
 PANEL = [{"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze
-from tests.pipeline.lab import BUNDLED
+from tests.support.lab import BUNDLED
 
 Copied = Callable[[str], Path]
 

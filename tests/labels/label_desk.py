@@ -13,8 +13,8 @@ from layton_batch.files.digests import file_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
-from tests.cli.cli_harness import Desk, call, desk
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, call, desk
+from tests.support.lab import manifest_text
 
 GOLD_FILE = "gold.jsonl"
 PLAIN = ""

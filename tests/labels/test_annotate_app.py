@@ -14,10 +14,10 @@ from layton_batch.annotate.session import _share
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.label_log import LogReader, read_label_actions
 from layton_batch.tasks.layton import LaytonTask
-from tests.cli.cli_harness import call
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, WITH_GOLD, answers
+from tests.support.cli_harness import call
 
 
 def board(root: Path) -> list[dict[str, object]]:

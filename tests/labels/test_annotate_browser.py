@@ -16,13 +16,13 @@ import pytest
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.label_log import read_label_actions
-from tests.cli.cli_harness import call, start
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN
 from tests.labels.payloads import PAYLOADS
 from tests.labels.test_annotate_guard import say_everywhere
-from tests.site.devtools import Browser, Tab
 from tests.site.test_browser import CONTRAST
+from tests.support.cli_harness import call, start
+from tests.support.devtools import Browser, Tab
 
 ID = "document.querySelector('[name=id]').value"
 

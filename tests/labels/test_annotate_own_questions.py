@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import call
 from tests.labels.app_desk import opened
+from tests.support.cli_harness import call
 
 QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
 

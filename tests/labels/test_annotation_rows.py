@@ -22,7 +22,7 @@ from layton_batch.scoring.annotations import (
 )
 from layton_batch.scoring.evidence import Entrant, content_key
 from layton_batch.settings import Settings
-from tests.evidence import Ballot, Label, labels_frame, votes_frame
+from tests.support.evidence import Ballot, Label, labels_frame, votes_frame
 
 A, B = Entrant("a", "p", 0), Entrant("b", "p", 0)
 ROW: dict[str, Any] = {"item_id": "i1", "model": "a", "answer_correct": True, "justification_correct": False}

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from tests.cli.cli_harness import call
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, WITH_GOLD, answers, label, write_rows
-from tests.tiers import tiered
+from tests.support.cli_harness import call
+from tests.support.tiers import tiered
 
 
 def board(source: str | Path, *more: str) -> list[dict[str, Any]]:

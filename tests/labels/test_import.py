@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.cli.cli_harness import Ending, call
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, answers, label, scores, write_rows
+from tests.support.cli_harness import Ending, call
 
 
 def board(root: Path) -> list[dict[str, Any]]:

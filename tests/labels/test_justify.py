@@ -14,9 +14,9 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions, juried
 from layton_batch.testing.tasks import TaskContract, text_of
-from tests.cli.cli_harness import Desk, call, desk
 from tests.labels.app_desk import opened
-from tests.pipeline.lab import manifest_text
+from tests.support.cli_harness import Desk, call, desk
+from tests.support.lab import manifest_text
 
 ROLE = '[task_options]\nrole = "justify"\n'
 ROW = {

@@ -15,11 +15,11 @@ from layton_batch.scoring.label_plan import outlook
 from layton_batch.settings import Settings
 from layton_batch.site.model_facts import label_need
 from layton_batch.stages.rank import evidence
-from tests.cli.cli_harness import call, desk
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import GOLD_FILE, PLAIN, WITH_GOLD, asked
-from tests.pipeline.lab import BUNDLED
+from tests.support.cli_harness import call, desk
+from tests.support.lab import BUNDLED
 
 
 def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> None:

@@ -11,7 +11,6 @@ import pytest
 
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from tests.cli.cli_harness import call, desk
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import (
     ANNOTATED,
@@ -25,8 +24,9 @@ from tests.labels.label_desk import (
     scores,
     write_rows,
 )
-from tests.pipeline.lab import BUNDLED
-from tests.site.read_html import read_page
+from tests.support.cli_harness import call, desk
+from tests.support.lab import BUNDLED
+from tests.support.read_html import read_page
 
 NOBODY = "http://127.0.0.1:9"
 """Nobody is there."""

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import layton_batch
-from tests.cli.cli_harness import ROOT, call
+from tests.support.cli_harness import ROOT, call
 
 WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))
 STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.cli.cli_harness import ROOT
+from tests.support.cli_harness import ROOT
 
 TRACKED = {
     ".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",

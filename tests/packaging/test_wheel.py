@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import ROOT
+from tests.support.cli_harness import ROOT
 
 SCHEDULES = ROOT / "jobs" / "schedules"
 INSTRUCTIONS = {"FROM", "WORKDIR", "COPY", "RUN", "USER", "ENV", "VOLUME", "CMD"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from layton_batch.loop import drive
-from tests.pipeline.lab import demo_prices, lab
+from tests.support.lab import demo_prices, lab
 
 JUDGE = """[jury]
 seats = 1

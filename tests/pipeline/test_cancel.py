@@ -12,8 +12,8 @@ from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import START, Lab, lab, manifest_text
-from tests.tiers import tiered
+from tests.support.lab import START, Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 TWO = ("openai", "mistral")
 LONG = 4000.0

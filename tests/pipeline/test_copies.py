@@ -25,9 +25,9 @@ from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import Money
-from tests.cli.cli_harness import call
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
-from tests.tiers import tiered
+from tests.support.cli_harness import call
+from tests.support.lab import MODELS, Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 ENDED = 120.0
 """Seconds in which a batch of the sandbox has long ended: only then is one without a tag told for certain."""

@@ -35,9 +35,9 @@ from layton_batch.store import schema, transactions
 from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import sqlite_url
 from layton_batch.store.run_store import RunStore
-from tests.cli.cli_harness import called_at
-from tests.pipeline.lab import ROOT, Lab, lab, manifest_text
-from tests.tiers import tiered
+from tests.support.cli_harness import called_at
+from tests.support.lab import ROOT, Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 COMMAND = [sys.executable, "-m", "layton_batch", "run"]
 TWO_MODELS = manifest_text(("openai",)) + (

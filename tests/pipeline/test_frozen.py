@@ -20,7 +20,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages import collect
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import MODELS, lab, manifest_text
+from tests.support.lab import MODELS, lab, manifest_text
 
 
 def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(

@@ -14,9 +14,9 @@ from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board, evidence
-from tests.cli.cli_harness import call, desk
-from tests.evidence import Rows
-from tests.pipeline.lab import MODELS, lab, manifest_text
+from tests.support.cli_harness import call, desk
+from tests.support.evidence import Rows
+from tests.support.lab import MODELS, lab, manifest_text
 
 ITEMS = 2
 NAME = MODELS["openai"]

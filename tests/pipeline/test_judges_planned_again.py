@@ -13,11 +13,11 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass
-from tests.pipeline.lab import lab, manifest_text
 from tests.simulation.claims import broken_claims
 from tests.simulation.histories import play
 from tests.simulation.world import ALONE, Plan, cast, history
-from tests.tiers import tiered
+from tests.support.lab import lab, manifest_text
+from tests.support.tiers import tiered
 
 WORLD = ALONE
 (ASKED,), REFEREE = cast(WORLD)

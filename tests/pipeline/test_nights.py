@@ -9,11 +9,11 @@ import pytest
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
-from tests.manual_clock import ManualClock
-from tests.pipeline.lab import START, Lab
-from tests.pipeline.replay_manifest import replay_manifest
 from tests.pipeline.test_replay import DATA, PUBLISHED, table
 from tests.pipeline.test_replay import pytestmark as pytestmark
+from tests.support.lab import START, Lab
+from tests.support.manual_clock import ManualClock
+from tests.support.replay_manifest import replay_manifest
 
 DAY = 86_400.0
 

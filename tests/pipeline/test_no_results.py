@@ -16,9 +16,9 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
-from tests.asked import error_classes
-from tests.pipeline.lab import START, Lab, lab, manifest_text
 from tests.pipeline.test_outages import HOUR, first, paid_once, ticks
+from tests.support.asked import error_classes
+from tests.support.lab import START, Lab, lab, manifest_text
 
 DAY = 24 * HOUR
 

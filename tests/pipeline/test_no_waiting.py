@@ -11,7 +11,7 @@ from layton_batch.loop import drive
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 TEXT = manifest_text(("openai", "mistral"), limit=2)
 

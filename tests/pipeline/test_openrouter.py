@@ -7,7 +7,7 @@ from pathlib import Path
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 MODEL = "z-ai/glm-5.3"
 PROVIDER = "openrouter"

@@ -21,8 +21,8 @@ from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from layton_batch.states import Lifecycle
-from tests.pipeline.accounts import switchboard
-from tests.pipeline.lab import BUNDLED, PACING, Lab, lab, manifest_text
+from tests.support.accounts import switchboard
+from tests.support.lab import BUNDLED, PACING, Lab, lab, manifest_text
 
 OLD, NEW = "key-of-the-old-project", "key-of-the-new-project"
 

@@ -20,8 +20,8 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
-from tests.asked import ends_by_batch
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.asked import ends_by_batch
+from tests.support.lab import Lab, lab, manifest_text
 
 HOUR = 3600.0
 

@@ -14,11 +14,12 @@ from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role
-from tests.pipeline.lab import JUDGES, Lab, lab, manifest_text
-from tests.pipeline.replay_manifest import replay_manifest
 from tests.simulation.clock_moves import MovedClock
+from tests.support.lab import JUDGES, Lab, lab, manifest_text
+from tests.support.paths import SHARED_DATA
+from tests.support.replay_manifest import replay_manifest
 
-DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
+DATA = SHARED_DATA / "layton"
 TEXT = manifest_text(("openai", "anthropic", "gemini"), jury="[jury]\nseats = 2\n" + JUDGES)
 PAID_BY_THE_AUTHORS = 193.0
 FACTOR = 2.0

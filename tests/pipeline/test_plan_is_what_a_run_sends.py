@@ -19,9 +19,9 @@ from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.stages.preview import Preview, preview
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from tests.pipeline.lab import START, manifest_text
 from tests.simulation.clock_moves import MovedClock
-from tests.store.rows import moved
+from tests.support.lab import START, manifest_text
+from tests.support.store_rows import moved
 
 ANSWERED: End = (RequestOutcome.SUCCEEDED, ErrorClass.NONE)
 FAILED: End = (RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED)

@@ -15,8 +15,8 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import Limits
 from layton_batch.stages.rank import board
-from tests.evidence import Rows
-from tests.pipeline.lab import lab, manifest_text
+from tests.support.evidence import Rows
+from tests.support.lab import lab, manifest_text
 
 
 def test_unusable_replies_are_not_bought_again_by_themselves(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from layton_batch.files import tables
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from tests.pipeline.lab import lab, manifest_text
+from tests.support.lab import lab, manifest_text
 
 FAULTS = (
     Fault(on="row", action="error", status=500, provider="openai", times=2),

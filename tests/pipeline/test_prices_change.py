@@ -26,7 +26,7 @@ from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
-from tests.pipeline.lab import Lab, demo_prices, lab, manifest_text
+from tests.support.lab import Lab, demo_prices, lab, manifest_text
 
 MODEL = r'(?s)\[\[prices\]\]\s*provider = "openai"\s*model = "larch-2-mini".*?(?=\[\[prices\]\]|\Z)'
 

@@ -21,7 +21,7 @@ from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from tests.pipeline.lab import BUNDLED, MODELS, Lab, demo_prices, lab
+from tests.support.lab import BUNDLED, MODELS, Lab, demo_prices, lab
 
 RIDDLES = [orjson.loads(line) for line in (BUNDLED / "riddles_llm.jsonl").read_bytes().splitlines()[:6]]
 FEW, MANY = 4, 150

@@ -24,8 +24,8 @@ from layton_batch.scoring.rules import Rules
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import board, evidence, judged
 from layton_batch.states import Role
-from tests.evidence import Rows, frames
-from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
+from tests.support.evidence import Rows, frames
+from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
 GOLD = BUNDLED / "gold_llm.jsonl"
 

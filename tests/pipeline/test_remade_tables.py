@@ -11,7 +11,7 @@ from layton_batch.grading.board_sources import BoardOptions, board_of, read_sour
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.stages.publish import republish
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 GOLD = '[gold]\nsource = "bundled"\n'
 SCORED = manifest_text(top=GOLD)

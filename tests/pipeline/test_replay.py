@@ -11,9 +11,9 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
-from tests.manual_clock import ManualClock
-from tests.pipeline.lab import MODELS, START, Lab, manifest_text
-from tests.pipeline.replay_manifest import ROOT, replay_manifest
+from tests.support.lab import MODELS, START, Lab, manifest_text
+from tests.support.manual_clock import ManualClock
+from tests.support.replay_manifest import ROOT, replay_manifest
 
 DATA = ROOT.parent / "shared" / "data" / "layton"
 pytestmark = [

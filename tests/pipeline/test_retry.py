@@ -30,9 +30,9 @@ from layton_batch.stages import grade as grading
 from layton_batch.stages.job_tables import Grading
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.orders import OrderKind, give_order, pending_orders
-from tests.cli.cli_harness import call, desk
-from tests.pipeline.lab import Lab, lab, manifest_text
 from tests.pipeline.test_drivers import TWO_MODELS
+from tests.support.cli_harness import call, desk
+from tests.support.lab import Lab, lab, manifest_text
 
 FIRST, SECOND = r"-000001\b", r"-000002\b"
 LEASE = 121.0

@@ -19,8 +19,8 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
-from tests.cli.cli_harness import call
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.support.cli_harness import call
+from tests.support.lab import MODELS, Lab, lab, manifest_text
 
 ONE, TWO = manifest_text(("openai",), limit=2), manifest_text(("openai", "anthropic"), limit=2)
 

@@ -20,8 +20,8 @@ from layton_batch.settings import Settings
 from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
-from tests.evidence import Rows
-from tests.pipeline.lab import BUNDLED, MODELS, Lab, lab, manifest_text
+from tests.support.evidence import Rows
+from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 
 TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
 OPENAI = MODELS["openai"]

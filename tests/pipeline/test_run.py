@@ -18,9 +18,9 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
-from tests.evidence import Rows
-from tests.pipeline.lab import JUDGES, MODELS, Lab, lab, manifest_text
-from tests.tiers import FAMILIES, tiered
+from tests.support.evidence import Rows
+from tests.support.lab import JUDGES, MODELS, Lab, lab, manifest_text
+from tests.support.tiers import FAMILIES, tiered
 
 SEVEN = tuple(MODELS)
 

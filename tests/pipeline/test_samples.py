@@ -20,9 +20,9 @@ from layton_batch.site.explorer import item_pages
 from layton_batch.site.sent import SentRequests
 from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import board
-from tests.cli.cli_harness import call
-from tests.evidence import Rows
-from tests.pipeline.lab import MODELS, Lab, demo_prices, lab, manifest_text
+from tests.support.cli_harness import call
+from tests.support.evidence import Rows
+from tests.support.lab import MODELS, Lab, demo_prices, lab, manifest_text
 
 OPENAI = MODELS["openai"]
 

@@ -13,7 +13,7 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 Call = Callable[..., object]
 

@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from layton_batch.stages.publish import cost_report
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 State = Mapping[str, Any]
 

@@ -31,8 +31,8 @@ from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import RomeTask
 from layton_batch.tasks.zebralogic import ZebraLogicTask
-from tests.manual_clock import ManualClock
-from tests.pipeline.lab import JUDGES, MODELS, ROOT, START, Lab, demo_prices
+from tests.support.lab import JUDGES, MODELS, ROOT, START, Lab, demo_prices
+from tests.support.manual_clock import ManualClock
 
 CASES = {
     "mcq_idk": (("openai", "anthropic"), "demo", "idk_score", (-1.0, 0.0, 1.0)),

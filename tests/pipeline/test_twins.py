@@ -12,7 +12,7 @@ from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from tests.pipeline.lab import MODELS, Lab, lab, manifest_text
+from tests.support.lab import MODELS, Lab, lab, manifest_text
 
 ITEMS = 3
 

@@ -14,8 +14,8 @@ from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import Lab, lab, manifest_text
 from tests.pipeline.test_twins import twins
+from tests.support.lab import Lab, lab, manifest_text
 
 ONE = manifest_text(("openai", "anthropic"), limit=3)
 TICKS = 200

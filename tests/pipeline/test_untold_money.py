@@ -22,8 +22,8 @@ from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import MODELS, Lab, demo_prices, lab, manifest_text
 from tests.pipeline.test_outages import HOUR, first, ticks
+from tests.support.lab import MODELS, Lab, demo_prices, lab, manifest_text
 
 OPENAI = ("openai",)
 DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)

@@ -11,8 +11,8 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.cli.cli_harness import Desk, call, desk
-from tests.pipeline.lab import lab, manifest_text
+from tests.support.cli_harness import Desk, call, desk
+from tests.support.lab import lab, manifest_text
 
 LOST = "predict-larch-2-mini.s0001.a1"
 NOT_LISTED = (

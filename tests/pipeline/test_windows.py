@@ -8,7 +8,7 @@ from layton_batch.batches.decisions import at
 from layton_batch.batches.reconcile import submission
 from layton_batch.runs.status import RunState
 from layton_batch.stages.plan import plan
-from tests.pipeline.lab import lab, manifest_text
+from tests.support.lab import lab, manifest_text
 
 DAY = 86_400.0
 

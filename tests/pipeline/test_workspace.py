@@ -11,9 +11,9 @@ import pytest
 from layton_batch.errors import StoreError
 from layton_batch.pipeline import advance
 from layton_batch.runs.stores import open_store
-from tests.cli.cli_harness import call
-from tests.pipeline.lab import Lab, lab, manifest_text
 from tests.pipeline.test_drivers import creates
+from tests.support.cli_harness import call
+from tests.support.lab import Lab, lab, manifest_text
 
 LAB = manifest_text(("openai",), limit=1)
 OTHER = manifest_text(("groq",), limit=1).replace('name = "lab"', 'name = "other"', 1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.commands import Bench, Sandbox
+from tests.support.commands import Bench, Sandbox
 
 
 @pytest.fixture(scope="session")

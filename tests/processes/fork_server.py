@@ -25,8 +25,8 @@ from layton_batch.cli import app
 from layton_batch.processes import started
 from layton_batch.providers import BUILT_IN, provider_class
 from tests.processes import fast_cli
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 LOOK_SECONDS = 0.005
 LAZY = (
     "openai.resources", "openai._resource", "openai.pagination", "anthropic.resources", "mistralai.client",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tests.processes.commands import ITEMS, Bench, Kills, broken_claims
-from tests.processes.proxy import LOST, PHASES
+from tests.support.commands import ITEMS, Bench, Kills, broken_claims
+from tests.support.proxy import LOST, PHASES
 
 OPERATIONS = ("upload", "create", "poll", "results", "list", "list_files")
 FATES = (*PHASES, LOST)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.processes.commands import Bench
 from tests.processes.killings import every_phase
 from tests.simulation.world import SEVEN
-from tests.tiers import tiered
+from tests.support.commands import Bench
+from tests.support.tiers import tiered
 
 
 @pytest.mark.parametrize("provider", tiered(SEVEN, ci=("groq",)))

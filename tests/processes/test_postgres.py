@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes.commands import Bench, Command, Kills, Sandbox, broken_claims
-from tests.processes.proxy import PHASES
-from tests.store.postgres import new_database, required, server
+from tests.support.commands import Bench, Command, Kills, Sandbox, broken_claims
+from tests.support.postgres import new_database, required, server
+from tests.support.proxy import PHASES
 
 
 @dataclass(slots=True)

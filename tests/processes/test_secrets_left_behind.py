@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from layton_batch.processes import started
-from tests.pipeline.lab import MODELS, manifest_text
-from tests.processes.commands import PATIENCE_SECONDS, Bench
 from tests.processes.fork_server import ROOT
+from tests.support.commands import PATIENCE_SECONDS, Bench
+from tests.support.lab import MODELS, manifest_text
 from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
 
 LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}

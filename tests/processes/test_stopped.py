@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.processes.commands import PATIENCE_SECONDS, Bench, Command, Sandbox, broken_claims
-from tests.processes.proxy import HELD, PHASES
 from tests.simulation.world import SEVEN
-from tests.tiers import tiered
+from tests.support.commands import PATIENCE_SECONDS, Bench, Command, Sandbox, broken_claims
+from tests.support.proxy import HELD, PHASES
+from tests.support.tiers import tiered
 
 THREE = ["openai", "openai", "openai"]
 SLACK = 3.0

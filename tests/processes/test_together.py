@@ -6,7 +6,7 @@ import random
 import signal
 from collections import Counter
 
-from tests.processes.commands import ITEMS, Bench, broken_claims
+from tests.support.commands import ITEMS, Bench, broken_claims
 
 COMMIT_KILLS = 12
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from tests.processes.commands import Bench, broken_claims
+from tests.support.commands import Bench, broken_claims
 
 PAGE = 4096
 CUTS = (1, PAGE // 2, PAGE - 1, PAGE)

@@ -32,6 +32,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.testing.providers import Answer, Loopback, ProviderContract, Received
+from tests.support.paths import ROOT
 
 from .result_rows import almost, claim_decode_is_total
 
@@ -232,7 +233,7 @@ def test_importing_the_registry_entry_imports_no_adapter() -> None:
         "import sys; from layton_batch.providers import provider_class as c; c('xai')(None).decode\n"
         "print([name for name in ('batchling', 'httpx', 'aiohttp') if name in sys.modules])"
     )
-    root = Path(__file__).resolve().parents[2]
+    root = ROOT
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=True)
     assert shown.stdout.strip() == "[]"
     assert [provider_class(name) for name in ("xai", "vertex")] == [Xai, Vertex]

@@ -13,8 +13,8 @@ from layton_batch.providers import closing, connect, knows_models
 from layton_batch.providers.protocol import Access, ModelNotice
 from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
-from tests.pipeline.lab import MODELS
 from tests.providers.conftest import Serve, reply, routes
+from tests.support.lab import MODELS
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from layton_batch.providers.request_line import request_line
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
 from layton_batch.runs.status import RunState
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
-from tests.pipeline.lab import MODELS, lab, manifest_text
+from tests.support.lab import MODELS, lab, manifest_text
 
 SCHEMA = ResponseSchema("answer", {"type": "object", "properties": {"x": {"type": "string"}}})
 PRO = ModelSpec("pro", "openai", "gpt-5.2-pro", "openai", 9000, Reasoning("high"))

@@ -16,10 +16,10 @@ from layton_batch.providers import gemini as our_gemini
 from layton_batch.providers.anthropic import Anthropic
 from layton_batch.providers.protocol import Access
 from layton_batch.testing.providers import Answer, Loopback
+from tests.support.paths import ROOT
 
 from .test_anthropic import batch, batch_file, submission
 
-ROOT = Path(__file__).resolve().parents[2]
 MAJORS = {"openai": 3, "anthropic": 2, "google-genai": 3, "mistralai": 3, "together": 3, "groq": 1}
 
 

@@ -14,8 +14,8 @@ from layton_batch.records import Batch
 from layton_batch.reports.status import duration, jobs_table, next_steps, print_status, status_json
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.batches.states import ended, flying, planned, submitting
-from tests.store.rows import NOW
+from tests.support.batch_states import ended, flying, planned, submitting
+from tests.support.store_rows import NOW
 
 JOB = JobStatus(
     id="predict-m", role="predict", provider="openai", model="m", requests=12, succeeded=3, errored=2, expired=0,

@@ -13,11 +13,12 @@ from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.sandbox.answerers.questions import Question
 from layton_batch.sandbox.answerers.replay import NotRecorded, ReplayAnswerer
 from layton_batch.sandbox.answerers.riddle_lookup import HINT_COLUMNS, UnreadableRows
+from tests.support.paths import SHARED_DATA
 
 Row = dict[str, object]
 Quote = Callable[[str], str]
 
-SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
+SHARED = SHARED_DATA / "layton"
 ANSWER_SCHEMA: Mapping[str, object] = {"type": "object", "properties": {"justification": {}, "answer": {}}}
 VERDICT_SCHEMA: Mapping[str, object] = {
     "type": "object",

@@ -21,6 +21,7 @@ from layton_batch.sandbox.answerers.riddle_lookup import Riddle
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.answerers.stock_reasoning import CLOSINGS, OPENINGS, Truth
 from layton_batch.sandbox.answerers.wrong_answers import WrongAnswers, plain_words
+from tests.support.paths import ROOT
 from tools.simulated_gold import READABLE
 
 ANSWER_SCHEMA: Mapping[str, object] = {
@@ -103,7 +104,7 @@ schema = {"properties": {"answer": {}, "justification": {}}}
 question = Question("groq", "any-model", "", "What has 4 legs?", (), schema, None, None, "c")
 print(ascii(SimulateAnswerer().answer(question).text))
 """
-    root = Path(__file__).resolve().parents[2]
+    root = ROOT
     texts = [
         subprocess.run(
             [sys.executable, "-c", program],

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sandbox_clients import bench, driver, row, rows_of
 
 from layton_batch.sandbox import Reply
+from tests.support.sandbox_clients import bench, driver, row, rows_of
 
 TOKEN = "four"
 """Four bytes: a token, as the sandbox counts."""

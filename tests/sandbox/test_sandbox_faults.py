@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from sandbox_clients import PROVIDERS, bench, driver, row, rows_of
 
 from layton_batch.sandbox import Fault, load_faults
+from tests.support.sandbox_clients import PROVIDERS, bench, driver, row, rows_of
 
 KEYS = [f"k-{number}" for number in range(10)]
 

@@ -6,9 +6,9 @@ import base64
 import json
 
 import pytest
-from sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
 
 from layton_batch.sandbox import Reply
+from tests.support.sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
 
 CHAT = ("openai", "groq", "doubleword", "mistral", "together")
 REPLIES = {

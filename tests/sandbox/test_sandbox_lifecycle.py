@@ -6,7 +6,8 @@ import json
 import urllib.request
 
 import pytest
-from sandbox_clients import MODELS, PROVIDERS, bench, driver, row, rows_of
+
+from tests.support.sandbox_clients import MODELS, PROVIDERS, bench, driver, row, rows_of
 
 KEYS = [f"k-{number}" for number in range(7)]
 SEEN = {

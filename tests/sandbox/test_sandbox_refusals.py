@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sandbox_clients import bench
+from tests.support.sandbox_clients import bench
 
 MISSING_KEY = {
     "openai": ("/openai/v1/batches", lambda body: body["error"]["code"] == "invalid_api_key"),

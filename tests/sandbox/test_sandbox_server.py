@@ -21,13 +21,14 @@ from typing import IO
 
 import pytest
 from dotenv import dotenv_values
-from sandbox_clients import MODELS, PROVIDERS, Echo, bench, driver, row
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.engine.ledger import PriceBook
 from layton_batch.sandbox.engine.store import Usage
 from layton_batch.sandbox.wire.anthropic_api import BadDocument, elements
-from tests.tiers import tiered
+from tests.support.paths import ROOT
+from tests.support.sandbox_clients import MODELS, PROVIDERS, Echo, bench, driver, row
+from tests.support.tiers import tiered
 
 MILLION = Usage(1_000_000, 0, 1_000_000, 0)
 
@@ -210,7 +211,7 @@ serve_forever(SandboxConfig(answerer=Fixed(), state_dir=Path(sys.argv[1])), Path
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serving_for_ever_says_where_and_ends_at_a_signal(number, tmp_path):
     ready = tmp_path / "ready"
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(ROOT)
     process = subprocess.Popen(
         [sys.executable, "-c", SERVE, str(tmp_path / "state"), str(ready)],
         stderr=subprocess.PIPE,

@@ -6,9 +6,9 @@ import copy
 import json
 
 import pytest
-from sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
 
 from layton_batch.sandbox import Limits
+from tests.support.sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
 
 SHAPED = ("openai", "groq", "doubleword")
 CHAT = (*SHAPED, "mistral", "together")

@@ -17,12 +17,12 @@ from layton_batch.runs.status import RunState
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import BilledRow, Fault
 from layton_batch.store.run_store import RunStore
-from tests.asked import asked_requests, ends_by_batch
 from tests.simulation.edit_claims import by_what_is_asked, never_billed, prints, without_names
 from tests.simulation.edits import Asks
 from tests.simulation.in_process import connected
 from tests.simulation.interruptions import is_temporary
 from tests.simulation.world import SEVEN, History, Plan, history
+from tests.support.asked import asked_requests, ends_by_batch
 
 VARYING = ("batch_id", "attempt")
 COMPARED = ("items", "requests", "predictions", "verdicts", "scores", "leaderboard")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tests.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import pytest
 from tests.simulation.claims import reference
 from tests.simulation.postgres import Database
 from tests.simulation.world import ALONE
-from tests.store.postgres import required, server
+from tests.support.postgres import required, server
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.pipeline.lab import BUNDLED, MODELS, demo_prices
+from tests.support.lab import BUNDLED, MODELS, demo_prices
 
 if TYPE_CHECKING:
     from tests.simulation.world import History

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tests.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 Kind = Literal["network", "keys"]
 

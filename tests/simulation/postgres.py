@@ -19,7 +19,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from layton_batch.store import schema
 from layton_batch.store.engine import READING, open_engine
 from tests.simulation.interruptions import Course, Hand
-from tests.store.postgres import new_database
+from tests.support.postgres import new_database
 
 GONE_SECONDS = 10.0
 """A server notices within milliseconds that a process is dead; what it has not noticed by then it never will."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import polars as pl
 
 from layton_batch.providers import connect
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
-from tests.asked import asked_requests
 from tests.simulation.claims import broken_claims, reference
 from tests.simulation.outages import Outage
 from tests.simulation.world import ALONE, ITEMS, SEVEN, History, Plan, history
+from tests.support.asked import asked_requests
+from tests.support.paths import ROOT
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "misfortunes.md"
+PAGE = ROOT / "docs" / "misfortunes.md"
 HOUR = 3600.0
 WITHOUT_UPLOAD = frozenset({"anthropic"})
 KEEPS_NOTHING = frozenset({"gemini"})

@@ -24,7 +24,7 @@ from layton_batch.site import board_charts
 from layton_batch.store import engine as opening
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
-from tests.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 READ_AGAIN = ("row", "jobs", "batches", "money", "price_changes")
 """What a tick of the program asks its store several times over."""

@@ -23,7 +23,7 @@ from tests.simulation.claims import reference
 from tests.simulation.histories import plan_of, play
 from tests.simulation.turns import Freeze
 from tests.simulation.world import ALONE, Plan, cast, history
-from tests.store.rows import moved
+from tests.support.store_rows import moved
 
 
 @pytest.mark.parametrize("programs", [1, 2])

@@ -9,7 +9,7 @@ from tests.simulation.histories import Verdict, play
 from tests.simulation.scenarios import moved
 from tests.simulation.suite import AT_LEAST, MIGRATING, PHASES, histories, stops
 from tests.simulation.world import ALONE, SEVEN, Plan, cast
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 
 def told(verdicts: list[Verdict]) -> str:

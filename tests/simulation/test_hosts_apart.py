@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.histories import play
 from tests.simulation.turns import Freeze
 from tests.simulation.world import ALONE, Plan
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 
 @pytest.mark.parametrize(("world", "apart"), tiered(range(ALONE), (-200.0, 200.0), ci=[(1, -200.0), (3, 200.0)]))

@@ -24,7 +24,7 @@ from tests.simulation.suite import (
     STATEMENT_STRIDE,
 )
 from tests.simulation.world import Plan, history
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 ENTER = text("INSERT INTO orders (run_id, kind, at) VALUES ('r', :name, 0)")
 

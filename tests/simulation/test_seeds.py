@@ -6,7 +6,7 @@ import pytest
 
 from tests.simulation.histories import EDITED, NEIGHBOURS, RICHER, WIDER, plan_of, play
 from tests.simulation.suite import EDITING, SEEDS, SHARING
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 CHUNK = 3
 

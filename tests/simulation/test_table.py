@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.scenarios import PAGE, is_on_the_page, outcome
 from tests.simulation.table import TABLE
 from tests.simulation.world import SEVEN
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 SCENARIOS = {scenario.name: scenario for scenario in TABLE}
 PLAYED = [

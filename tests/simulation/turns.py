@@ -18,8 +18,8 @@ from sqlalchemy import Connection, update
 
 from layton_batch.store import driver, schema
 from layton_batch.store.driver import DriverLease
-from tests.manual_clock import ManualClock
 from tests.simulation.interruptions import Course, Hand
+from tests.support.manual_clock import ManualClock
 
 OFTEN = 0.35
 """How often a program that comes to a point gives way to another."""

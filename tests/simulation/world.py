@@ -27,7 +27,6 @@ from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
-from tests.pipeline.lab import BUNDLED, MODELS, START
 from tests.simulation.by_hand import (
     PATIENT_LOOKS,
     calls_for_a_person,
@@ -45,6 +44,7 @@ from tests.simulation.outages import Outage, Outages
 from tests.simulation.row_claims import disagreements
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
 from tests.simulation.turns import Ahead, Freeze, Turns
+from tests.support.lab import BUNDLED, MODELS, START
 
 if TYPE_CHECKING:
     from tests.simulation.postgres import Database

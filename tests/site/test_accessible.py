@@ -14,8 +14,8 @@ import pytest
 from layton_batch.runs.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, write_front
-from tests.site.devtools import Browser
-from tests.site.fabricated_run import fabricated
+from tests.support.devtools import Browser
+from tests.support.fabricated_run import fabricated
 
 PAGES = (
     "index.html", "charts.html", "compare.html", "judges.html", "cost.html", "method.html", "run.html",

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from layton_batch.site.build import build_site
-from tests.site.devtools import Browser, Tab
-from tests.site.fabricated_run import FabricatedRun, fabricated
 from tests.site.test_browser import CONTRAST
+from tests.support.devtools import Browser, Tab
+from tests.support.fabricated_run import FabricatedRun, fabricated
 
 WIDE = {
     "level": 0.95, "own_labels": 12, "borrowed_labels": 12_345,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
-from tests.site.fabricated_run import fabricated
-from tests.site.read_html import read_page
+from tests.support.fabricated_run import fabricated
+from tests.support.read_html import read_page
 
 MORE = {
     "level": 0.95, "own_labels": 12, "borrowed_labels": 345,

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.site.build import build_site
-from tests.site.devtools import Browser, Tab
-from tests.site.fabricated_run import fabricated, hostile
+from tests.support.devtools import Browser, Tab
+from tests.support.fabricated_run import fabricated, hostile
 
 PAGES = (
     "index.html",

@@ -12,8 +12,8 @@ from layton_batch.scoring import history
 from layton_batch.site.board_charts import pareto
 from layton_batch.site.build import build_site
 from layton_batch.site.comparison import comparison_data
-from tests.site.fabricated_run import FabricatedRun, fabricated, hostile
-from tests.site.read_html import read_page
+from tests.support.fabricated_run import FabricatedRun, fabricated, hostile
+from tests.support.read_html import read_page
 
 
 def drawn(run: FabricatedRun) -> set[str]:

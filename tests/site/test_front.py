@@ -12,8 +12,8 @@ from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, write_front
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.reading import BoardSettings
-from tests.site.fabricated_run import FabricatedRun, Words
-from tests.site.read_html import read_page
+from tests.support.fabricated_run import FabricatedRun, Words
+from tests.support.read_html import read_page
 
 EVIL = "</title><script>alert(1)</script>"
 

@@ -16,8 +16,8 @@ from layton_batch.runs.status import RunState
 from layton_batch.site.build import build_site
 from layton_batch.site.pages import LONGEST, environment, passage, policy, short_line
 from layton_batch.text import visible
-from tests.site.fabricated_run import fabricated, hostile
-from tests.site.read_html import Page, pages
+from tests.support.fabricated_run import fabricated, hostile
+from tests.support.read_html import Page, pages
 
 ATTACKS = (
     "<script>alert(1)</script>",

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.site.build import build_site
-from tests.site.devtools import Browser, Tab
-from tests.site.fabricated_run import fabricated
+from tests.support.devtools import Browser, Tab
+from tests.support.fabricated_run import fabricated
 
 
 @pytest.fixture(scope="module")

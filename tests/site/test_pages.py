@@ -16,8 +16,8 @@ from layton_batch.runs.status import RunState
 from layton_batch.scoring import history
 from layton_batch.site import build
 from layton_batch.site.build import build_site
-from tests.site.fabricated_run import FabricatedRun, Row, Words, fabricated
-from tests.site.read_html import Page, pages, read_page
+from tests.support.fabricated_run import FabricatedRun, Row, Words, fabricated
+from tests.support.read_html import Page, pages, read_page
 
 BOARD = ("index.html", "charts.html", "compare.html", "judges.html", "cost.html", "method.html", "run.html")
 

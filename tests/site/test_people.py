@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from layton_batch.site.build import build_site
-from tests.site.fabricated_run import FabricatedRun, fabricated
-from tests.site.read_html import Page, read_page
+from tests.support.fabricated_run import FabricatedRun, fabricated
+from tests.support.read_html import Page, read_page
 
 
 def labelled(tmp_path: Path, *, correct: bool, index: int, people: int = 1) -> Path:

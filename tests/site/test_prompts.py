@@ -9,8 +9,8 @@ import pytest
 
 from layton_batch.site import sent
 from layton_batch.site.build import build_site
-from tests.site.fabricated_run import FabricatedRun, fabricated
-from tests.site.read_html import Page, read_page
+from tests.support.fabricated_run import FabricatedRun, fabricated
+from tests.support.read_html import Page, read_page
 
 OTHER_SHAPES = (
     "", "[]", "{", '{"options":3,"solution":{"header":1}}', '{"solution":{"header":["a"],"rows":[["b","c"]]}}',

@@ -15,8 +15,8 @@ from layton_batch.scoring.diagnosis_record import read_record, write_record
 from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.site.fabricated_run import FabricatedRun, fabricated
-from tests.site.read_html import read_page
+from tests.support.fabricated_run import FabricatedRun, fabricated
+from tests.support.read_html import read_page
 
 START = 1_800_000_000.0
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 
 from layton_batch.site.build import build_site
-from tests.site.fabricated_run import fabricated
-from tests.site.read_html import read_page
+from tests.support.fabricated_run import fabricated
+from tests.support.read_html import read_page
 
 
 def shown(tmp_path: Path, untold: str) -> str:

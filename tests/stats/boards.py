@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +13,9 @@ from layton_batch.stats.hierarchical_scores import hierarchical_scores
 from layton_batch.stats.label_table import label_table
 from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions, build_strata
+from tests.support.paths import SHARED_DATA
 
-LAYTON = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
+LAYTON = SHARED_DATA / "layton"
 JUDGES = ("mistral-large-2512", "claude-opus-4-5-20251101", "gpt-5.1-2025-11-13", "gemini-3-pro-preview")
 FIELDS = ("both_correct", "is_answer_correct", "is_justification_correct")
 

@@ -16,7 +16,7 @@ from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.label_table import LabelTable, label_table
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import FloatArray, GoldPredictions, Strata, TargetPredictions, build_strata
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 from .gate import measure
 from .truth_worlds import WORLDS as TRUTH_WORLDS

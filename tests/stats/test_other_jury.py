@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.stats.other_jury import JURIES, measure
-from tests.tiers import tiered
+from tests.support.tiers import tiered
 
 FEW, MANY = 5, 25
 """Boards, of six models each."""

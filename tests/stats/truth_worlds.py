@@ -17,9 +17,9 @@ import polars as pl
 
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.stats.strata import BoolArray, FloatArray, GoldPredictions, IntArray, TargetPredictions
-from tests.evidence import Ballot, Label, frames
 from tests.stats.worlds import Board, World
 from tests.stats.worlds import draw as draw_vote_first
+from tests.support.evidence import Ballot, Label, frames
 
 OWN = (0.86, 0.85, 0.83, 0.80, 0.74, 0.70, 0.47)
 OWN_MAKERS = (0, 0, 1, 1, 2, 2, 3)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.storage.object_server import ObjectServer, object_server
+from tests.support.object_server import ObjectServer, object_server
 
 
 @pytest.fixture(scope="session")

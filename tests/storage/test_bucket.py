@@ -14,7 +14,7 @@ from layton_batch.files import atomic
 from layton_batch.files.object_storage import Bucket, local_copy
 from layton_batch.runs.folders import copied_address, runs_at
 from layton_batch.settings import Settings
-from tests.storage.object_server import ObjectServer
+from tests.support.object_server import ObjectServer
 
 Host = Callable[[str], Path]
 

@@ -15,8 +15,8 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 
 from layton_batch.errors import StorageError
 from layton_batch.files import atomic
-from tests.storage.object_server import ObjectServer
 from tests.storage.test_bucket import Host, _storage, address, host
+from tests.support.object_server import ObjectServer
 
 __all__ = ["address", "host"]
 

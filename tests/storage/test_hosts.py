@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.cli_harness import ROOT
 from tests.cli.test_readme import commands
-from tests.processes.commands import Bench, Command, Sandbox, broken_claims
 from tests.processes.conftest import sandbox  # noqa: F401  a fixture
-from tests.storage.object_server import ObjectServer
-from tests.store.postgres import new_database, required, server
+from tests.support.cli_harness import ROOT
+from tests.support.commands import Bench, Command, Sandbox, broken_claims
+from tests.support.object_server import ObjectServer
+from tests.support.postgres import new_database, required, server
 
 
 @dataclass(slots=True)

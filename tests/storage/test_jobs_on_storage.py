@@ -8,9 +8,9 @@ import pytest
 
 from layton_batch.files import atomic
 from layton_batch.files.object_storage import Bucket
-from tests.cli.cli_harness import desk
 from tests.cli.test_jobs import BILL, NIGHT, ROWS, TICK, bought, finish, job, prepare
-from tests.storage.object_server import ObjectServer
+from tests.support.cli_harness import desk
+from tests.support.object_server import ObjectServer
 
 
 def test_jobs_find_their_runs_in_object_storage(

@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.store.engine import sqlite_url
 from tests.simulation.shortcuts import migrated
-from tests.store.postgres import new_database, required, server
+from tests.support.postgres import new_database, required, server
 
 
 @pytest.fixture(scope="package", autouse=True)

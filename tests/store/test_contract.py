@@ -14,7 +14,7 @@ from layton_batch.states import Lifecycle, Role
 from layton_batch.store.reopening import reopen
 from layton_batch.store.rows import Money
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import JOB, NOTHING, NOW, batch, moved, noted, opened, store_on
+from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, noted, opened, store_on
 
 ALL = list(Lifecycle)
 

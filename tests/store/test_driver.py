@@ -23,9 +23,9 @@ from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.orders import OrderKind, give_order, pending_orders, settle_order
 from layton_batch.store.reopening import go_on
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import NOW, RUN, batch, driving, moved, noted, opened, store_on
+from tests.support.paths import ROOT
+from tests.support.store_rows import NOW, RUN, batch, driving, moved, noted, opened, store_on
 
-ROOT = Path(__file__).resolve().parents[2]
 DAY = 86_400.0
 DRIVE = """
 import os, sys

@@ -17,7 +17,7 @@ from layton_batch.states import MOVES, Lifecycle
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.rows import Money
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import JOB, NOTHING, NOW, batch, moved, store_on
+from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, store_on
 
 BATCHES, PROCESSES, SECONDS = 3, 3, 100.0
 processes = st.integers(0, PROCESSES - 1)

@@ -7,7 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 KILLS = 25
 
 LOOP = """
@@ -20,7 +21,7 @@ from layton_batch.states import Lifecycle
 from layton_batch.records import Entry
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import NOW, RUN, batch, driving, moved, opened
+from tests.support.store_rows import NOW, RUN, batch, driving, moved, opened
 
 # a checkpoint, which copies the log into the file, at every second commit or so, instead of at every thousandth page
 event.listen(Engine, "connect", lambda connection, _: connection.execute("PRAGMA wal_autocheckpoint=6"))

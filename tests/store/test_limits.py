@@ -20,8 +20,8 @@ from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import ProviderLoad
-from tests.pipeline.lab import Lab, lab, manifest_text
-from tests.store.rows import NOW, batch, moved, opened
+from tests.support.lab import Lab, lab, manifest_text
+from tests.support.store_rows import NOW, batch, moved, opened
 
 TWO = manifest_text(("openai",)) + '[[models]]\nname = "other"\nprovider = "openai"\nmodel = "larch-2-nano"\n'
 HALF = "max_output_tokens = 4000\n"

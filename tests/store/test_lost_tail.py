@@ -13,7 +13,7 @@ import pytest
 from layton_batch.errors import StoreError
 from layton_batch.pipeline import advance
 from layton_batch.states import Lifecycle
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 WAL_HEADER, FRAME_HEADER = 32, 24
 

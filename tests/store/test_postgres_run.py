@@ -12,7 +12,7 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.store import schema
-from tests.pipeline.lab import lab, manifest_text
+from tests.support.lab import lab, manifest_text
 
 
 def test_a_run_in_postgresql_whose_host_vanished_is_followed_from_another_and_bills_every_row_once(

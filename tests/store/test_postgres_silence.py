@@ -14,7 +14,7 @@ from sqlalchemy import create_engine, text
 from layton_batch.errors import StorageError
 from layton_batch.store.engine import open_engine
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import NOW, opened
+from tests.support.store_rows import NOW, opened
 
 DEADLINE = 0.4
 

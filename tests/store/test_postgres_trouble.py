@@ -7,7 +7,7 @@ from sqlalchemy import create_engine, text
 
 from layton_batch.errors import StorageError, StoreError
 from layton_batch.store.engine import open_engine
-from tests.store.rows import NOW, opened
+from tests.support.store_rows import NOW, opened
 
 
 def test_a_server_that_became_read_only_is_74_for_what_writes(postgres_url: str) -> None:

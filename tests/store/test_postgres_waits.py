@@ -11,7 +11,7 @@ from sqlalchemy import create_engine, text
 from layton_batch.errors import AnotherDriverError, StoreError
 from layton_batch.store import engine as opening
 from layton_batch.store.engine import open_engine
-from tests.store.rows import NOW, opened, store_on
+from tests.support.store_rows import NOW, opened, store_on
 
 PATIENCE_SECONDS = 10.0
 WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")

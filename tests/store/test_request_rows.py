@@ -16,7 +16,7 @@ from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests, asked_again
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import JOB, NOTHING, NOW, SPEC, batch, moved
+from tests.support.store_rows import JOB, NOTHING, NOW, SPEC, batch, moved
 
 PRINTS = tuple(bytes([number]) * 32 for number in range(3))
 NAMES = ("r-1", "r-2", "r-3")

@@ -12,7 +12,7 @@ from layton_batch.errors import StoreError
 from layton_batch.store import schema
 from layton_batch.store.engine import open_engine
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import RUN
+from tests.support.store_rows import RUN
 
 
 def test_the_schema_in_code_is_the_one_that_is_made(url: str) -> None:

@@ -13,7 +13,7 @@ from layton_batch.runs.folders import find_run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import cost_report
-from tests.pipeline.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text
 
 ONE = manifest_text(("openai",), limit=2)
 OTHER = ONE.replace('name = "lab"', 'name = "other"', 1)

@@ -6,7 +6,7 @@ import pytest
 
 from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due
 from layton_batch.states import Lifecycle
-from tests.store.rows import NOW, batch, opened
+from tests.support.store_rows import NOW, batch, opened
 
 DAY = 86_400.0
 FLYING = [Lifecycle.IN_FLIGHT]

@@ -15,9 +15,8 @@ from sqlalchemy import text
 from layton_batch.errors import StoreError
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
-from tests.store.rows import NOW, RUN, batch, noted, opened
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+from tests.support.store_rows import NOW, RUN, batch, noted, opened
 
 
 def make(folder: Path, page: int = 4096) -> Path:

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parents[2] / "layton_batch" / "tasks" / "data" / "layton"
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "layton_batch" / "tasks" / "data" / "layton"
 COLUMNS = [
     "id", "split", "category", "picarats", "url", "description", "first_hint", "second_hint", "third_hint",
     "special_hint", "solution", "answer", "justification",

@@ -16,8 +16,9 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks import load_task, task_names, validate_items
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
+from tests.support.paths import SHARED_DATA
 
-REAL = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "layton"
+REAL = SHARED_DATA / "layton"
 JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(60)).decode()
 Row = dict[str, JsonValue]
 

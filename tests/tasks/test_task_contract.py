@@ -18,8 +18,8 @@ from layton_batch.tasks import BUILT_IN, grade_help, load_task, task_names
 from layton_batch.tasks.offline import GradingOptions, offline_form
 from layton_batch.tasks.protocol import Task, TaskOptions
 from layton_batch.testing.tasks import TaskContract
-from tests import plug_in
-from tests.pipeline.lab import lab, manifest_text
+from tests.support import plug_in
+from tests.support.lab import lab, manifest_text
 
 
 @pytest.mark.parametrize("name", list(BUILT_IN))

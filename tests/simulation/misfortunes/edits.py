@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 from layton_batch.sandbox import Fault
-from tests.pipeline.lab import MODELS
 from tests.simulation.edits import RIDDLES, Asks, Edit
 from tests.simulation.world import ITEMS, SEVEN, Plan, cast, first_asks
+from tests.support.lab import MODELS
 
 KINDS = ("model", "model", "gone", "gone", "name", "order", "item", "items", "limit", "twin", "twin")
 

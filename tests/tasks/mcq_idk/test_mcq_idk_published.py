@@ -13,9 +13,10 @@ from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
 from layton_batch.tasks.mcq_idk_rules.reading import without_thoughts
 from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport, cell
+from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
 
-REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "idk"
+REAL = SHARED_DATA / "idk"
 pytestmark = [
     pytest.mark.shared_data,
     pytest.mark.skipif(not REAL.is_dir(), reason="the optional folder of real data is not there"),

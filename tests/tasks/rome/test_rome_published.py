@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import io
 import json
-from pathlib import Path
 
 import pytest
 
@@ -13,10 +12,11 @@ from layton_batch.tasks.offline import RowsFile, json_text
 from layton_batch.tasks.rome_rules import original
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
 from layton_batch.tasks.rome_rules.offline import read_annotations, read_predictions
+from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
 from tests.tasks.rome.grading import grade_answer, graded
 
-REAL = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "rome"
+REAL = SHARED_DATA / "rome"
 EXAMPLE = REAL / "example"
 EVALUATORS = ("key_items", "choices", "ordered_list", "number", "location")
 pytestmark = [

@@ -5,20 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 import polars as pl
 import pytest
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.offline import GridReport
+from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
 from tools.logic_grids.clues import Clue, Relation, Thing
 from tools.logic_grids.solver import solutions
 
 from .grids import grade
 
-DATA = Path(__file__).resolve().parents[3] / ".." / "shared" / "data" / "zebra"
+DATA = SHARED_DATA / "zebra"
 pytestmark = [
     pytest.mark.shared_data,
     pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data is not there"),

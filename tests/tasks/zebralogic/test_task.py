@@ -22,7 +22,7 @@ from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import TaskOptions, juried
 from layton_batch.tasks.zebralogic import PROTOCOLS, ZebraLogicTask
 from layton_batch.tasks.zebralogic_rules.gold import PRIVATE_SOURCE
-from tests.manual_clock import ManualClock
+from tests.support.manual_clock import ManualClock
 
 from .grids import GRID, SOLUTION, WRONG, reply
 

@@ -1,0 +1,48 @@
+"""How often 95 % intervals hold the truth: the gate's worlds, truth first; ``--vote-first``: older ones.
+
+``coverage [--core | --world NAME...] [--boards N] [--start N] [--draw-every N] [--seconds N] [--keep
+FILE]`` plays boards and prints their table, ``coverage --table FILE...`` that of what runs have kept. ``--vote-first
+[--full]`` plays worlds that draw the vote first.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import gate, truth
+from tests.stats.truth_worlds import CORE, WORLDS
+
+TRUTH_BOARDS = 20
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="coverage")
+    parser.add_argument("--vote-first", action="store_true")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--core", action="store_true")
+    parser.add_argument("--world", action="append", choices=tuple(WORLDS))
+    parser.add_argument("--boards", type=int)
+    parser.add_argument("--start", type=int, default=0)
+    parser.add_argument("--draw-every", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--table", type=Path, nargs="+")
+    asked = parser.parse_args(arguments)
+    if asked.vote_first:
+        gate.main(full=asked.full, boards=asked.boards)
+    else:
+        _truth_first(asked)
+
+
+def _truth_first(asked: argparse.Namespace) -> None:
+    if asked.table:
+        played = truth.read(asked.table)
+    else:
+        worlds = asked.world or (CORE if asked.core else tuple(WORLDS))
+        boards = range(asked.start, asked.start + (asked.boards or TRUTH_BOARDS))
+        limits = {"every": asked.draw_every, "seconds": asked.seconds}
+        played = truth.run(worlds, boards, keep=asked.keep, **limits)
+    print(f"nominal 95 %, seed {truth.SEED}; half widths in points; Monte Carlo errors in brackets\n")
+    print("\n".join(truth.table(played)))

@@ -1,0 +1,79 @@
+"""Which requests of a batch go into another one by themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from layton_batch.batches.attempts import MOST_SPLITS, MOST_WAITS, Attempts
+from layton_batch.records import Batch, End
+from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from tests.support.store_rows import batch
+
+FIRST = batch(1, state=Lifecycle.COLLECTED, outcome=BatchOutcome.COMPLETED, provider_id="b1")
+EXPIRED: End = (RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED)
+
+
+def after(parent: Batch, number: int, **changes: object) -> Batch:
+    """A batch that repeats requests of another one."""
+    return replace(
+        parent, id=f"b{number}", provider_id=f"p{number}", parent_id=parent.id, attempt=parent.attempt + 1, **changes
+    )
+
+
+@pytest.mark.parametrize("outcome", RequestOutcome)
+@pytest.mark.parametrize("error_class", ErrorClass)
+def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_another_batch(
+    outcome: RequestOutcome, error_class: ErrorClass
+) -> None:
+    ends = {"r": (outcome, error_class)}
+    unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING
+    assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 3)) == (unanswered and passing)
+    refused = replace(FIRST, outcome=BatchOutcome.FAILED, error_class=ErrorClass.TOO_LARGE)
+    in_parts = unanswered and (passing or error_class is ErrorClass.TOO_LARGE)
+    assert bool(Attempts.of(refused, [refused]).again(ends, 3)) == in_parts
+
+
+@pytest.mark.parametrize(
+    ("fails", "made", "turned_away"),
+    [
+        ({"outcome": BatchOutcome.COMPLETED}, 2, 0),
+        ({"outcome": BatchOutcome.FAILED, "error_class": ErrorClass.PROVIDER_FAULT}, 2, 0),
+        ({"outcome": BatchOutcome.FAILED, "error_class": ErrorClass.RATE_LIMITED}, 1, 1),
+        ({"outcome": BatchOutcome.CANCELLED}, 2, 0),  # at the provider
+    ],
+)
+def test_what_a_provider_had_no_room_for_takes_no_attempt(
+    fails: dict[str, object], made: int, turned_away: int
+) -> None:
+    second = after(FIRST, 2, **fails)
+    attempts = Attempts.of(second, [FIRST, second])
+    assert (attempts.made, attempts.turned_away) == (made, turned_away)
+
+
+def test_a_batch_that_was_withdrawn_takes_no_attempt() -> None:
+    withdrawn = replace(FIRST, outcome=BatchOutcome.CANCELLED, provider_id=None)
+    second = after(withdrawn, 2)
+    assert Attempts.of(second, [withdrawn, second]).made == 1
+
+
+def test_attempts_come_to_an_end() -> None:
+    line = [FIRST]
+    for number in range(2, 5):
+        line.append(after(line[-1], number))
+    left = [bool(Attempts.of(one, line).again({"r": EXPIRED}, 3)) for one in line]
+    assert left == [True, True, False, False]
+    crowded = [replace(FIRST, outcome=BatchOutcome.FAILED, error_class=ErrorClass.RATE_LIMITED)]
+    for number in range(2, MOST_WAITS + 1):
+        crowded.append(after(crowded[-1], number))
+    assert [Attempts.of(one, crowded).are_left(3) for one in crowded[-2:]] == [True, False]
+
+
+def test_a_batch_that_is_too_large_is_halved_a_few_times_and_never_a_single_request() -> None:
+    line = [replace(FIRST, outcome=BatchOutcome.FAILED, error_class=ErrorClass.TOO_LARGE, requests=1000)]
+    for number in range(2, MOST_SPLITS + 3):
+        line.append(replace(after(line[-1], number), attempt=1))
+    assert [Attempts.of(one, line).is_split for one in line] == [True] * MOST_SPLITS + [False] * 2
+    alone = replace(line[0], requests=1)
+    assert not Attempts.of(alone, [alone]).is_split

@@ -1,0 +1,286 @@
+"""Sources: every way to name rows works, and every bad file says where and why."""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.files import tables
+from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
+from layton_batch.files.sources import Place, Rows, read_rows
+from layton_batch.settings import Settings
+from tests.support.manual_clock import ManualClock
+
+GOOD = b'{"id": "a"}\n\n{"id": "b", "text": "\xc3\xa9"}\n'
+
+
+def read(source: str, base: Path, cwd: Path | None = None) -> Rows:
+    return read_rows(source, base, Settings(cwd or base))
+
+
+def ids(rows: Rows) -> list[object]:
+    return [row["id"] for row in rows]
+
+
+# ---- local files ---------------------------------------------------------------------------------------------------
+
+
+def test_rows_know_their_file_and_line(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_bytes(GOOD)
+    rows = read("x.jsonl", tmp_path)
+    assert (len(rows), rows[1]["text"]) == (2, "é")
+    assert tuple(rows.places) == (Place(str(tmp_path / "x.jsonl"), 1), Place(str(tmp_path / "x.jsonl"), 3))
+    assert str(rows.places[1]).endswith("x.jsonl, line 3")
+
+
+def test_a_path_is_looked_for_beside_the_manifest_and_then_in_the_working_folder(tmp_path: Path) -> None:
+    manifests, work = tmp_path / "manifests", tmp_path / "work"
+    for folder, name in ((manifests, "near"), (work, "far")):
+        folder.mkdir()
+        (folder / "x.jsonl").write_text(f'{{"id": "{name}"}}')
+    assert ids(read("x.jsonl", manifests, work)) == ["near"]
+    (manifests / "x.jsonl").unlink()
+    assert ids(read("x.jsonl", manifests, work)) == ["far"]
+    assert ids(read(str(work / "x.jsonl"), manifests, manifests)) == ["far"]
+
+
+def test_a_glob_reads_its_files_in_sorted_order(tmp_path: Path) -> None:
+    for name in ("part-2", "part-1", "part-3"):
+        (tmp_path / f"{name}.jsonl").write_text(f'{{"id": "{name}"}}\n')
+    assert ids(read("part-*.jsonl", tmp_path)) == ["part-1", "part-2", "part-3"]
+
+
+def test_a_name_that_looks_like_a_glob_is_meant_literally_if_it_exists(tmp_path: Path) -> None:
+    (tmp_path / "a[1].jsonl").write_text('{"id": 1}')
+    (tmp_path / "a1.jsonl").write_text('{"id": 2}')
+    assert ids(read("a[1].jsonl", tmp_path)) == [1]
+
+
+@pytest.mark.parametrize("name", ["data.parquet", "data.anything"])
+def test_parquet_is_known_by_suffix_or_magic_and_comes_as_json_values(tmp_path: Path, name: str) -> None:
+    frame = pl.DataFrame(
+        {
+            "id": ["a"], "n": [7], "flag": [True], "none": pl.Series([None], dtype=pl.String), "list": [["x", "y"]],
+            "img": [{"bytes": b"\x00\xff", "path": None}], "day": [date(2026, 1, 2)], "usd": [Decimal("1.50")],
+        }
+    )  # fmt: skip
+    frame.write_parquet(tmp_path / name)
+    rows = read(name, tmp_path)
+    assert rows[0] == {
+        "id": "a", "n": 7, "flag": True, "none": None, "list": ["x", "y"],
+        "img": {"bytes": base64.b64encode(b"\x00\xff").decode(), "path": None}, "day": "2026-01-02", "usd": "1.50",
+    }  # fmt: skip
+    assert rows.places[0].line == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        (b'{"id": "a"}\n{"id": "b", "te', 2, "looks cut off"),
+        (b'{"id": "a"}\n{"id": "b", "text": "\xc3', 2, "not UTF-8"),
+        (b'{"id": "a"}\n{"id": "caf\xe9"}\n', 2, r"not UTF-8 \(byte 12 of the line is 0xe9\)"),
+        (b'{"id": oops}\n', 1, "not JSON: .* at character"),
+        (b'{"id": NaN}\n', 1, "not JSON"),
+        (b'{"id": "\\ud83d"}\n', 1, "not JSON"),
+        (b'{"id": "a\x01b"}\n', 1, "not JSON"),
+        (b'[{"id": "a"}]\n', 1, "this file is a JSON array; one object a line is expected"),
+        (b'[\n{"id": "a"}\n]\n', 1, "this file is a JSON array; one object a line is expected"),
+        (b'{"id": "a"}\n["b"]\n', 2, "one object a line is expected, not an array"),
+        (b'{"id": "a"}\n"b"\n', 2, "one object a line is expected, not a string"),
+        (b'{"id": "a"}\n7\n', 2, "one object a line is expected, not a number"),
+        (b'{"id": "a"}\nnull\n', 2, "one object a line is expected, not null"),
+        (b'{\n  "id": "a"\n}\n', 1, "not JSON"),
+        (b"<html>\n", 1, "not JSON"),
+        (b"[" * 100_000, 1, "this file is a JSON array"),
+        (b'{"a":' * 100_000, 1, "not JSON"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, content: bytes, line: int, reason: str) -> None:
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=rf"x\.jsonl, line {line}: .*{reason}"):
+        read("x.jsonl", tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n \n\t\n"])
+def test_an_empty_source_is_an_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=r"x\.jsonl: the source is empty"):
+        read("x.jsonl", tmp_path)
+
+
+def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_path: Path) -> None:
+    rows = 2 * tables.PORTION_ROWS + 7
+    frame = pl.DataFrame({"id": [str(number) for number in range(rows)], "bytes": [b"\xff"] * rows})
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=300)
+    found = read("x.parquet", tmp_path)
+    assert [row["id"] for row in found] == frame["id"].to_list()
+    assert found[-1] == {"id": str(rows - 1), "bytes": "/w=="}
+    assert [place.line for place in found.places] == list(range(1, rows + 1))
+    assert found.places[-1] == (str(tmp_path / "x.parquet"), rows)
+    assert found.places[5:7] == [(str(tmp_path / "x.parquet"), 6), (str(tmp_path / "x.parquet"), 7)]
+
+
+def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"id": []}, schema={"id": pl.String}).write_parquet(path)
+    with pytest.raises(DataError, match="the source is empty"):
+        read("x.parquet", tmp_path)
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(DataError, match=r"x\.parquet: not a readable Parquet file"):
+        read("x.parquet", tmp_path)
+
+
+def test_what_is_not_there_says_where_it_was_looked_for(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    with pytest.raises(DataError, match=rf"x\.jsonl: no such file \(looked in {tmp_path} or in {work}\)"):
+        read("x.jsonl", tmp_path, work)
+    with pytest.raises(DataError, match=r"is a folder; name a file or a pattern such as work/\*\.jsonl"):
+        read("work", tmp_path)
+
+
+def test_a_line_of_five_megabytes_is_a_line(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"id": "' + "a" * 5_000_000 + '"}\n')
+    assert len(str(read("x.jsonl", tmp_path)[0]["id"])) == 5_000_000
+
+
+# ---- the web -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Site:
+    """A loopback server: paths to replies in turn (the last one stays), and what it was asked."""
+
+    port: int = 0
+    replies: dict[str, list[tuple[int, dict[str, str], bytes]]] = field(default_factory=dict)
+    asked: list[tuple[str, str | None]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def serve(self, path: str, *replies: tuple[int, dict[str, str], bytes]) -> None:
+        self.replies[path] = list(replies)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    found = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found.asked.append((self.path, self.headers.get("authorization")))
+            replies = found.replies.get(self.path.partition("?")[0], [(404, {}, b"")])
+            status, headers, body = replies.pop(0) if len(replies) > 1 else replies[0]
+            self.send_response(status)
+            for name, value in {"content-length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.port = server.server_port
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield found
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def fetch(source: str, site: Site, tmp_path: Path, clock: ManualClock | None = None, token: str = "hf_secret") -> Rows:
+    settings = Settings.from_environment({"HF_ENDPOINT": site.url, "HF_TOKEN": token}, tmp_path)
+    return read_rows(source, tmp_path, settings, clock or ManualClock())
+
+
+def test_a_hub_source_is_resolved_and_asked_for_with_the_token(site: Site, tmp_path: Path) -> None:
+    site.serve("/datasets/o/n/resolve/main/sub/x.jsonl", (200, {}, GOOD))
+    rows = fetch("hf://datasets/o/n/sub/x.jsonl", site, tmp_path)
+    assert ids(rows) == ["a", "b"]
+    assert site.asked == [("/datasets/o/n/resolve/main/sub/x.jsonl", "Bearer hf_secret")]
+    assert rows.places[0].file == "hf://datasets/o/n/sub/x.jsonl"
+
+
+def test_the_token_goes_neither_to_plain_urls_nor_along_a_redirect(site: Site, tmp_path: Path) -> None:
+    site.serve("/x.jsonl", (200, {}, GOOD))
+    fetch(f"{site.url}/x.jsonl", site, tmp_path)
+    elsewhere = f"http://localhost:{site.port}/x.jsonl"
+    site.serve("/datasets/o/n/resolve/main/x.jsonl", (302, {"location": elsewhere}, b""))
+    fetch("hf://datasets/o/n/x.jsonl", site, tmp_path)
+    assert [token for path, token in site.asked if path == "/x.jsonl"] == [None, None]
+
+
+def test_parquet_is_known_over_the_web_too(site: Site, tmp_path: Path) -> None:
+    pl.DataFrame({"id": ["a"]}).write_parquet(tmp_path / "x")
+    site.serve("/export", (200, {}, (tmp_path / "x").read_bytes()))
+    assert ids(fetch(f"{site.url}/export?format=parquet", site, tmp_path)) == ["a"]
+
+
+def test_passing_failures_are_tried_again_with_growing_waits(site: Site, tmp_path: Path) -> None:
+    site.serve("/x.jsonl", (503, {}, b""), (429, {"retry-after": "9999"}, b""), (200, {}, GOOD))
+    clock = ManualClock(0.0)
+    assert len(fetch(f"{site.url}/x.jsonl", site, tmp_path, clock)) == 2
+    assert clock.seconds == WAITS_SECONDS[0] + LONGEST_WAIT_SECONDS
+
+
+def test_a_body_cut_off_in_the_middle_is_fetched_again(site: Site, tmp_path: Path) -> None:
+    site.serve("/x.jsonl", (200, {"content-length": "999"}, GOOD[:12]), (200, {}, GOOD))
+    assert ids(fetch(f"{site.url}/x.jsonl", site, tmp_path)) == ["a", "b"]
+
+
+def test_failures_that_do_not_pass_end_after_the_last_try(site: Site, tmp_path: Path) -> None:
+    site.serve("/x.jsonl", (500, {}, b""))
+    with pytest.raises(DataError, match="download failed 4 times, at last with: HTTP 500"):
+        fetch(f"{site.url}/x.jsonl", site, tmp_path)
+    assert len(site.asked) == 4
+
+
+def test_nobody_listening_is_an_error_and_no_hang(tmp_path: Path, site: Site) -> None:
+    with pytest.raises(DataError, match="download failed 4 times"):
+        fetch("http://127.0.0.1:1/x.jsonl", site, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (401, r"access refused \(HTTP 401\).*ask for access.*HF_TOKEN"),
+        (403, r"access refused \(HTTP 403\).*ask for access.*HF_TOKEN"),
+        (404, r"no such file \(HTTP 404\)"),
+        (410, r"download refused \(HTTP 410\)"),
+    ],
+)
+def test_a_refusal_says_what_to_do_and_is_not_tried_again(site: Site, tmp_path: Path, status: int, reason: str) -> None:
+    site.serve("/datasets/o/n/resolve/main/x.jsonl", (status, {}, b"secret page"))
+    with pytest.raises(DataError, match=reason) as caught:
+        fetch("hf://datasets/o/n/x.jsonl", site, tmp_path)
+    assert "hf_secret" not in str(caught.value)
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize("source", ["hf://o/n/x.jsonl", "hf://datasets/o/x.jsonl", "hf://datasets/o/n/../x", "hf://"])
+def test_a_malformed_hub_address_says_its_form(site: Site, tmp_path: Path, source: str) -> None:
+    with pytest.raises(DataError, match="hf://datasets/<owner>/<name>/"):
+        fetch(source, site, tmp_path)
+
+
+@pytest.mark.parametrize("source", ["http://[::1/x", "http:///x", "https://exa mple\x7f/x"])
+def test_an_address_that_is_none_is_an_error(site: Site, tmp_path: Path, source: str) -> None:
+    with pytest.raises(DataError):
+        fetch(source, site, tmp_path)
+
+
+def test_messages_do_not_show_what_is_secret_in_an_address() -> None:
+    assert shown("https://user:password@host/x.jsonl?token=t#f") == "https://host/x.jsonl"

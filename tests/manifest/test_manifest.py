@@ -1,0 +1,290 @@
+"""Manifests: the form of the file, and every mistake in one named at once."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import ManifestError
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.records import Reasoning
+from tests.support.manifest_texts import FULL, HEAD, ITEMS, JUDGE, MINIMAL, MODEL, load, write
+
+
+def complaints(tmp_path: Path, text: str) -> list[str]:
+    """The lines of the error, without the file's name, which each must begin with."""
+    path = write(tmp_path, text)
+    with pytest.raises(ManifestError) as caught:
+        load_manifest(path)
+    lines = str(caught.value).split("\n")
+    assert all(line.startswith(f"{path}: ") for line in lines)
+    return [line.removeprefix(f"{path}: ") for line in lines]
+
+
+# ---- what a manifest says ------------------------------------------------------------------------------------------
+
+
+def test_every_key_of_the_form_is_read(tmp_path: Path) -> None:
+    found = load(tmp_path, FULL)
+    assert (found.items.hints, found.items.limit, found.items.split) == (4, 20, "llm")
+    assert found.gold is not None
+    assert found.gold.source.endswith("ppi_llm.jsonl")
+    assert (found.scoring.method, found.scoring.metric, found.scoring.level, found.scoring.seed) == (
+        "paper", "answer_correct", 0.95, 7,
+    )  # fmt: skip
+    assert found.budget.max_usd == Decimal("200.1")
+    assert (found.policy.attempts, found.policy.reask_unparsed, found.policy.reask_truncated) == (2, 1, 1)
+    assert found.policy.deadline_hours == 48
+    claude, kimi = found.model_specs()
+    assert (claude.family, claude.max_output_tokens, claude.reasoning) == ("Anthropic", 40000, Reasoning(None, 32000))
+    assert claude.params == {"temperature": 0, "stop": ["x"], "deep": {"on": True}}
+    assert (kimi.model, kimi.family, kimi.reasoning) == ("moonshotai/Kimi-K2.5", "moonshotai", Reasoning("high"))
+    assert [(judge.model.name, judge.substitute) for judge in found.panel()] == [("one", False), ("two", True)]
+    assert found.seats == 2
+    (price,) = found.prices
+    assert (price.input, price.output, price.cached_input, price.batch_input, price.batch_output) == (
+        Decimal("0.5"), Decimal("2.8"), Decimal(0), Decimal(1), None,
+    )  # fmt: skip
+    assert (price.source, price.date) == ("the provider's page", "2026-11-01")
+
+
+def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
+    found = load(tmp_path, MINIMAL)
+    assert (found.items.split, found.items.hints, found.items.limit, found.gold) == ("llm", 0, None, None)
+    assert (found.scoring.method, found.scoring.metric, found.scoring.level) == (None, "both_correct", 0.95)
+    assert found.budget.max_usd is None
+    assert (found.policy.attempts, found.policy.reask_unparsed, found.policy.reask_truncated) == (3, 0, 0)
+    assert found.policy.deadline_hours is None
+    (model,) = found.model_specs()
+    assert (model.family, model.reasoning, model.params) == ("openai", Reasoning(), {})
+
+
+def test_without_a_jury_four_models_on_sale_are_the_panel(tmp_path: Path) -> None:
+    found = load(tmp_path, MINIMAL)
+    assert {judge.model.name for judge in found.panel()} == {
+        "mistral-large-4", "claude-opus-5-5", "gpt-6.1-sol", "gemini-3.1-pro-preview",
+    }  # fmt: skip
+    assert found.seats == 3
+    assert load(tmp_path, MINIMAL + "[jury]\nseats = 1\n").panel() == found.panel()
+
+
+def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
+    write(tmp_path, '[[judges]]\nname = "j"\nprovider = "groq"\nmodel = "x"\n', "p.toml")
+    found = load(tmp_path, MINIMAL + '[jury]\npanel = "p.toml"\n')
+    assert [judge.model.provider for judge in found.panel()] == ["groq"]
+
+
+# ---- what is wrong with one ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (MINIMAL.replace("task =", "taks ="), "taks: unknown key; did you mean 'task'?"),
+        (MINIMAL.replace("source", "sorce"), "items.sorce: unknown key; did you mean 'source'?"),
+        (MINIMAL + "modle = 1", "models[0].modle: unknown key; did you mean 'model'?"),
+        (
+            MINIMAL + "reasoning = {budget = 1}",
+            "models[0].reasoning.budget: unknown key; did you mean 'budget_tokens'?",
+        ),
+        (MINIMAL + "[jury]\nseat = 3", "jury.seat: unknown key; did you mean 'seats'?"),
+        (MINIMAL + JUDGE + "substitue = true", "jury.judges[0].substitue: unknown key; did you mean 'substitute'?"),
+        (MINIMAL + "zzz = 1", "models[0].zzz: unknown key (known: name, provider, model, family, "),
+        (MINIMAL + 'api_key = "sk-1"', "models[0].api_key: keys are read from the environment, never from a manifest"),
+        (MINIMAL.replace(HEAD, 'task = "layton"\n'), "name: is missing"),
+        (MINIMAL.replace('"run-1"', '"-run"'), "name: must be 1 to 64 letters"),
+        (MINIMAL.replace('"run-1"', '"a/b"'), "name: must be 1 to 64 letters"),
+        (MINIMAL.replace('"run-1"', '"' + "a" * 65 + '"'), "name: must be 1 to 64 letters"),
+        (MINIMAL.replace('"run-1"', "7"), "name: must be text in quotes, not 7"),
+        (MINIMAL.replace('"layton"', '"laytn"'), "task: unknown task 'laytn'; did you mean 'layton'?"),
+        (MINIMAL.replace("openai", "opnai"), "models[0].provider: unknown provider 'opnai'; did you mean 'openai'?"),
+        (MINIMAL + MODEL, "models[0].name: 'm' is used 2 times; names must be unique"),
+        (MINIMAL + JUDGE + JUDGE, "jury.judges[1].name: 'j' is used 2 times; names must be unique"),
+        (HEAD + "models = []\n" + ITEMS, "models: must not be empty"),
+        (HEAD + ITEMS, "models: is missing"),
+        (HEAD + "models = 3\n" + ITEMS, "models: must be an array, not 3"),
+        (HEAD + "models = [3]\n" + ITEMS, "models[0]: must be a table, not 3"),
+        (MINIMAL.replace('"m"', '"a\\u0007b"'), "models[0].name: must not contain control or invisible characters"),
+        (MINIMAL.replace('"m"', '"a\\u202eb"'), "models[0].name: must not contain control or invisible characters"),
+        (MINIMAL.replace('"m"', '"' + "a" * 201 + '"'), "models[0].name: must be at most 200 characters, not 201"),
+        (MINIMAL.replace('"m"', '" "'), "models[0].name: must not be empty or have blanks at its ends"),
+        (MINIMAL + "max_output_tokens = 0", "models[0].max_output_tokens: must be at least 1, not 0"),
+        (MINIMAL + 'max_output_tokens = "9"', "models[0].max_output_tokens: must be a whole number, not '9'"),
+        (
+            MINIMAL + 'window = "a day"',
+            "models[0].window: must be a number of hours or days, as in '24h' or '7d'",
+        ),
+        (
+            MINIMAL + 'reasoning = "hihg"',
+            "models[0].reasoning.effort: 'hihg' is not one of none, minimal, low, medium, high, xhigh, max; did",
+        ),
+        (
+            MINIMAL + 'reasoning = { effort = "low", budget_tokens = 5 }',
+            "models[0].reasoning: needs either an effort or budget_tokens",
+        ),
+        (MINIMAL + "reasoning = {}", "models[0].reasoning: needs either an effort or budget_tokens"),
+        (MINIMAL + "reasoning = 5", "models[0].reasoning: must be a table, not 5"),
+        (
+            MINIMAL + "max_output_tokens = 5\nreasoning = { budget_tokens = 5 }",
+            "models[0]: max_output_tokens (5) must leave room beyond budget_tokens (5)",
+        ),
+        (MINIMAL + "params = { temperature = nan }", "models[0].params: must not contain NaN or infinity"),
+        (MINIMAL + "params = { n = [99999999999999999999] }", "models[0].params: must not contain integers of more"),
+        (MINIMAL + 'params = { api_key = "s" }', "models[0].params: must not hold 'api_key'"),
+        (MINIMAL + "params = { day = 2026-01-01 }", "models[0].params.day: must be something JSON can say"),
+        (MINIMAL.replace(ITEMS, ITEMS + "hints = 5\n"), "items.hints: must be at most 4, not 5"),
+        (MINIMAL.replace(ITEMS, ITEMS + "hints = -1\n"), "items.hints: must be at least 0, not -1"),
+        (MINIMAL.replace(ITEMS, ITEMS + "hints = true\n"), "items.hints: must be a whole number, not true"),
+        (MINIMAL.replace(ITEMS, ITEMS + "limit = 0\n"), "items.limit: must be at least 1, not 0"),
+        (MINIMAL.replace(ITEMS, ITEMS + 'split = "xlm"\n'), "split 'xlm': the layton task has llm and vlm"),
+        (MINIMAL.replace("items.jsonl", " "), "items.source: must be a path, a URL or a hub address"),
+        (MINIMAL.replace("items.jsonl", "https://me:pw@host/x"), "items.source: must not hold a user or password"),
+        (MINIMAL + "[gold]\n", "gold: has neither source nor annotations"),
+        (MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.5', "gold.label_error: must be less than 0.5"),
+        (
+            MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.02\n[scoring]\nmethod = "paper"',
+            "gold.label_error: the paper's method takes labels as right; leave out method",
+        ),
+        (
+            MINIMAL + '[scoring]\nmethod = "papr"',
+            "scoring.method: 'papr' is not ",
+        ),
+        (MINIMAL + '[scoring]\nmetric = "both"', "scoring.metric: 'both' is not one of both_correct, answer_correct,"),
+        (MINIMAL + "[scoring]\nlevel = 1", "scoring.level: must be at most 0.999999999, not"),
+        (MINIMAL + "[scoring]\nlevel = 0.9999999999", "scoring.level: must be at most 0.999999999, not"),
+        (MINIMAL + '[scoring]\nmethod = "paper"\nlevel = 0.9', "scoring.level: the paper's method has its own, 0.95"),
+        (MINIMAL + "[scoring]\nlevel = nan", "scoring.level: must be a finite number, not nan"),
+        (MINIMAL + "[scoring]\nseed = -1", "scoring.seed: must be at least 0, not -1"),
+        (MINIMAL + "[budget]\nmax_usd = -0.01", "budget.max_usd: must be at least 0, not -0.01"),
+        (MINIMAL + "[budget]\nmax_usd = nan", "budget.max_usd: must be a finite number"),
+        (MINIMAL + "[budget]\nmax_usd = inf", "budget.max_usd: must be a finite number"),
+        (MINIMAL + '[budget]\nmax_usd = "much"', "budget.max_usd: must be a number"),
+        (MINIMAL + "[budget]\nmax_usd = true", "budget.max_usd: must be a number, not true"),
+        (MINIMAL + "[policy]\nattempts = 0", "policy.attempts: must be at least 1, not 0"),
+        (MINIMAL + "[policy]\nreask_unparsed = -1", "policy.reask_unparsed: must be at least 0, not -1"),
+        (MINIMAL + "[policy]\ndeadline_hours = 0", "policy.deadline_hours: must be greater than 0"),
+        (MINIMAL + "[jury]\nseats = 0", "jury.seats: must be at least 1, not 0"),
+        (MINIMAL + "[jury]\njudges = []", "jury.judges: must not be empty"),
+        (MINIMAL + '[jury]\npanel = "p.toml"', "jury.panel: no panel file"),
+        (MINIMAL + '[jury]\npanel = "p.toml"\n' + JUDGE, "jury: has both a panel file and judges of its own"),
+        (
+            MINIMAL + JUDGE.replace("gemini", "openai"),
+            "models[0]: no judge may sit for 'm': all of the panel are of its family 'openai'",
+        ),
+        (MINIMAL + '[prompts]\njudge_system = "gone.txt"', "prompts.judge_system: cannot read gone.txt"),
+        (
+            MINIMAL + '[prompts]\njudge_sytem = "m.toml"',
+            "unknown prompt template 'judge_sytem'; did you mean 'judge_system'?",
+        ),
+        (MINIMAL + "[prompts]\njudge_system = 3", "prompts.judge_system: must be text in quotes, not 3"),
+        (
+            MINIMAL + '[[prices]]\nprovider = "openai"\nmodel = "x"\ninput = -1\noutput = 1',
+            "prices[0].input: must be at least 0, not -1",
+        ),
+        (
+            MINIMAL + '[[prices]]\nprovider = "x"\nmodel = "x"\ninput = 1\noutput = 1',
+            "prices[0].provider: unknown provider",
+        ),
+        (
+            MINIMAL + 2 * '[[prices]]\nprovider = "groq"\nmodel = "x"\ninput = 1\noutput = 1\n',
+            "prices[1]: a second price for groq x",
+        ),
+        (MINIMAL + "[[", "not TOML: "),
+        (MINIMAL + "x = " + "[" * 100_000, "not TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key_and_reason(tmp_path: Path, text: str, complaint: str) -> None:
+    assert any(line.startswith(complaint) for line in complaints(tmp_path, text)), complaints(tmp_path, text)
+
+
+def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None:
+    text = (
+        MINIMAL.replace("openai", "opnai").replace("run-1", "run 1")
+        + MODEL
+        + '[scoring]\nmetric = "both"\n[jury]\nseats=0'
+    )
+    lines = complaints(tmp_path, text)
+    assert len(lines) == len(set(lines)) == 6
+    assert {line.partition(":")[0] for line in lines} == {
+        "name", "models[0].provider", "models[0].name", "models[1].name", "scoring.metric", "jury.seats",
+    }  # fmt: skip
+
+
+def test_no_value_that_may_be_a_secret_is_repeated(tmp_path: Path) -> None:
+    text = MINIMAL + 'api_key = "sk-secret"\ntoken = "sk-secret"\nparams = { Authorization = "sk-secret" }\n'
+    assert "sk-secret" not in "\n".join(complaints(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("params", "place"),
+    [
+        ('{ extra_headers = { Authorization = "x" } }', "extra_headers.Authorization"),
+        ('{ extra_headers = { "X-Goog-Api-Key" = "x" } }', "extra_headers.X-Goog-Api-Key"),
+        ('{ metadata = { api_key = "x" } }', "metadata.api_key"),
+        ('{ metadata = { apiKey = "x" } }', "metadata.apiKey"),
+        ('{ a = [{ b = [{ "openai-API-key" = 5 }] }] }', "a.0.b.0.openai-API-key"),
+        ('{ "x-goog-api-key" = "x" }', "x-goog-api-key"),
+        ('{ password = "x" }', "password"),
+        ('{ PASSWORD = ["x"] }', "PASSWORD"),
+        ('{ clientSecret = "x" }', "clientSecret"),
+        ('{ access-token = "x" }', "access-token"),
+        ('{ credentials = { user = "x" } }', "credentials"),
+        ('{ headers = [["h", "Bearer abcdef123"]] }', "headers.0.1"),
+        ('{ headers = { h = "basic dXNlcjpwYXNzd29yZA==" } }', "headers.h"),
+        ('{ properties = { password = "x" } }', "properties.password"),
+    ],
+)
+def test_secrets_at_any_depth_of_params_are_refused(tmp_path: Path, params: str, place: str) -> None:
+    for text in (MINIMAL + f"params = {params}", MINIMAL + f"[task_options]\nx = {params}"):
+        told = place if "task_options" not in text else f"x.{place}"
+        assert any(f"must not hold '{told}'" in line for line in complaints(tmp_path, text)), text
+
+
+def test_what_only_sounds_like_a_secret_is_none(tmp_path: Path) -> None:
+    form = '{ type = "object", properties = { password = { type = "string" }, api_key = { type = "string" } } }'
+    params = (
+        "max_tokens = 5, max_completion_tokens = 5, logit_bias = { 50256 = -100 }, stop_token = 'x', eos_token_id = 5, "
+        "prompt_cache_key = 'x', top_logprobs = 1, safety_identifier = 'x', key = 'x', keys = ['a'], "
+        "secretary = 'x', authorizations = 1, metadata = { key = 'a', tokens = 5, note = 'the bearer of news' }, "
+        "user = 'Basic arithmetic', "
+        f"response_format = {{ schema = {form} }}, parts = {{ '$defs' = {{ Credentials = {form} }} }}"
+    )
+    assert load(tmp_path, MINIMAL + f"params = {{ {params} }}").models[0].params["max_tokens"] == 5
+
+
+def test_a_run_that_began_before_its_params_were_refused_can_still_be_opened(tmp_path: Path) -> None:
+    manifest = load(tmp_path, MINIMAL + 'params = { metadata = { hint = "x" } }')
+    spec = manifest.models[0].model_copy(update={"params": {"metadata": {"api_key": "x"}}})
+    old = manifest.model_copy(update={"models": (spec,)})
+    assert Manifest.from_frozen(old.frozen_json()).run_id() == old.run_id()
+
+
+def test_mistakes_in_a_panel_file_name_that_file(tmp_path: Path) -> None:
+    text = MINIMAL + '[jury]\npanel = "p.toml"\n'
+    judge = '[[judges]]\nname = "j"\nprovider = "groq"\nmodel = "x"\n'
+    for panel, complaint in (
+        ("judge = 1", "p.toml: judge: unknown key; did you mean 'judges'?"),
+        ("judges = []", "p.toml: judges: must not be empty"),
+        (judge + "sustitute = true", "p.toml: judges[0].sustitute: unknown key; did you mean 'substitute'?"),
+        (judge.replace("groq", "grok"), "p.toml: judges[0].provider: unknown provider 'grok'; did you mean 'groq'?"),
+        (judge + judge, "p.toml: judges[0].name: 'j' is used 2 times"),
+        ("[[", "p.toml: not TOML"),
+    ):
+        write(tmp_path, panel, "p.toml")
+        with pytest.raises(ManifestError) as caught:
+            load(tmp_path, text)
+        assert complaint in str(caught.value)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(ManifestError, match=r"gone\.toml: cannot be read \(No such file"):
+        load_manifest(tmp_path / "gone.toml")
+    with pytest.raises(ManifestError, match=r"cannot be read \(Is a directory"):
+        load_manifest(tmp_path)
+    path = tmp_path / "latin.toml"
+    path.write_bytes(b'name = "caf\xe9"')
+    with pytest.raises(ManifestError, match=r"latin\.toml: not UTF-8 \(byte 12\)"):
+        load_manifest(path)

@@ -1,0 +1,98 @@
+"""The items a manifest asks about, and the manifests that come with the package."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.jury import seat_jury
+from layton_batch.scoring.gold_file import read_gold
+from layton_batch.settings import Settings
+from tests.support.manifest_texts import ITEMS, MINIMAL, load
+from tests.support.manual_clock import ManualClock
+from tests.support.paths import ROOT
+
+SHIPPED = ROOT / "manifests"
+
+# ---- items ---------------------------------------------------------------------------------------------------------
+
+
+def items(tmp_path: Path, *rows: dict[str, str], limit: str = "") -> list[str]:
+    (tmp_path / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    manifest = load(tmp_path, MINIMAL.replace(ITEMS, ITEMS + limit))
+    found = load_items(manifest, manifest_task(manifest), Settings(tmp_path), ManualClock())
+    return [item.id for item in found]
+
+
+def test_items_are_read_checked_and_limited(tmp_path: Path) -> None:
+    rows = [{"id": name, "description": "Q", "split": "llm"} for name in "abc"]
+    assert items(tmp_path, *rows) == ["a", "b", "c"]
+    assert items(tmp_path, *rows, limit="limit = 2\n") == ["a", "b"]
+    with pytest.raises(DataError, match=r"items\.jsonl: item ids must be unique; more than once: 'a'"):
+        items(tmp_path, rows[0], rows[0])
+    with pytest.raises(DataError, match=r"items\.jsonl: no items of the split"):
+        items(tmp_path, {"id": "a", "description": "Q", "split": "vlm"})
+    with pytest.raises(DataError, match=r"items\.jsonl: row 2 \(item 'b'\): column 'description' is missing"):
+        items(tmp_path, rows[0], {"id": "b"})
+
+
+# ---- the shipped manifests -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["demo", "layton-today", "layton-llm", "layton-vlm"])
+def test_every_shipped_manifest_loads_and_seats_three_judges_for_every_model(name: str) -> None:
+    found = load_manifest(SHIPPED / f"{name}.toml")
+    assert found.name == name
+    for model in found.model_specs():
+        assert len(seat_jury(found.panel(), model, found.seats)) == 3
+
+
+def test_the_papers_models_carry_the_names_of_the_gold_set() -> None:
+    assert {model.name for model in load_manifest(SHIPPED / "layton-llm.toml").models} == {
+        "gemini-3-flash-high", "gemini-3-pro-high", "gpt-5.1-2025-11-13-high", "gpt-5.2-2025-12-11-high",
+        "claude-opus-4-5-20251101-thinking-32k", "claude-opus-4-5-20251101-no-thinking",
+        "moonshotai-kimi-k2.5-thinking", "moonshotai-kimi-k2-thinking", "mistral-large-2512",
+    }  # fmt: skip
+
+
+def test_the_demo_names_the_sandboxes_models_judges_and_prices() -> None:
+    profiles = tomllib.loads((resources.files("layton_batch.sandbox") / "profiles.toml").read_text(encoding="utf-8"))
+    found = load_manifest(SHIPPED / "demo.toml")
+    assert [(m.provider, m.model) for m in found.models] == [
+        (p["provider"], p["model"]) for p in profiles["participants"]
+    ]
+    judges = [(j.model.provider, j.model.model, j.substitute) for j in found.panel()]
+    assert judges == [(p["provider"], p["model"], p.get("substitute", False)) for p in profiles["judges"]]
+    priced = {
+        (p.provider, p.model): [
+            [str(x) for x in (p.batch_input, p.batch_output, p.batch_cached_input)],
+            [str(x) for x in (p.input, p.output, p.cached_input)],
+        ]
+        for p in found.prices
+    }
+    billed = {
+        (provider, model): [price["batch"], price["standard"]]
+        for provider, models in profiles["prices"].items()
+        for model, price in models.items()
+    }
+    assert priced == billed
+    assert all(m.name == m.model for m in found.models)
+
+
+def test_the_demo_has_bundled_items_and_labels_for_its_models() -> None:
+    found = load_manifest(SHIPPED / "demo.toml")
+    task = manifest_task(found)
+    bundled = task.bundled("llm")
+    shown = {item.id for item in load_items(found, task, Settings(ROOT), ManualClock())}
+    assert found.gold is not None
+    gold = read_gold(found.gold.source, found.folder, Settings(ROOT), bundled_items=bundled)
+    assert set(gold.rows["model"]) == {model.name for model in found.models}
+    assert set(gold.rows["item_id"]) <= shown
+    assert set(gold.judges) == {judge.model.name for judge in found.panel()}

@@ -1,0 +1,290 @@
+"""What the table of models makes of a manifest: refused where it is sure to fail, told where it may."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from layton_batch import model_table
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.form import ModelTable
+from layton_batch.manifest.model_checks import ModelFindings, check_models
+from layton_batch.providers.openai import OpenAI
+from layton_batch.settings import Settings
+from tests.support.manifest_texts import HEAD, ITEMS, load
+from tests.support.manual_clock import ManualClock
+from tests.support.paths import ROOT
+
+SHIPPED = ROOT / "manifests"
+TODAY = date(2026, 11, 22)
+JURY = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "{}"\nmodel = "{}"\n'
+JUDGE_ON_SALE = JURY.format("mistral", "mistral-large-2512")
+OTHER = '[[jury.judges]]\nname = "k"\nprovider = "gemini"\nmodel = "gemini-3.1-pro-preview"\nsubstitute = true\n'
+
+
+def clock(day: date) -> ManualClock:
+    return ManualClock(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp())
+
+
+def model(provider: str, name: str, settings: str = "", shown: str = "m") -> str:
+    return f'[[models]]\nname = "{shown}"\nprovider = "{provider}"\nmodel = "{name}"\n{settings}\n'
+
+
+def found(
+    folder: Path, models: str, *, day: date = TODAY, jury: str = JUDGE_ON_SALE + OTHER, **environment: str
+) -> ModelFindings:
+    manifest = load(folder, HEAD + ITEMS + models + jury)
+    return check_models(manifest, Settings.from_environment(environment, folder), clock(day))
+
+
+# ---- every fact ----------------------------------------------------------------------------------------------------
+
+SHUT_DOWN = [
+    ("gemini", "gemini-3-pro-preview", "was shut down on 2026-03-09: use gemini-3.1-pro-preview (Gemini"),
+    ("together", "moonshotai/Kimi-K2-Thinking", "was shut down on 2026-03-31"),
+    ("openai", "gpt-4-turbo", "was shut down on 2026-10-23: use gpt-5.6-sol"),
+    ("anthropic", "claude-opus-4-20250514", "was shut down on 2026-06-15: use claude-opus-4-8"),
+    ("groq", "llama-3.3-70b-versatile", "was shut down on 2026-08-16: use openai/gpt-oss-120b"),
+    ("mistral", "mistral-large-2411", "was shut down on 2026-05-31: use mistral-large-2512"),
+    ("xai", "grok-3", "was shut down on 2026-05-15: use grok-4.3"),
+]  # fmt: skip
+NO_BATCH = [
+    "moonshotai/Kimi-K2.5", "moonshotai/Kimi-K2.6", "deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3.1",
+    "deepseek-ai/DeepSeek-V4-Pro", "MiniMaxAI/MiniMax-M2.7", "Qwen/Qwen3.5-397B-A17B", "zai-org/GLM-5",
+]  # fmt: skip
+REFUSED_EFFORTS = [
+    ("openai", "gpt-5.1-2025-11-13", "minimal", "none, low, medium, high"),
+    ("openai", "gpt-5.1", "xhigh", "none, low, medium, high"),
+    ("openai", "gpt-5.2-pro", "low", "medium, high, xhigh"),
+    ("openai", "gpt-6.1-sol", "none", "low, medium, high, xhigh, max"),
+    ("gemini", "gemini-3.1-pro-preview", "minimal", "low, medium, high"),
+    ("anthropic", "claude-fable-5", "none", "low, medium, high, xhigh, max"),
+    ("anthropic", "claude-mythos-5-2", "none", "low, medium, high, xhigh, max"),
+    ("anthropic", "claude-opus-5-5", "none", "low, medium, high, xhigh, max"),
+    ("anthropic", "claude-opus-4-6", "xhigh", "none, low, medium, high, max"),
+    ("anthropic", "claude-opus-4-5", "max", "none, low, medium, high"),
+]
+TAKEN_EFFORTS = [
+    ("openai", "gpt-5.1-2025-11-13", "none"),
+    ("openai", "gpt-5.2-2025-12-11", "xhigh"),
+    ("gemini", "gemini-3-flash-preview", "minimal"),
+    ("anthropic", "claude-opus-4-8", "max"),
+    ("anthropic", "claude-sonnet-4-6", "none"),
+]
+
+
+@pytest.mark.parametrize(("provider", "name", "said"), SHUT_DOWN)
+def test_a_model_that_was_shut_down_is_refused_and_its_successor_named(
+    tmp_path: Path, provider: str, name: str, said: str
+) -> None:
+    (refused,) = found(tmp_path, model(provider, name)).refused
+    assert refused.startswith(f"model 'm' ({provider}): {name} {said}")
+    assert "2026-11-22)" in refused
+
+
+@pytest.mark.parametrize("name", NO_BATCH)
+def test_a_model_that_together_does_not_run_as_batches_is_refused(tmp_path: Path, name: str) -> None:
+    (refused,) = found(tmp_path, model("together", name)).refused
+    assert f"{name} is not run as a batch by together" in refused
+    assert "(Together's documentation overview and skills, 2026-11-22)" in refused
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "openai/gpt-4o-mini:batch"])
+def test_a_model_that_openrouter_lists_and_does_not_run_as_batches_is_refused(tmp_path: Path, name: str) -> None:
+    (refused,) = found(tmp_path, model("openrouter", name)).refused
+    assert f"{name} is not run as a batch by openrouter" in refused
+    assert "(third party: " in refused
+
+
+@pytest.mark.parametrize(("provider", "name", "effort", "taken"), REFUSED_EFFORTS)
+def test_an_effort_that_the_model_lacks_is_refused_and_those_it_has_are_listed(
+    tmp_path: Path, provider: str, name: str, effort: str, taken: str
+) -> None:
+    refused = found(tmp_path, model(provider, name, f'reasoning = "{effort}"')).refused
+    (said,) = [line for line in refused if "reasoning" in line]
+    assert f"does not take reasoning {effort!r}: set it to one of {taken}" in said
+    assert "write it in params as the API has it" in said
+
+
+@pytest.mark.parametrize(("provider", "name", "effort"), TAKEN_EFFORTS)
+def test_an_effort_that_the_model_has_passes(tmp_path: Path, provider: str, name: str, effort: str) -> None:
+    assert found(tmp_path, model(provider, name, f'reasoning = "{effort}"')).refused == ()
+
+
+def test_gemini_3_pro_had_low_and_high_only(tmp_path: Path) -> None:
+    asked = model("gemini", "gemini-3-pro-preview", 'reasoning = "medium"')
+    assert any("set it to one of low, high (" in line for line in found(tmp_path, asked).refused)
+
+
+@pytest.mark.parametrize("name", ["gpt-5.2-pro", "gpt-5-pro", "gpt-5.5-pro"])
+def test_a_model_of_the_responses_api_alone_is_asked_over_that(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, model("openai", name)).refused == ()
+    assert OpenAI(None).endpoint(name) == "/v1/responses"
+    assert OpenAI(None).endpoint("gpt-5.2") == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("name", ["temperature", "top_p", "top_k"])
+def test_anthropics_wire_version_refuses_sampling_parameters_at_any_value(tmp_path: Path, name: str) -> None:
+    (refused,) = found(tmp_path, model("anthropic", "claude-opus-4-8", f"params = {{ {name} = 1 }}")).refused
+    assert f"has params.{name}, which version 2026-10-21 of Anthropic's API refuses: leave it out" in refused
+    assert found(tmp_path, model("openai", "gpt-5.1", f"params = {{ {name} = 1 }}")).refused == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5", "claude-fable-5", "claude-opus-5"]
+)  # fmt: skip
+def test_newer_claude_models_take_no_budget(tmp_path: Path, name: str) -> None:
+    (refused,) = found(tmp_path, model("anthropic", name, "reasoning = { budget_tokens = 4000 }")).refused
+    assert "does not take reasoning by budget_tokens: set it to one of " in refused
+
+
+@pytest.mark.parametrize("name", ["claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-6"])
+def test_claude_up_to_4_6_takes_a_budget(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, model("anthropic", name, "reasoning = { budget_tokens = 4000 }")).refused == ()
+
+
+def test_more_output_than_a_model_writes_is_refused(tmp_path: Path) -> None:
+    asked = model("gemini", "gemini-3.1-pro-preview", "max_output_tokens = 70000")
+    (refused,) = found(tmp_path, asked).refused
+    assert "writes at most 65,536 tokens, and max_output_tokens is 70,000: lower it" in refused
+
+
+# ---- dates ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("day", "refused", "told"),
+    [
+        (date(2027, 1, 30), False, False),
+        (date(2027, 1, 31), False, True),
+        (date(2027, 3, 31), False, True),
+        (date(2027, 4, 1), True, False),
+    ],
+)
+def test_an_end_is_told_60_days_before_and_refused_from_its_day_on(
+    tmp_path: Path, day: date, refused: bool, told: bool
+) -> None:
+    findings = found(tmp_path, model("openai", "gpt-5.1"), day=day)
+    assert any("was shut down on 2027-04-01" in line for line in findings.refused) is refused
+    assert any("will be shut down on 2027-04-01" in line for line in findings.warnings) is told
+
+
+@pytest.mark.parametrize(("day", "told"), [(date(2026, 9, 1), False), (TODAY, True), (date(2027, 6, 1), True)])
+def test_an_end_that_nobody_announced_is_told_and_never_refused(tmp_path: Path, day: date, told: bool) -> None:
+    findings = found(tmp_path, model("anthropic", "claude-opus-4-5-20251101"), day=day)
+    assert findings.refused == ()
+    assert any("may be shut down from 2026-11-24 on" in line for line in findings.warnings) is told
+
+
+@pytest.mark.parametrize(("day", "told"), [(date(2027, 1, 21), False), (date(2027, 1, 22), True)])
+def test_a_table_older_than_60_days_is_told_once(tmp_path: Path, day: date, told: bool) -> None:
+    models = model("openai", "gpt-6-luna") + model("mistral", "mistral-large-4", shown="n")
+    lines = [line for line in found(tmp_path, models, day=day).warnings if "looked up" in line]
+    said = "what is known of these models was looked up 61 days ago, on 2026-11-22: it may have changed"
+    assert lines == ([said] if told else [])
+
+
+# ---- what is not refused -------------------------------------------------------------------------------------------
+
+
+def test_models_that_the_table_lacks_are_told_in_one_line(tmp_path: Path) -> None:
+    models = model("openai", "gpt-9") + model("groq", "new", shown="n") + model("openai", "gpt-5.1", shown="o")
+    findings = found(tmp_path, models)
+    assert findings.refused == ()
+    (said,) = findings.warnings
+    assert said.endswith("(not in our table): openai gpt-9, groq new")
+    elsewhere = found(tmp_path, models, GROQ_BASE_URL="http://127.0.0.1:1")  # any name may be right there
+    assert elsewhere.warnings[0].endswith("(not in our table): openai gpt-9")
+
+
+def test_at_another_address_each_refusal_is_a_warning(tmp_path: Path) -> None:
+    models = model("gemini", "gemini-3-pro-preview", 'reasoning = "medium"')
+    models += model("anthropic", "claude-fable-5", 'reasoning = "none"\nparams = { top_k = 5 }', shown="n")
+    strict = found(tmp_path, models)
+    assert len(strict.refused) == 4
+    assert "set GOOGLE_GEMINI_BASE_URL, if only to its usual address, and this is a warning" in strict.refused[0]
+    elsewhere = found(tmp_path, models, GOOGLE_GEMINI_BASE_URL="http://127.0.0.1:1")
+    assert (len(elsewhere.refused), len(elsewhere.warnings)) == (2, 2)
+    assert all(
+        line.endswith("; GOOGLE_GEMINI_BASE_URL is set, so it is sent all the same") for line in elsewhere.warnings
+    )
+
+
+def test_an_effort_written_in_params_is_not_checked(tmp_path: Path) -> None:
+    asked = model("openai", "gpt-5.1", 'params = { reasoning_effort = "minimal" }')
+    assert found(tmp_path, asked).refused == ()
+
+
+def test_a_model_named_twice_is_told_once_with_both_names(tmp_path: Path) -> None:
+    models = model("together", "zai-org/GLM-5") + model("together", "zai-org/GLM-5", 'reasoning = "low"', shown="n")
+    (refused,) = found(tmp_path, models).refused
+    assert refused.startswith("models 'm', 'n' (together): zai-org/GLM-5 is not run")
+
+
+def test_a_judge_is_checked_where_it_sits_and_only_there(tmp_path: Path) -> None:
+    gone = JURY.format("gemini", "gemini-3-pro-preview")
+    (refused,) = found(tmp_path, model("openai", "gpt-5.1"), jury=gone).refused
+    assert refused.startswith("model 'j' (gemini): gemini-3-pro-preview was shut down")
+    seated = JUDGE_ON_SALE + OTHER.replace("gemini-3.1-pro-preview", "gemini-3-pro-preview")
+    assert found(tmp_path, model("openai", "gpt-5.1"), jury=seated).refused == ()
+
+
+# ---- the shipped manifests -----------------------------------------------------------------------------------------
+
+
+def test_every_model_of_todays_manifest_is_known_on_sale_and_takes_its_settings() -> None:
+    findings = check_models(load_manifest(SHIPPED / "layton-today.toml"), Settings(SHIPPED), clock(TODAY))
+    assert findings.refused == ()
+    assert [line for line in findings.warnings if "claude-opus-4-5-20251101 may be shut down" not in line] == []
+
+
+@pytest.mark.parametrize(("name", "gone"), [("layton-llm", 3), ("layton-vlm", 2)])
+def test_the_papers_manifests_name_models_that_are_gone(name: str, gone: int) -> None:
+    manifest = load_manifest(SHIPPED / f"{name}.toml")
+    assert len(check_models(manifest, Settings(SHIPPED), clock(TODAY)).refused) == gone
+    before = clock(date(2026, 1, 15))
+    kimi_only = check_models(manifest, Settings(SHIPPED), before).refused  # when they left batches is not known
+    assert all("moonshotai/Kimi-K2.5 is not run as a batch" in line for line in kimi_only)
+
+
+# ---- the table -----------------------------------------------------------------------------------------------------
+
+ENTRY = '[[openai]]\nmodels = ["{}"]\nsource = "{}"\nas_of = 2026-11-22\n'
+
+
+def test_each_fact_is_that_of_the_first_entry_which_states_it() -> None:
+    text = ENTRY.format("gpt-x-mini", "a") + 'efforts = ["low"]\n'
+    text += ENTRY.format("GPT-x*", "b") + 'efforts = ["high"]\ncontext_tokens = 9\n'
+    table = model_table.parse(text)
+    small, large = table.model("openai", "gpt-x-mini"), table.model("openai", "gpt-x-2026")
+    assert small is not None
+    assert large is not None
+    assert small.efforts == model_table.Stated(("low",), "a", TODAY)
+    assert small.context_tokens == model_table.Stated(9, "b", TODAY)
+    assert large.efforts == model_table.Stated(("high",), "b", TODAY)
+    assert table.model("groq", "gpt-x") is None
+
+
+@pytest.mark.parametrize("wrong", ['efforts = ["hihg"]\n', "shut_down = 2026-01-01\n", 'ends = "soon"\n'])
+def test_an_entry_that_cannot_be_read_is_an_error(wrong: str) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        model_table.parse(ENTRY.format("x", "y") + wrong)
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "family"),
+    [
+        ("openrouter", "google/gemini-3.8-flash", "gemini"),
+        ("openrouter", "x-ai/grok-4.7", "xai"),
+        ("openrouter", "z-ai/glm-5.3", "z-ai"),
+        ("openrouter", "~anthropic/claude-sonnet-latest", "anthropic"),
+        ("openrouter", "auto", "openrouter"),
+        ("groq", "openai/gpt-oss-120b", "groq"),
+    ],
+)
+def test_a_model_of_openrouter_is_of_the_family_of_its_maker(provider: str, model: str, family: str) -> None:
+    table = ModelTable(name="m", provider=provider, model=model)
+    assert table.spec().family == family
+    assert ModelTable(name="m", provider=provider, model=model, family="own").spec().family == "own"

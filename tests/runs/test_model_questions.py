@@ -1,0 +1,179 @@
+"""What the providers say of a manifest's models before anything is paid: refused where it is sure to fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from layton_batch import model_table
+from layton_batch.manifest.model_checks import ModelFindings
+from layton_batch.model_table import is_same_model
+from layton_batch.runs.model_questions import ask_providers
+from layton_batch.settings import Settings
+from layton_batch.testing.providers import Answer, Loopback, Received
+from tests.providers.conftest import reply, routes
+from tests.support.manifest_texts import HEAD, ITEMS, load
+from tests.support.manual_clock import ManualClock
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
+JURY = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "anthropic"\nmodel = "claude-x"\n'
+JURY += '[[jury.judges]]\nname = "k"\nprovider = "gemini"\nmodel = "gemini-x"\nsubstitute = true\n'  # it has no key
+TABLE = model_table.parse(
+    '[[openai]]\nmodels = ["old"]\nreplacement = "new"\nends = 2026-12-31\nsource = "a page"\nas_of = 2026-11-22\n'
+)
+GONE = "model 'm' (openai): old is not known to openai, which was asked: use new"
+Answerer = Answer | Callable[[Received], Answer]
+
+
+def model(provider: str, name: str, shown: str = "m") -> str:
+    return f'[[models]]\nname = "{shown}"\nprovider = "{provider}"\nmodel = "{name}"\n'
+
+
+@contextmanager
+def serving(**answers: Answerer) -> Iterator[tuple[dict[str, str], Mapping[str, Loopback]]]:
+    """A server for each provider named, and the environment that points there."""
+    servers = {name: Loopback(answer) for name, answer in answers.items()}
+    environment = {f"{name.upper()}_API_KEY": "no-key" for name in servers}
+    for server in servers.values():
+        server.__enter__()
+    try:
+        for name, server in servers.items():
+            environment[f"{name.upper()}_BASE_URL"] = server.url + ("/v1" if name == "openai" else "")
+        yield environment, servers
+    finally:
+        for server in servers.values():
+            server.__exit__(None, None, None)
+
+
+def found(folder: Path, models: str, environment: Mapping[str, str], *, elsewhere: bool = False) -> ModelFindings:
+    manifest = load(folder, HEAD + ITEMS + models + JURY)
+    settings = Settings.from_environment(environment, folder)
+    return ask_providers(manifest, settings, ManualClock(NOW), table=TABLE, is_elsewhere=lambda _provider: elsewhere)
+
+
+def test_a_model_that_its_provider_does_not_have_is_refused_and_its_successor_named(tmp_path: Path) -> None:
+    with serving(openai=routes({})) as (environment, _):
+        findings = found(tmp_path, model("openai", "old"), environment)
+    assert findings.refused == (f"{GONE}. If it is right all the same: --offline does not ask",)
+    assert findings.warnings == ()
+
+
+def test_at_another_address_the_same_is_a_warning(tmp_path: Path) -> None:
+    with serving(openai=routes({})) as (environment, _):
+        findings = found(tmp_path, model("openai", "old"), environment, elsewhere=True)
+    assert findings.refused == ()
+    assert findings.warnings == (f"{GONE}; OPENAI_BASE_URL is set, so it is sent all the same",)
+
+
+def test_the_environment_says_what_another_address_is(tmp_path: Path) -> None:
+    with serving(openai=routes({})) as (environment, _):
+        manifest = load(tmp_path, HEAD + ITEMS + model("openai", "old") + JURY)
+        findings = ask_providers(manifest, Settings.from_environment(environment, tmp_path), ManualClock(NOW))
+    assert (len(findings.refused), len(findings.warnings)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("provider", "page", "said"),
+    [
+        ("openai", {"id": "other"}, "stands for another model, other, says openai: use other, or another model"),
+        ("anthropic", {"id": "m", "lifecycle": "retired"}, "is no longer served, says anthropic: name another model"),
+        (
+            "anthropic",
+            {"id": "m", "lifecycle": "active", "capabilities": {"batch": {"supported": False}}},
+            "is not run as a batch, says anthropic",
+        ),
+    ],
+)
+def test_what_is_sure_to_fail_is_refused(tmp_path: Path, provider: str, page: object, said: str) -> None:
+    answers: dict[str, Answerer] = {"anthropic": reply({"id": "claude-x"}), provider: reply(page)}
+    with serving(**answers) as (environment, _):
+        findings = found(tmp_path, model(provider, "m"), environment)
+    assert f"model 'm' ({provider}): m {said}" in findings.refused[0]
+
+
+@pytest.mark.parametrize(
+    ("provider", "page", "said"),
+    [
+        ("openai", {"id": "m", "shutdown_date": "2027-04-01"}, "will be shut down on 2027-04-01, says openai"),
+        ("openai", {"id": "m", "shutdown_date": "2026-11-01"}, "was to be shut down on 2026-11-01, says openai"),
+        (
+            "mistral",
+            {"id": "m", "deprecation": "2026-12-31T00:00:00Z", "deprecation_replacement_model": "n"},
+            "will be shut down on 2026-12-31, says mistral: use n",
+        ),
+        ("anthropic", {"id": "m", "lifecycle": "deprecated", "retires_at": None}, "is deprecated, says anthropic"),
+    ],
+)
+def test_an_end_ahead_is_a_warning_with_the_day(tmp_path: Path, provider: str, page: object, said: str) -> None:
+    with serving(**{provider: reply(page)}) as (environment, _):
+        findings = found(tmp_path, model(provider, "m"), environment)
+    assert findings.refused == ()
+    assert findings.warnings[0] == f"model 'm' ({provider}): m {said}"
+
+
+def test_a_dated_snapshot_of_the_model_is_the_model(tmp_path: Path) -> None:
+    with serving(openai=reply({"id": "m-2025-11-13"})) as (environment, _):
+        assert found(tmp_path, model("openai", "m"), environment) == ModelFindings((), ())
+
+
+@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(tmp_path: Path, status: int) -> None:
+    no = reply({"error": {"message": "no"}}, status)
+    with serving(openai=no, mistral=no) as (environment, servers):
+        findings = found(
+            tmp_path, model("openai", "a") + model("openai", "b", "n") + model("mistral", "c", "o"), environment
+        )
+        assert [len(server.calls) for server in servers.values()] == [1, 1]  # a provider that fails is asked no more
+    assert findings.refused == ()
+    (line,) = findings.warnings
+    assert line.startswith("providers could not be asked whether their models are on sale: openai: ")
+    assert "; mistral: " in line
+
+
+def test_an_address_where_nobody_is_refuses_nothing(tmp_path: Path) -> None:
+    environment = {"OPENAI_API_KEY": "no-key", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+    findings = found(tmp_path, model("openai", "a"), environment)
+    assert (len(findings.refused), len(findings.warnings)) == (0, 1)
+
+
+def test_a_model_of_several_names_is_asked_about_once_and_judges_too(tmp_path: Path) -> None:
+    page = routes({"GET /v1/models/a": {"id": "a"}, "GET /v1/models/claude-x": {"id": "claude-x"}})
+    with serving(openai=page, anthropic=page) as (environment, servers):
+        findings = found(tmp_path, model("openai", "a") + model("openai", "a", "n"), environment)
+        calls = {name: [call.path for call in server.calls] for name, server in servers.items()}
+    assert findings == ModelFindings((), ())
+    assert calls == {"openai": ["/v1/models/a"], "anthropic": ["/v1/models/claude-x"]}
+
+
+def test_no_key_is_told_that_a_provider_repeats(tmp_path: Path) -> None:
+    with serving(openai=reply({"error": {"message": "bad key sk-very-secret-key-of-ours"}}, 401)) as (environment, _):
+        environment["OPENAI_API_KEY"] = "sk-very-secret-key-of-ours"
+        (line,) = found(tmp_path, model("openai", "a"), environment).warnings
+    assert "very-secret" not in line
+
+
+@pytest.mark.parametrize(
+    ("asked", "served", "same"),
+    [
+        ("gpt-5.1", "gpt-5.1", True),
+        ("gpt-5.1", "gpt-5.1-2025-11-13", True),
+        ("gpt-5.1", "gpt-5.1-mini", False),
+        ("gpt-5.1-2025-11-13", "gpt-5.1-2026-01-01", False),
+        ("gpt-5.1-2025-11-13", "gpt-5.1", True),
+        ("gpt-4", "gpt-4-0613", True),
+        ("claude-opus-4-5", "claude-opus-4-5-20251101", True),
+        ("claude-opus-4", "claude-opus-4-5", False),
+        ("mistral-large-latest", "mistral-large-2512", True),
+        ("mistral-large-2411", "mistral-large-2512", False),
+        ("gemini-2.0-flash", "models/gemini-2.0-flash-001", True),
+        ("gemini-2.5-flash", "gemini-2.5-flash-preview-09-2025", True),
+        ("gemini-3-pro-preview", "gemini-3.1-pro-preview", False),
+        ("openai/gpt-oss-120b", "OpenAI/gpt-oss-120B", True),
+    ],
+)
+def test_a_model_is_the_one_asked_for_or_a_dated_snapshot_of_it(asked: str, served: str, same: bool) -> None:
+    assert is_same_model(asked, served) is same

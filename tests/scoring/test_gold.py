@@ -1,0 +1,261 @@
+"""Gold sets: read as published, refused with place and column where they are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.files import sources
+from layton_batch.files.sources import placed_rows
+from layton_batch.scoring.gold import HUMAN, VERDICT, Gold, labels_of
+from layton_batch.scoring.gold_file import bundled_gold, gold_rows, parse_gold, read_gold
+from layton_batch.settings import Settings
+from tests.support.paths import ROOT
+
+REAL = ROOT / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
+
+Cell = str | int | float | bool | None | list[int]
+
+
+def row(**changes: Cell) -> dict[str, Cell]:
+    base: dict[str, Cell] = {
+        "riddle_id": "r1", "provider": "openai", "model": "m", "n_hints": 0, "answer": "7", "justification": "because",
+        "is_answer_correct_b": True, "is_answer_correct_a": None,
+        "is_justification_correct_b": False, "is_justification_correct_a": None,
+        "both_correct_b": False, "both_correct_a": None,
+        "human_answer_correct": True, "human_justification_correct": True, "human_both_correct": True,
+    }  # fmt: skip
+    return {**base, **changes}
+
+
+def without(*columns: str) -> dict[str, Cell]:
+    return {column: value for column, value in row().items() if column not in columns}
+
+
+def decided(found: Gold, row: int, judge: str) -> tuple[bool | None, ...]:
+    """On answer, justification and both."""
+    return tuple(found.rows[row, prefix + judge] for prefix in VERDICT.values())
+
+
+def labelled(found: Gold, row: int) -> tuple[bool | None, ...]:
+    return found.rows.select(HUMAN.values()).row(row)
+
+
+NOTHING = (None, None, None)
+
+
+def gold(tmp_path: Path, *rows: dict[str, Cell]) -> Gold:
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in rows))
+    return read_gold("gold.jsonl", tmp_path, Settings(tmp_path))
+
+
+def test_a_row_is_read_with_its_judges_in_column_order(tmp_path: Path) -> None:
+    found = gold(tmp_path, row())
+    assert found.judges == ("b", "a")
+    named = found.rows.select("item_id", "provider", "model", "n_hints", "answer", "justification")
+    assert named.rows() == [("r1", "openai", "m", 0, "7", "because")]
+    assert [decided(found, 0, judge) for judge in "ba"] == [(True, False, False), NOTHING]
+    assert labelled(found, 0) == (True, True, True)
+
+
+def test_both_is_derived_where_the_file_leaves_it_out(tmp_path: Path) -> None:
+    found = gold(tmp_path, without("both_correct_a", "both_correct_b", "human_both_correct"))
+    assert [decided(found, 0, judge) for judge in "ba"] == [(True, False, False), NOTHING]
+    assert labelled(found, 0) == (True, True, True)
+
+
+def test_a_half_verdict_keeps_its_half(tmp_path: Path) -> None:
+    changes: dict[str, Cell] = {"is_justification_correct_b": None, "both_correct_b": None}
+    assert decided(gold(tmp_path, row(**changes)), 0, "b") == (True, None, None)
+    changes["is_answer_correct_b"] = False
+    assert decided(gold(tmp_path, row(**changes)), 0, "b") == (False, None, None)
+
+
+def test_columns_may_be_left_out_of_rows_where_they_are_null(tmp_path: Path) -> None:
+    found = gold(tmp_path, without("human_answer_correct", "human_justification_correct", "human_both_correct"),
+                 row(riddle_id="r2"))  # fmt: skip
+    assert [labelled(found, at) for at in (0, 1)] == [NOTHING, (True, True, True)]
+    assert found.labelled["item_id"].to_list() == ["r2"]
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["riddle_id", "provider", "model", "human_answer_correct", "human_justification_correct"],
+)
+def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
+    with pytest.raises(DataError, match=rf"gold\.jsonl: not a gold set, it has no column {column}"):
+        gold(tmp_path, without(column))
+
+
+def test_a_file_without_judges_or_with_half_a_judge_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no column is_answer_correct_<judge>"):
+        gold(tmp_path, {key: value for key, value in row().items() if not key.endswith(("_a", "_b"))})
+    with pytest.raises(DataError, match="judge 'a' has only one of the columns"):
+        gold(tmp_path, without("is_justification_correct_a"))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("riddle_id", 5.5), ("riddle_id", True), ("riddle_id", ""),
+        ("provider", None), ("model", [1]), ("n_hints", "0"), ("n_hints", True),
+        ("n_hints", -1), ("n_hints", None), ("answer", 7), ("is_answer_correct_b", 1), ("both_correct_b", "true"),
+        ("is_justification_correct_b", "no"), ("human_answer_correct", 0),
+    ],
+)  # fmt: skip
+def test_a_wrong_type_names_line_and_column(tmp_path: Path, column: str, value: Cell) -> None:
+    with pytest.raises(DataError, match=rf"gold\.jsonl, line 2: column '{column}' must be"):
+        gold(tmp_path, row(), row(**{"riddle_id": "r2", column: value}))
+
+
+def test_the_same_prediction_twice_is_refused_and_another_hint_level_is_not(tmp_path: Path) -> None:
+    assert len(gold(tmp_path, row(), row(n_hints=1)).rows) == 2
+    with pytest.raises(DataError, match=r"line 2: item 'r1' of model 'm' stands already in .*line 1"):
+        gold(tmp_path, row(), row())
+
+
+def test_a_file_without_the_column_n_hints_as_the_published_visual_one_is_without_hints(tmp_path: Path) -> None:
+    bare = {name: value for name, value in row().items() if name != "n_hints"}
+    assert gold(tmp_path, bare).rows["n_hints"].to_list() == [0]
+
+
+def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) -> None:
+    assert bundled_gold(tmp_path / "riddles_vlm.jsonl") == tmp_path / "gold_vlm.jsonl"
+    (tmp_path / "gold_llm.jsonl").write_bytes(orjson.dumps(row()))
+    assert read_gold("bundled", tmp_path, Settings(tmp_path), bundled_items=tmp_path / "riddles_llm.jsonl").rows.height
+    with pytest.raises(DataError, match="no bundled gold set"):
+        read_gold("bundled", tmp_path, Settings(tmp_path))
+
+
+@pytest.mark.shared_data
+def test_the_published_gold_set_is_read_whole() -> None:
+    if not REAL.is_file():
+        pytest.skip("the real gold set is not beside the project")
+    found = read_gold(str(REAL), ROOT, Settings(ROOT))
+    assert len(found.rows) == 1674
+    assert len(found.labelled) == 614
+    assert found.on("both_correct")["total"].sum() == 5022
+    assert found.judges[0] == "mistral-large-2512"
+
+
+def test_rows_come_back_from_columns_as_they_are_in_the_file(tmp_path: Path) -> None:
+    rows = [
+        row(riddle_id=f"r{number}", answer=f"said {number}" if number % 3 else None,
+            kind="unparsed" if number % 5 else "", ranked=number % 7 > 0, sample=number % 4 + 1,
+            propensity=0.5 if number % 2 else None)
+        for number in range(1_500)
+    ]  # fmt: skip
+    found = gold(tmp_path, *rows)
+    (tmp_path / "gold.jsonl").write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in gold_rows(found)))
+    assert read_gold("gold.jsonl", tmp_path, Settings(tmp_path)).rows.equals(found.rows)
+    told = found.rows.select("answer", "propensity", "sample", "ranked", "kind").rows()
+    assert told[7] == ("said 7", 0.5, 4, False, "unparsed")
+    assert (told[6][:2], told[5][4]) == ((None, None), None)
+    assert len(told) == 1_500
+
+
+def test_a_board_keeps_digests_of_answers_and_not_their_texts(tmp_path: Path) -> None:
+    whole = gold(tmp_path, *(row(riddle_id=f"r{number}", answer=f"said {number}") for number in range(5)))
+    found = read_gold("gold.jsonl", tmp_path, Settings(tmp_path), keep_texts=False)
+    assert found.rows["content"].equals(whole.rows["content"])
+    assert labels_of(found, "both_correct").equals(labels_of(whole, "both_correct"))
+    assert not {"answer", "justification"} & set(found.rows.columns)
+
+
+def test_a_number_is_no_decision_where_the_same_was_said_before(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"line 2: column 'both_correct_b' must be true, false or null, not 1"):
+        gold(tmp_path, row(both_correct_b=True), row(riddle_id="r2", both_correct_b=1))
+
+
+def test_what_is_wrong_with_the_columns_is_told_before_what_is_wrong_with_a_row(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="has no column provider"):
+        gold(tmp_path, without("provider"), without("provider"))
+    with pytest.raises(DataError, match="line 1: column 'provider' must be text"):
+        gold(tmp_path, without("provider"), row())
+
+
+def test_a_prediction_that_is_there_again_is_told_with_both_places(tmp_path: Path) -> None:
+    first, other = row(), row(riddle_id="r2")
+    with pytest.raises(DataError, match=r"line 3: item 'r1' of model 'm' stands already in .*gold\.jsonl, line 1"):
+        gold(tmp_path, first, other, first, other)
+
+
+def test_a_label_that_a_later_sample_brings_is_not_lost(tmp_path: Path) -> None:
+    unlabelled = dict.fromkeys(("human_answer_correct", "human_justification_correct", "human_both_correct"))
+    found = gold(tmp_path, row(sample=1, **unlabelled), row(sample=2), row(sample=3))
+    assert labels_of(found, "both_correct")["correct"].to_list() == [True]
+
+
+def test_judges_that_other_rows_name_did_not_sit(tmp_path: Path) -> None:
+    later = {f"{column}_c": True for column in ("is_answer_correct", "is_justification_correct", "both_correct")}
+    found = gold(tmp_path, row(), row(riddle_id="r2", **later))
+    assert found.judges == ("b", "a", "c")
+    assert [decided(found, at, "c") for at in (0, 1)] == [NOTHING, (True, True, True)]
+
+
+ALIKE = [
+    orjson.dumps(row(riddle_id=f"r{at}", model="mn"[at % 2], answer=f"said {at}", both_correct_b=at % 3 > 0)) + b"\n"
+    for at in range(40)
+]
+ODD = {
+    "nothing": (b"", b""),
+    "escaped": (b'"said 7"', rb'"a \"quote\", \u00e9 and \\"'),
+    "missing": (b'"said 7"', b"null"),
+    "a number for an item": (b'"r7"', b"7"),
+    "an item that is half a number": (b'"r7"', b"07"),
+    "another order": (b'"provider":"openai","model":"n"', b'"model":"n","provider":"openai"'),
+    "spaces": (b'"answer":', b'"answer" : '),
+    "said again": (b'"is_answer_correct_b"', b'"answer":"again","is_answer_correct_b"'),
+    "said in a part": (b'"n_hints":0', b'"more":{"answer":"x"},"n_hints":0'),
+    "another column": (b'"n_hints":0', b'"n_hints":0,"kind":"unparsed","sample":2,"ranked":false'),
+    "no text": (b'"said 7"', b"7"),
+    "half a line": (b',"justification"', b'\n,"justification"'),
+    "two in a line": (b"}", b'},{"riddle_id":"r99"}'),
+    "not UTF-8": (b"said 7", b"said \xff"),
+    "a raw control character": (b"said 7", b"said\t7"),
+    "half a surrogate pair": (b"said 7", rb"\ud83d"),
+    "a quote too many": (b"said 7", b'said "7'),
+    "no decision": (b'"human_answer_correct":true', b'"human_answer_correct":1'),
+    "an empty line": (b'{"riddle_id":"r7"', b'\n{"riddle_id":"r7"'),
+    "another line's item": (b'"r7","provider":"openai","model":"n"', b'"r8","provider":"openai","model":"m"'),
+    "less at its end": (b',"human_answer_correct":true', b""),
+    "less at its end, two in a line": (b',"human_answer_correct":true,"human_justification_correct":true}', b"}{}"),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), ODD.values(), ids=ODD)
+@pytest.mark.parametrize("ends", [b"", b"\r"])
+@pytest.mark.parametrize("at_once", [1 << 18, 1 << 11, 1])
+def test_lines_that_are_read_together_are_what_each_is_by_itself(
+    tmp_path: Path, old: bytes, new: bytes, ends: bytes, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the last row, or to the word of what is wrong with one."""
+    monkeypatch.setattr(sources, "_AT_ONCE", at_once)
+    path, settings = tmp_path / "gold.jsonl", Settings(tmp_path)
+    path.write_bytes(b"".join([*ALIKE[:7], ALIKE[7].replace(old, new, 1).replace(b"\n", ends + b"\n"), *ALIKE[8:]]))
+
+    def told(read: Callable[[], Gold]) -> object:
+        try:
+            found = read()
+        except DataError as error:
+            return str(error)
+        return found.judges, found.rows.columns, found.rows.rows()
+
+    assert told(lambda: read_gold(str(path), tmp_path, settings)) == told(
+        lambda: parse_gold(placed_rows(str(path), tmp_path, settings))
+    )
+
+
+def test_what_lines_of_one_form_mean_says_nothing_of_another_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "_AT_ONCE", 1)
+    path = tmp_path / "gold.jsonl"
+    path.write_bytes(b"".join([ALIKE[0], b"\n", b"{" + ALIKE[2]]))
+    with pytest.raises(DataError, match=r"gold\.jsonl, line 3: not JSON"):
+        read_gold(str(path), tmp_path, Settings(tmp_path))

@@ -1,0 +1,526 @@
+"""Boards: the recorded scores, intervals and boxes, both kinds of grading, and input that contradicts itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
+from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
+from layton_batch.reports import leaderboard as report
+from layton_batch.reports.table import folded
+from layton_batch.scoring import board, leaderboard, uncalibrated
+from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.label_plan import outlook
+from layton_batch.scoring.leaderboard import (
+    ASSUMES,
+    BORROWED_ONLY,
+    FLAGS,
+    NEW_ITEMS,
+    OTHER_HINTS,
+    RULE,
+    THIS_SET,
+    alike,
+)
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
+from layton_batch.settings import Settings
+from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames
+from tests.support.paths import SHARED_DATA
+
+DATA = SHARED_DATA / "layton"
+METRICS = ("both_correct", "answer_correct", "justification_correct")
+CONTRACT = (
+    "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "half_width",
+    "method", "metric", "n_items", "n_unparsed", "n_missing",
+)  # fmt: skip
+HOSTILE = (
+    '=HYPERLINK("http://evil")',
+    "[bold red]markup[/]",
+    "line\nbreak | pipe",
+    "\x1b[31mred\x07",
+    "\u202egnp.exe",
+    "<script>alert(1)</script>",
+    "![x](http://evil) @everyone www.evil.example $x$",
+    "x" * 300,
+    "模型" * 30,
+    "＝SUM(1)",
+    "\n@SUM(1)",
+    " ＋1",
+)
+
+
+def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> Rows:
+    return Rows(board.rank_board(votes, labels, rules))
+
+
+def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> Rows:
+    return Rows(uncalibrated.rank_votes(votes, labels, rules))
+
+
+def rank_marks(sheets: list[ItemScores], rules: Rules) -> Rows:
+    return Rows(board.rank_marks(sheets, rules))
+
+
+def on_this_set(rows: Rows) -> Rows:
+    return Rows(leaderboard.on_this_set(rows.frame))
+
+
+def write_board(rows: Rows, form: str, *, wide: bool = False) -> None:
+    report.write_board(rows.frame, form, wide=wide)
+
+
+def real(metric: str, method: str | None = None, **asked: Any) -> Rows:
+    source = DATA / "ppi_llm.jsonl"
+    if not source.exists():
+        pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
+    settings = Settings.from_environment({}, DATA)
+    return Rows(board_of(read_sources([str(source)], DATA, settings, BoardOptions(method, metric, **asked))))
+
+
+def recorded(metric: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    name = metric if metric == "both_correct" else f"is_{metric}"
+    document = json.loads((DATA / "expected_llm.json").read_text(encoding="utf-8"))
+    return document["splits"]["llm"][name]["models"], document["splits"]["llm"][name]
+
+
+@pytest.mark.shared_data
+def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
+    rows = {row.model: row for row in real("both_correct", "paper")}
+    for one in recorded("both_correct")[0]:
+        row, want = rows[one["model"]], one["paper"]
+        assert (row.score, row.half_width, row.rank) == (want["score"], want["W"], want["rank"])
+        assert [row.rank_best, row.rank_worst] == want["spread"]
+        assert (row.target, row.new) == (THIS_SET, UNKNOWN)
+        assert row.own_labels == 0
+        assert row.borrowed_labels == sum(b["m"] for b in one["bins"] if b["n"])
+        assert row.smallest_gold_bin == min(b["m"] for b in one["bins"] if b["n"])
+
+
+@pytest.mark.shared_data
+def test_options_change_what_they_say() -> None:
+    width = {}
+    for level in (0.8, 0.95, 0.99):
+        rows = real("both_correct", level=level)
+        width[level] = sum((row.upper or 0) - (row.lower or 0) for row in rows)
+        assert {row.level for row in rows} == {level}
+    assert width[0.8] < width[0.95] < width[0.99]
+
+
+def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]]:
+    rng = random.Random(8)
+    ballots, labels = [], []
+    for number in range(models):
+        who = Entrant(f"model-{number}", f"provider-{number % 3}", 0)
+        for item in range(items):
+            right = rng.random() < 0.9 - 0.12 * number
+            yes = rng.choice((1, 2)) if rng.random() < 0.1 else 3 * right
+            ballots.append(Ballot(who, f"item-{item}", yes, 3, content=item))
+            if rng.random() < 0.4 and number < 4:
+                labels.append(Label(who, f"item-{item}", yes, 3, right, content=item))
+    return ballots, labels
+
+
+@pytest.mark.parametrize("method", [HIERARCHICAL, PAPER])
+def test_the_order_of_the_input_changes_nothing(method: str) -> None:
+    ballots, labels = made_up()
+    rules = Rules(method=method, seed=3)
+    before = rank_board(*frames(ballots, labels), rules)
+    rng = random.Random(1)
+    rng.shuffle(ballots)
+    rng.shuffle(labels)
+    assert rank_board(*frames(ballots, labels), rules) == before
+
+
+def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
+    ballots, labels = made_up(8)
+    for seed in range(4):
+        rows = rank_board(*frames(ballots, labels), Rules(seed=seed))
+        assert rows == rank_board(*frames(ballots, labels), Rules(seed=seed))
+        for row in rows:
+            for one in (row.new, row.this_set):
+                assert 1 <= (one.rank_best or 0) <= (one.rank or 0) <= (one.rank_worst or 0) <= 8
+                assert 0 <= (one.lower or 0) <= (one.score or 0) <= (one.upper or 0) <= 100
+
+
+def test_labels_are_told_apart_by_whose_they_are() -> None:
+    ballots, labels = made_up()
+    rows = {row.model: row for row in rank_board(*frames(ballots, labels), Rules())}
+    for model, row in rows.items():
+        own = sum(label.entrant.model == model for label in labels)
+        assert row.own_labels == own
+        assert row.own_labels + row.borrowed_labels <= len(labels)
+    assert rows["model-4"].own_labels == 0
+    assert "borrowed_only" in rows["model-4"].flags
+    assert rows["model-0"].flags == ()
+
+
+def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ballots, labels = made_up()
+    hinted = Entrant("model-0", "provider-0", 2)
+    at_two_hints = [replace(one, entrant=hinted) for one in ballots if one.entrant.model == "model-0"]
+    rows = rank_board(*frames([*ballots, *at_two_hints], labels), Rules())
+    by_level = {row.n_hints: row for row in rows if row.model == "model-0"}
+    assert by_level[2].own_labels == 0
+    assert by_level[2].flags == ("borrowed_only", OTHER_HINTS)
+    assert OTHER_HINTS not in by_level[0].flags
+    write_board(rows, "table")
+    notes = " ".join(capsys.readouterr().out.split())
+    assert "borrowed from other models and other hints" in notes
+    assert any("borrowed labels are other hints'" in note for note in report.board_notes(rows.frame))
+    write_board(rank_board(*frames(ballots, labels), Rules()), "table")
+    assert "other hints" not in capsys.readouterr().out
+    assert all(
+        OTHER_HINTS not in row.flags for row in rank_board(*frames([*ballots, *at_two_hints], labels), Rules("paper"))
+    )
+
+
+def test_without_any_label_the_board_says_so_and_promises_little() -> None:
+    ballots, _ = made_up()
+    for row in rank_board(*frames(ballots, []), Rules()):
+        assert "no_gold" in row.flags
+        assert (row.upper or 0) - (row.lower or 0) > 80
+        assert row.score is None
+        assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, 0)
+    (paper, *_) = rank_board(*frames(ballots, []), Rules(method="paper"))
+    assert paper.score is None
+    assert paper.rank is None
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
+    ballots, known = made_up()
+    silent = [replace(one, yes=0, total=0, kind="missing") for one in ballots]
+    stranger, first = Entrant("stranger", "elsewhere", 0), known[0].entrant
+    strangers = [replace(one, entrant=stranger) for one in known if labels and one.entrant == first]
+    for rank in (rank_board, rank_votes):
+        rows = rank(*frames(silent, strangers), Rules())
+        assert len(rows) == 5
+        assert {row.n_missing for row in rows} == {row.n_items for row in rows}
+        assert all((row.this_set.upper or 0) == 0 for row in rows)
+    view = outlook(*frames(silent, strangers), Rules())
+    assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
+
+
+def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None:
+    who = Entrant("m", "p", 0)
+    kinds = ["answered", "abstained", "unparsed", "unparsed", "missing"]
+    ballots = [Ballot(who, str(i), 3, 3, kind=kind) for i, kind in enumerate(kinds)]
+    (row,) = rank_board(*frames(ballots, []), Rules())
+    assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
+    assert (row.this_set.upper or 100) <= 20
+
+
+def test_contradictions_name_the_model_and_the_item() -> None:
+    ballots, labels = made_up()
+    with pytest.raises(DataError, match=r"item 'item-0' of model 'model-0' .* twice"):
+        rank_board(*frames([*ballots, ballots[0]], labels), Rules())
+    other = replace(labels[0], correct=not labels[0].correct)
+    with pytest.raises(DataError, match="2 human labels, half of them yes"):
+        rank_board(*frames(ballots, [*labels, other]), Rules())
+
+
+def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> ItemScores:
+    items = [f"i{number}" for number in range(len(marks))]
+    return ItemScores(Entrant(model, "p", 0), items, marks, kinds or ["answered"] * len(marks))
+
+
+def test_a_board_graded_by_rule_is_exact_here_and_careful_about_new_items() -> None:
+    rows = rank_marks([sheet("b", [1.0] * 10 + [0.0] * 30), sheet("a", [1.0] * 30 + [0.0] * 10)], Rules(metric="acc"))
+    assert [(row.model, row.rank, row.score) for row in rows] == [("a", 1, 75.0), ("b", 2, 25.0)]
+    for row in rows:
+        here = row.this_set
+        assert here.lower == here.upper == here.score == row.new.score
+        assert (row.method, row.metric, row.target, here.half_width) == (RULE, "acc", NEW_ITEMS, 0.0)
+        assert here.rank_best == here.rank_worst == here.rank
+        assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, None)
+        assert row.rank_best == row.rank_worst == row.rank
+    assert (rows[0].lower, rows[0].upper) == (60.1, 86.4)  # Jeffreys: Beta(30.5, 10.5), rounded outwards
+
+
+def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
+    rows = rank_marks([sheet(name, [1.0, 0.0, 1.0, 0.5]) for name in "abc"], Rules())
+    assert [row.rank for row in rows] == [1, 1, 1]
+    assert {(row.rank_best, row.rank_worst) for row in rows} == {(1, 3)}
+
+
+def test_marks_below_nothing_can_be_ranked() -> None:
+    (row, last) = rank_marks([sheet("a", [1.0, -1.0, 1.0, 1.0]), sheet("b", [-1.0, -1.0, 0.0, 1.0])], Rules())
+    assert (row.score, last.score) == (50.0, -25.0)
+    assert (last.lower or 0) < -25 < (last.upper or 0)
+
+
+def test_kinds_are_counted_and_bad_marks_refused() -> None:
+    (row,) = rank_marks([sheet("a", [1.0, 0.0, 0.0], ["answered", "unparsed", "missing"])], Rules())
+    assert (row.n_unparsed, row.n_missing, row.n_abstained) == (1, 1, 0)
+    with pytest.raises(DataError, match=r"'a'.*no number"):
+        rank_marks([sheet("a", [float("nan")])], Rules())
+    with pytest.raises(DataError, match="more than one mark"):
+        rank_marks([sheet("a", [1.0]), sheet("a", [1.0])], Rules())
+    assert rank_marks([], Rules()) == []
+
+
+def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsys: pytest.CaptureFixture[str]) -> None:
+    failing = replace(sheet("a", [1.0, 0.0, 0.0]), failures=[None, "no_answer", "no_answer"])
+    rows = rank_marks([failing, replace(sheet("b", [1.0] * 3), failures=[None] * 3)], Rules())
+    (first, row) = rows
+    assert (dict(row.failures), dict(first.failures)) == ({"no_answer": 2}, {})
+    write_board(rows, "table")
+    shown = capsys.readouterr().out.partition("not right, by kind\n")[2]
+    assert [line.split() for line in shown.splitlines()] == [["no"], ["model", "answer"], ["a", "2"]]
+
+
+def test_kinds_that_do_not_fit_are_one_column(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = [f"a_kind_of_length_{i}" for i in range(10) for _ in range(i + 1)]
+    write_board(rank_marks([replace(sheet("a" * 70, [0.0] * len(kinds)), failures=kinds)], Rules()), "table")
+    shown = capsys.readouterr().out.partition("not right, by kind\n")[2].splitlines()
+    assert max(map(len, shown)) <= 80
+    counts = [int(part) for line in shown for part in line.split() if part.isdigit()]
+    assert sum(counts) == len(kinds)
+    assert "other" in " ".join(shown)
+
+
+def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    ballots, labels = made_up()
+    lost = [replace(one, kind="unparsed", yes=0, total=0) if i == 0 else one
+            for i, one in enumerate(ballots)]  # fmt: skip
+    rows = rank_board(*frames(lost, labels), Rules())
+    assert {row.model: dict(row.failures) for row in rows if row.failures} == {
+        ballots[0].entrant.model: {"unparsed": 1}
+    }
+    write_board(rows, "table")
+    assert "never judged, by kind" in capsys.readouterr().out
+
+
+def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -> None:
+    ballots, labels = made_up()
+    before = rank_board(*frames(ballots, labels), Rules())
+    assert rank_board(*frames(ballots, [*labels, labels[0]]), Rules()) == before
+    other = replace(labels[0], correct=not labels[0].correct)
+    assert rank_board(*frames(ballots, [other, *labels, labels[0]]), Rules()) == before
+
+
+def test_ranges_are_those_of_the_data_and_not_of_a_seed() -> None:
+    assert len({repr(rank_board(*frames(*made_up()), Rules(seed=seed))) for seed in range(20)}) == 1
+
+
+def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
+    ballots, labels = made_up()
+    alone = ballots[0].entrant
+    ballots = [replace(one, yes=min(one.yes, 1), total=1) if one.entrant == alone else one for one in ballots]
+    flagged = {row.model for row in rank_board(*frames(ballots, labels), Rules()) if "short_jury" in row.flags}
+    assert flagged == {alone.model}
+    recused = [replace(one, yes=min(one.yes, 2), total=2) if one.entrant == alone else one for one in made_up()[0]]
+    assert not any("short_jury" in row.flags for row in rank_board(*frames(recused, labels), Rules()))
+
+
+def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
+    frame = rank_board(*frames(*made_up()), Rules()).frame
+    stored = leaderboard.stored(frame)
+    assert tuple(stored.columns[: len(CONTRACT)]) == CONTRACT
+    assert stored.schema == STORED
+    assert set(frame.columns) - set(STORED) == {"new_half_width", "set_half_width", "failures"}
+    assert set(stored["target"]) == {NEW_ITEMS}
+
+
+def test_every_flag_the_statistics_know_has_words() -> None:
+    from layton_batch.stats.strata import Flag
+
+    assert {str(flag) for flag in Flag} < set(FLAGS)
+
+
+def hostile_board() -> Rows:
+    ballots, labels = made_up(len(HOSTILE))
+    names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
+    renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
+    return rank_board(*frames(renamed, labels), Rules())
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_hostile_names_are_harmless_in_the_table(capsys: pytest.CaptureFixture[str], wide: bool) -> None:
+    write_board(hostile_board(), "table", wide=wide)
+    shown = capsys.readouterr().out
+    assert "[bold red]markup[/]" in shown
+    for bad in ("\x1b", "\x07", "\u202e"):
+        assert bad not in shown
+    assert not any(line.startswith("break") for line in shown.splitlines())
+
+
+def test_hostile_names_are_harmless_in_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(report.board_csv(hostile_board().frame))))
+    assert len(rows) == len(HOSTILE)
+    for row in rows:
+        assert not row["model"].lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
+        assert "\x1b" not in row["model"]
+        assert "\n" not in row["model"]
+    assert {row["score"] for row in rows} != {""}
+
+
+def test_hostile_names_are_harmless_in_markdown() -> None:
+    lines = report.board_markdown(hostile_board().frame).splitlines()
+    assert len(lines) == 2 + len(HOSTILE)
+    for line in lines[2:]:
+        assert line.replace("\\|", "").count("|") == 12
+        for bad in ("<script", "![", "http://", "www.e", "\x1b", "\u202e", " @everyone"):
+            assert bad not in line.replace("\\<", "").replace("\\[", "")
+
+
+def test_json_carries_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = hostile_board()
+    write_board(hostile, "json")
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["model"] for row in rows] == [row.model for row in hostile]
+    assert set(CONTRACT) <= set(rows[0])
+
+
+def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureFixture[str]) -> None:
+    write_board(rank_marks([], Rules()), "table")
+    assert "no model is done yet" in capsys.readouterr().out
+    write_board(rank_marks([sheet("a", [1.0, 0.0])], Rules(metric="acc")), "table")
+    shown = capsys.readouterr().out
+    assert "graded by rule" in shown
+    assert "labels" not in shown
+    write_board(rank_board(*frames(*made_up()), Rules(method="paper")), "table")
+    assert "the published bootstrap's" in capsys.readouterr().out
+
+
+def test_what_holds_for_several_models_is_said_once() -> None:
+    ballots, _ = made_up()
+    (note,) = report.board_notes(rank_board(*frames(ballots, []), Rules()).frame)
+    assert note.startswith("all models: ")
+    assert FLAGS["no_gold"] in note
+
+
+def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
+    name = "claude-opus-4-5-20251101-thinking-32k"
+    assert folded(name, 36) == "claude-opus-4-5-20251101-thinking-\n32k"
+    for text in (name, "x" * 90, "-" * 50):
+        parts = folded(text, 20).split("\n")
+        assert "".join(parts) == text
+        assert max(map(len, parts)) <= 20
+
+
+def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
+    ballots, labels = made_up()
+    known = [label for label in labels if label.entrant.provider != "provider-1"]
+    rows = rank_board(*frames(ballots, known), Rules())
+    assert {row.provider for row in rows if "maker_without_labels" in row.flags} == {"provider-1"}
+    assert not any("maker_without_labels" in row.flags for row in rank_board(*frames(ballots, labels), Rules()))
+    write_board(rows, "table")
+    shown = capsys.readouterr().out
+    assert "Assumes that labels are right and that the jury is the one that was labelled." in shown
+    assert "No answer of this model's maker has a label" in " ".join(shown.split())
+
+
+# ---- one target a row ----------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
+    rows = rank_board(*frames(*made_up()), Rules())
+    here = on_this_set(rows)
+    assert [row.rank for row in here] == sorted(row.rank or 0 for row in here)
+    assert {row.target for row in rows} == {NEW_ITEMS}
+    by_model = {row.model: row for row in here}
+    for row in rows:
+        other = by_model[row.model]
+        assert (row.new, row.this_set, other.target) == (other.new, other.this_set, THIS_SET)
+        assert (other.half_width or 0) < (row.half_width or 0)
+        for name in ESTIMATE:
+            assert getattr(row, name) == getattr(row.new, name)
+            assert getattr(other, name) == getattr(row.this_set, name)
+    assert on_this_set(here) == here
+
+
+def test_the_paper_s_board_is_on_this_set_and_an_unlabelled_one_on_new_items() -> None:
+    ballots, labels = made_up()
+    paper = rank_board(*frames(ballots, labels), Rules(method="paper"))
+    assert on_this_set(paper) == paper
+    assert all((row.target, row.new) == (THIS_SET, UNKNOWN) for row in paper)
+    unlabelled = rank_votes(*frames(ballots, []), Rules())
+    assert on_this_set(unlabelled) == unlabelled
+    assert all((row.target, row.this_set) == (NEW_ITEMS, UNKNOWN) for row in unlabelled)
+
+
+def test_marks_are_exact_on_this_set() -> None:
+    rows = on_this_set(rank_marks([sheet("b", [1.0, 0.0]), sheet("a", [1.0, 1.0])], Rules()))
+    assert [(row.model, row.score, row.lower, row.upper, row.rank_best, row.rank_worst) for row in rows] == [
+        ("a", 100.0, 100.0, 100.0, 1, 1),
+        ("b", 50.0, 50.0, 50.0, 2, 2),
+    ]
+
+
+def test_two_models_share_a_letter_exactly_where_their_rank_ranges_overlap() -> None:
+    published = [(1, 5), (1, 5), (1, 5), (1, 6), (1, 6), (5, 8), (6, 8), (6, 9), (8, 9)]
+    assert alike(published) == ["A", "A", "A", "AB", "AB", "A–C", "BC", "BC", "C"]
+    assert alike([(1, 1), (2, 2), (None, None), (3, 3)]) == ["A", "B", "", "C"]
+    assert alike([(rank, rank) for rank in range(1, 30)])[24:28] == ["Y", "Z", "AA", "AB"]
+    rng = random.Random(4)
+    for _ in range(200):
+        ranges = [tuple(sorted(rng.choices(range(1, 8), k=2))) for _ in range(6)]
+        letters = [spelt(one) for one in alike([(best, worst) for best, worst in ranges])]
+        for (best, worst), one in zip(ranges, letters, strict=True):
+            for (other_best, other_worst), other in zip(ranges, letters, strict=True):
+                assert bool(one & other) == (best <= other_worst and other_best <= worst)
+
+
+def spelt(text: str) -> set[str]:
+    first, dash, last = text.partition("–")
+    return {chr(code) for code in range(ord(first), ord(last) + 1)} if dash else set(text)
+
+
+def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = rank_board(*frames(*made_up()), Rules())
+    for shown_rows, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
+        write_board(shown_rows, "table")
+        shown = " ".join(capsys.readouterr().out.split())
+        assert where in shown
+        assert ASSUMES in shown
+        assert "models that share a letter cannot be told apart" in shown
+        for row in shown_rows:
+            assert (f"{row.model} *" in shown) == (BORROWED_ONLY in row.flags)
+            assert f"{row.score:.1f} {row.lower:.1f}–{row.upper:.1f} {row.rank_best}–{row.rank_worst}" in shown
+    write_board(rows, "table", wide=True)
+    assert "(this set)" in capsys.readouterr().out
+
+
+# ---- tiny boards ---------------------------------------------------------------------------------------------------
+
+
+TINY = [
+    (1, 1, 0, False), (2, 2, 0, False), (3, 3, 0, False), (4, 3, 1, False), (100, 3, 0, False), (100, 100, 97, False),
+    (20, 15, 5, True), (42, 42, 30, True), (100, 20, 5, True),
+]  # fmt: skip
+"""Items, right answers of two models, and whether that tells them apart on new items."""
+
+
+def ends_of_ranks(rows: Rows) -> set[tuple[int | None, int | None]]:
+    assert {row.target for row in rows} == {NEW_ITEMS}
+    return {(row.rank_best, row.rank_worst) for row in rows}
+
+
+@pytest.mark.parametrize(("items", "first", "second", "apart"), TINY)
+def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: int, apart: bool) -> None:
+    expected = {(1, 1), (2, 2)} if apart else {(1, 2)}
+    models = {"one": first, "other": second}
+    sheets = [sheet(name, [float(item < right) for item in range(items)]) for name, right in models.items()]
+    assert ends_of_ranks(rank_marks(sheets, Rules(metric="acc"))) == expected
+    ballots = [
+        Ballot(Entrant(name, name, 0), f"i{item}", 3 * (item < right), 3, content=item)
+        for name, right in models.items()
+        for item in range(items)
+    ]
+    assert ends_of_ranks(rank_votes(*frames(ballots, []), Rules())) == expected
+    own = [Label(one.entrant, one.item_id, one.yes, 3, one.yes == 3, one.content) for one in ballots]
+    assert ends_of_ranks(rank_votes(*frames(ballots, own), Rules())) == expected
+    stranger = Entrant("third", "third", 0)
+    others = [Label(stranger, f"z{item}", 3 * (item % 2), 3, item % 2 == 1, 1000 + item) for item in range(200)]
+    assert ends_of_ranks(rank_votes(*frames(ballots, others), Rules())) == expected

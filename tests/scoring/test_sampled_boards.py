@@ -1,0 +1,113 @@
+"""One row for a model that was asked several times: the mean of its samples, whose items are clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from layton_batch.grading.ranking import of_sheet, ranked
+from layton_batch.scoring import samples
+from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.uncalibrated import rank_votes
+from layton_batch.tasks.rome_rules.marks import over_rounds
+from tests.support.evidence import Ballot, Label, Rows, changed, frames
+
+RULES = Rules(metric="accuracy")
+
+
+def sheet(model: str, marks: Sequence[float]) -> ItemScores:
+    items = [f"q{number}" for number in range(len(marks))]
+    failures = [None if mark == 1 else "wrong_answer" for mark in marks]
+    return ItemScores(Entrant(model, "openai", 0), items, marks, ["answered"] * len(marks), failures)
+
+
+def rounds_of(model: str, share: float, seed: int, samples: int = 4, items: int = 60) -> list[ItemScores]:
+    rng = np.random.default_rng(seed)
+    return [sheet(model, (rng.random(items) < share).astype(float).tolist()) for _ in range(samples)]
+
+
+def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> Rows:
+    return Rows(samples.rank_sampled(sheets, rules))
+
+
+def half_width(row: SimpleNamespace) -> float:
+    assert row.lower is not None
+    assert row.upper is not None
+    return float(row.upper - row.lower)
+
+
+def test_four_samples_have_the_mean_and_the_deviation_of_romes_four_rounds() -> None:
+    found = rounds_of("larch", 0.6, 3)
+    (row,) = rank_sampled(found, RULES)
+    published = over_rounds([{"accuracy": round(sum(one.marks) / len(one.marks) * 100, 3)} for one in found])
+    assert row.rounds == 4
+    assert row.score == pytest.approx(published["accuracy"].mean, abs=0.051)
+    assert row.round_sd == pytest.approx(published["accuracy"].std, abs=0.002)
+
+
+def test_samples_that_say_the_same_make_no_interval_narrower() -> None:
+    one = sheet("larch", [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0, 1.0])
+    (alone,), (thrice,) = rank_sampled([one], RULES), rank_sampled([one] * 3, RULES)
+    assert changed(thrice, rounds=None, round_sd=None, failures=alone.failures) == alone
+    assert (thrice.rounds, thrice.round_sd, thrice.failures) == (3, 0.0, {"wrong_answer": 6})
+
+
+def test_samples_that_differ_narrow_the_interval() -> None:
+    found = rounds_of("larch", 0.6, 5)
+    assert half_width(rank_sampled(found, RULES)[0]) < half_width(rank_sampled(found[:1], RULES)[0])
+
+
+def test_strata_of_items_reach_the_board_through_samples_and_through_files_of_predictions() -> None:
+    """Every item of the easy kind is right and none of the other: on new items of both kinds, half are."""
+    found = [replace(one, strata=["easy", "hard"] * 20) for one in [sheet("larch", [1.0, 0.0] * 20)] * 2]
+    (row,), (plain,) = rank_sampled(found, RULES), rank_sampled([sheet("larch", [1.0, 0.0] * 20)], RULES)
+    assert half_width(row) < 0.4 * half_width(plain)
+    graded = of_sheet(found[0])
+    (again,) = Rows(ranked([graded], "accuracy").board)
+    assert (again.lower, again.upper) == (row.lower, row.upper)
+
+
+def test_models_with_one_sample_stand_beside_models_with_several_as_they_were() -> None:
+    alone = sheet("wagtail", [1.0, 0.0] * 30)
+    rows = rank_sampled([*rounds_of("larch", 0.9, 7), alone], RULES)
+    assert [(row.model, row.rounds) for row in rows] == [("larch", 4), ("wagtail", None)]
+    assert rows[1].score == 50.0
+
+
+def votes(model: str, yes: Sequence[int]) -> list[Ballot]:
+    who = Entrant(model, "openai", 0)
+    return [Ballot(who, f"q{number}", count, 3, content=number) for number, count in enumerate(yes)]
+
+
+@pytest.mark.parametrize("method", ["hierarchical", "paper"])
+def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
+    rules = Rules(method=method)
+    gold = Entrant("other", "mistral", 0)
+    labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
+    first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]
+    second = [*votes("larch", [3] * 7 + [0] * 5), *votes("wagtail", [3] * 6 + [0] * 6)]
+    frames_of_rounds = [rank_votes(*frames(ballots, labels), rules) for ballots in (first, second)]
+    boards = list(map(Rows, frames_of_rounds))
+    rows = Rows(samples.mean_of_rounds(frames_of_rounds, {"larch": 2, "wagtail": 1}))
+    scores = [next(row.score for row in board if row.model == "larch") for board in boards]
+    assert [(row.rank, row.model, row.rounds) for row in rows] == [(1, "larch", 2), (2, "wagtail", None)]
+    assert None not in scores
+    assert rows[0].score == pytest.approx(np.mean(scores), abs=0.051)
+    assert rows[0].round_sd == pytest.approx(np.std(scores, ddof=1), abs=0.01)
+    assert without_ranges(rows[1]) == without_ranges(boards[0][1])
+
+
+def without_ranges(row: SimpleNamespace) -> SimpleNamespace:
+    """The rank range reaches as far as that of any round."""
+    new, here = (changed(target, rank_best=None, rank_worst=None) for target in (row.new, row.this_set))
+    names = (
+        "rank_best",
+        "rank_worst",
+        *(f"{target}_rank_{end}" for target in ("new", "set") for end in ("best", "worst")),
+    )
+    return changed(row, new=new, this_set=here, **dict.fromkeys(names))

@@ -1,0 +1,173 @@
+"""Files of votes: the board of what they hold is the ordinary one, and a file that holds no votes is named."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.grading.board_sources import BoardOptions, read_sources
+from layton_batch.grading.board_sources import board_of as board_of_sources
+from layton_batch.scoring.evidence import Entrant
+from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.uncalibrated import rank_votes
+from layton_batch.scoring.vote_files import SCHEMA, is_votes, read_votes, rounds
+from layton_batch.settings import Settings
+from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_frame
+
+METRIC = "both_correct"
+
+
+def made_up(models: int = 7, items: int = 40) -> tuple[list[Ballot], list[Label]]:
+    """Some answers are unparsed, unjudged or judged by two; the first four models have labels on a third."""
+    draw = random.Random(3)
+    ballots, labels = [], []
+    for number in range(models):
+        who = Entrant(f"model-{number}", f"provider-{number % 3}", number % 2)
+        for item in range(items):
+            right, fate = draw.random() < 0.3 + 0.08 * number, draw.random()
+            total = 0 if fate < 0.03 else 2 if fate < 0.06 else 3
+            kind = "unparsed" if fate > 0.97 else "missing" if fate > 0.95 else "answered"
+            yes = sum(draw.random() < (0.95 if right else 0.1) for _ in range(total))
+            if kind != "answered":
+                yes = total = 0
+            ballots.append(Ballot(who, f"item-{item:02d}", yes, total, 100 * number + item, kind))
+            if number < 4 and total and draw.random() < 0.33:
+                labels.append(Label(who, f"item-{item:02d}", yes, total, right, 100 * number + item))
+    elsewhere = replace(labels[0], entrant=Entrant("model-0", "provider-0", 4), content=-1)
+    other_answer = replace(labels[1], content=-2)
+    return ballots, [*labels, elsewhere, other_answer]
+
+
+def write_votes(path: Path, ballots: Sequence[Ballot], sample: int = 1) -> Path:
+    rows = [
+        {"item_id": one.item_id, "model": one.entrant.model, "provider": one.entrant.provider,
+         "n_hints": one.entrant.n_hints, "sample": sample, "metric": METRIC,
+         "flag": one.kind if one.kind != "answered" else None, "yes": one.yes, "total": one.total,
+         "content": one.content}
+        for one in ballots
+    ]  # fmt: skip
+    pl.DataFrame(rows, schema=SCHEMA).write_parquet(path)
+    return path
+
+
+def in_files(folder: Path, ballots: Sequence[Ballot]) -> Path:
+    """Two models a file, the last file in no order."""
+    folder.mkdir()
+    names = sorted({one.entrant for one in ballots})
+    for number in range(0, len(names), 2):
+        mine = [one for one in ballots if one.entrant in names[number : number + 2]]
+        if number + 2 >= len(names):
+            random.Random(1).shuffle(mine)
+        write_votes(folder / f"{number}.parquet", mine)
+    return folder
+
+
+def board_of(folder: Path, labels: Sequence[Label]) -> pl.DataFrame:
+    (votes,), _ = rounds(read_votes(str(folder), METRIC))
+    return rank_votes(votes, labels_frame(labels), Rules())
+
+
+@pytest.mark.parametrize("labelled", [True, False], ids=["labels", "none"])
+def test_the_board_of_files_is_that_of_their_votes(tmp_path: Path, labelled: bool) -> None:
+    ballots, labels = made_up()
+    labels = labels if labelled else []
+    board = board_of(in_files(tmp_path / "votes", ballots), labels)
+    assert board.equals(rank_votes(*frames(ballots, labels), Rules()))
+
+
+def test_columns_that_are_left_out_have_their_usual_values(tmp_path: Path) -> None:
+    ballots = [Ballot(Entrant("m", "p", 0), f"item-{number}", 2, 3) for number in range(5)]
+    path = write_votes(tmp_path / "votes.parquet", ballots)
+    pl.read_parquet(path).drop("n_hints", "sample", "content", "flag").write_parquet(path)
+    (found,), samples = rounds(read_votes(str(path), METRIC))
+    assert found.equals(votes_frame(ballots))
+    assert samples == {"m": 1}
+
+
+def test_votes_on_what_is_wrong_without_a_jury_count_for_nothing(tmp_path: Path) -> None:
+    ballots, labels = made_up()
+    folder = in_files(tmp_path / "votes", ballots)
+    voted = [replace(one, yes=2, total=2) if one.kind != "answered" else one for one in ballots]
+    others = in_files(tmp_path / "others", voted)
+    for given in (labels, []):
+        assert board_of(others, given).equals(board_of(folder, given))
+    (small,), _ = rounds(read_votes(str(others), METRIC))
+    unjudged = small.filter(pl.col("kind") != "answered")
+    assert unjudged.select("yes", "total").rows() == [(0, 0)] * sum(one.kind != "answered" for one in voted)
+
+
+def test_an_answer_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    ballots, labels = made_up(4)
+    folder = in_files(tmp_path / "votes", ballots)
+    write_votes(folder / "z.parquet", ballots[5:6])
+    with pytest.raises(DataError, match=r"item 'item-05' of model 'model-0' .* is there twice"):
+        board_of(folder, labels)
+
+
+def broken(path: Path, what: str) -> Path:
+    ballots, _ = made_up(1)
+    write_votes(path, ballots)
+    table = pl.read_parquet(path)
+    changed = {
+        "no column": table.drop("model"),
+        "a null": table.with_columns(yes=pl.when(pl.col("item_id") == "item-03").then(None).otherwise("yes")),
+        "a text": table.with_columns(yes=pl.lit("three")),
+        "more yes than votes": table.with_columns(yes=pl.lit(9)),
+    }.get(what)
+    if changed is None:
+        path.write_bytes(path.read_bytes()[:-20])
+    else:
+        changed.write_parquet(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("no column", "no column model"),
+        ("a null", "a row on 'both_correct' has no yes"),
+        ("a text", "cannot be read as a Parquet file of votes"),
+        ("more yes than votes", "9 yes of"),
+        ("cut off", "cannot be read as a Parquet file of votes"),
+    ],
+)
+def test_a_file_that_holds_no_votes_is_told_with_its_name(tmp_path: Path, what: str, said: str) -> None:
+    folder = in_files(tmp_path / "votes", made_up(2)[0])
+    broken(folder / "odd.parquet", what)
+    with pytest.raises(DataError, match=rf"odd\.parquet: .*{said}"):
+        read_sources([str(folder)], tmp_path, Settings.from_environment({}, tmp_path), BoardOptions())
+
+
+def test_all_samples_count(tmp_path: Path) -> None:
+    ballots, _ = made_up(3)
+    parts = [write_votes(tmp_path / f"{n}.parquet", ballots, sample=n) for n in (1, 2)]
+    folder = tmp_path / "votes"
+    folder.mkdir()
+    pl.concat([pl.read_parquet(part) for part in parts]).write_parquet(folder / "both.parquet")
+    settings = Settings.from_environment({}, tmp_path)
+    board = board_of_sources(read_sources([str(folder)], tmp_path, settings, BoardOptions()))
+    assert set(board["rounds"]) == {2}
+
+
+def test_what_is_a_source_of_votes(tmp_path: Path) -> None:
+    ballots, _ = made_up(1)
+    votes = write_votes(tmp_path / "votes.parquet", ballots)
+    other = tmp_path / "other.parquet"
+    pl.DataFrame({"model": ["a"]}).write_parquet(other)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1")
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.json").write_text("{}", encoding="utf-8")
+    write_votes(run / "votes.parquet", ballots)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    told = {path.name: is_votes(str(path)) for path in (votes, other, torn, run, empty, tmp_path, tmp_path / "none")}
+    assert told == {"votes.parquet": True, "other.parquet": False, "torn.parquet": False, "run": False,
+                    "empty": False, tmp_path.name: True, "none": False}  # fmt: skip

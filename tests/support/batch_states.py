@@ -1,0 +1,84 @@
+"""Batches in their states, the moment of a decision, and what a decision changes."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from decimal import Decimal
+from typing import Any
+
+from layton_batch.batches.machine import At
+from layton_batch.clock import Pacing
+from layton_batch.errors import (
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.records import Batch, Collect, Entry, Move, Wait
+from layton_batch.states import BatchOutcome, Lifecycle, is_legal
+from tests.support.store_rows import NOW, batch
+
+DAY = 86_400.0
+PACING = Pacing()
+LOOKS = len(PACING.looks)
+AT = At(NOW, PACING, poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY)
+UNLISTED = replace(AT, shows_absence=False)
+COST = Decimal("0.50")
+RESERVED, RELEASED = Entry(batch(0).id, "reserved", COST), Entry(batch(0).id, "released", COST)
+CHANGEABLE = {
+    "state", "outcome", "error_class", "input_ref", "account", "organisation", "provider_id", "provider_status",
+    "results_ref", "errors_ref", "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at",
+    "deadline_at", "needs_person", "failures", "failed_status", "facts",
+}  # fmt: skip
+
+
+def planned(**changes: Any) -> Batch:
+    return batch(0, **{"due_at": NOW, **changes})
+
+
+def submitting(**changes: Any) -> Batch:
+    known = {"state": Lifecycle.SUBMITTING, "submitting_at": NOW, "input_ref": "file-1", "due_at": NOW}
+    return batch(0, **{**known, **changes})
+
+
+def flying(**changes: Any) -> Batch:
+    known = {"state": Lifecycle.IN_FLIGHT, "provider_id": "b-1", "submitted_at": NOW, "deadline_at": NOW + 2 * DAY}
+    return batch(0, **{**known, "provider_status": "validating", **changes})
+
+
+def ended(**changes: Any) -> Batch:
+    known = {"state": Lifecycle.ENDED, "provider_id": "b-1", "ended_at": NOW, "outcome": BatchOutcome.COMPLETED}
+    return batch(0, **{**known, **changes})
+
+
+def refused(status: int) -> RequestRefusedError:
+    return RequestRefusedError(f"status {status}", status=status)
+
+
+def busy(retry_after: float | None = None) -> TransientProviderError:
+    return TransientProviderError("status 429", status=429, retry_after=retry_after)
+
+
+def unsent() -> TransientProviderError:
+    return TransientProviderError("the network is unreachable; nothing was sent", is_sent=False)
+
+
+def differs(before: Batch, decision: Move | Wait) -> dict[str, object]:
+    """The columns that a decision changes."""
+    names = [field.name for field in fields(Batch)]
+    return {
+        name: getattr(decision.after, name) for name in names if getattr(decision.after, name) != getattr(before, name)
+    }
+
+
+def check(before: Batch, decision: Move | Wait | Collect, kind: type, **expected: object) -> None:
+    """The decision is of this kind, and changes these columns and no others."""
+    assert type(decision) is kind
+    assert not isinstance(decision, Collect)
+    found = differs(before, decision)
+    assert found == expected
+    assert found.keys() <= CHANGEABLE
+    assert isinstance(decision, Wait) or is_legal(before.state, decision.after.state)
+    assert isinstance(decision, Move) or decision.after.state is before.state
+
+
+def told(decision: Move | Wait | Collect) -> list[str]:
+    return [kind for kind, _ in decision.events]

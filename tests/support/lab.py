@@ -1,0 +1,150 @@
+"""A run against a sandbox in this process, both on one clock that moves only when told; ours can be set otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import polars as pl
+
+from layton_batch.clock import Pacing
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.loop import drive
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.runs.context import Run
+from layton_batch.runs.open import open_run
+from layton_batch.runs.status import Status
+from layton_batch.runs.stores import open_store
+from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
+from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from layton_batch.settings import Settings
+from tests.simulation.clock_moves import MovedClock
+from tests.support.asked import asked_requests
+from tests.support.paths import ROOT
+
+BUNDLED = ROOT / "layton_batch" / "tasks" / "data" / "layton"
+START = 1_795_000_000.0  # 2026-11-18, after batch prices are known
+
+MODELS = {
+    "openai": "larch-2-mini",
+    "anthropic": "wagtail-5",
+    "gemini": "tern-3-swift",
+    "mistral": "sirocco-large",
+    "together": "alderworks/Juniper-K1",
+    "groq": "alderworks/pebble-20b",
+    "doubleword": "Fieldstone/Sedge-32B",
+}
+
+JUDGES = """
+[[jury.judges]]
+name = "wagtail-5-referee"
+provider = "anthropic"
+model = "wagtail-5-referee"
+max_output_tokens = 2000
+[[jury.judges]]
+name = "larch-2-referee"
+provider = "openai"
+model = "larch-2-referee"
+max_output_tokens = 2000
+[[jury.judges]]
+name = "sirocco-referee"
+provider = "mistral"
+model = "sirocco-referee"
+max_output_tokens = 2000
+"""
+
+
+def demo_prices() -> str:
+    """The demonstration's [[prices]]: what the sandbox bills for its made-up models."""
+    text = (ROOT / "manifests" / "demo.toml").read_text(encoding="utf-8")
+    return text[text.index("[[prices]]") :]
+
+
+def manifest_text(
+    providers: tuple[str, ...] = ("openai",),
+    *,
+    limit: int = 4,
+    jury: str = "",
+    top: str = "",
+    items: str = "bundled",
+    prices: str | None = None,
+) -> str:
+    """A small layton manifest; without ``jury`` one judge sits, so that most runs stay short."""
+    one_judge = '[jury]\nseats = 1\n[[jury.judges]]\nname = "tern-3-referee"\nprovider = "gemini"\n'
+    one_judge += 'model = "tern-3-referee"\nmax_output_tokens = 2000\n[[jury.judges]]\nname = "sirocco-referee"\n'
+    one_judge += 'provider = "mistral"\nmodel = "sirocco-referee"\nmax_output_tokens = 2000\n'
+    text = f'name = "lab"\ntask = "layton"\n[items]\nsource = "{items}"\nsplit = "llm"\nlimit = {limit}\n{top}\n'
+    for provider in providers:
+        text += f'[[models]]\nname = "{MODELS[provider]}"\nprovider = "{provider}"\nmodel = "{MODELS[provider]}"\n'
+        text += "max_output_tokens = 4000\n"
+    return text + (jury or one_judge) + (demo_prices() if prices is None else prices)
+
+
+PACING = Pacing(idle=3600.0)
+"""Nobody else works on a lab's runs: a tick when something is due is enough, and days of waiting take no time."""
+
+
+class Lab:
+    """One sandbox, one clock, one place for runs."""
+
+    def __init__(self, folder: Path, server: Sandbox, clock: MovedClock) -> None:
+        self.folder = folder
+        self.server = server
+        self.clock = clock
+        self.settings = Settings.from_environment(server.environment(), folder)
+        self.runs = folder / "runs"
+
+    def manifest(self, text: str) -> Manifest:
+        path = self.folder / "manifest.toml"
+        path.write_text(text, encoding="utf-8")
+        return load_manifest(path)
+
+    @contextmanager
+    def open(self, text: str) -> Iterator[Run]:
+        with open_run(self.manifest(text), self.runs, self.settings, clock=self.clock, pacing=PACING) as run:
+            yield run
+
+    def finish(self, text: str, *, max_hours: float = 200.0) -> Status:
+        """Drive the run to its end, or until it cannot go on, on the manual clock."""
+        with self.open(text) as run:
+            return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600)
+
+    def run_folder(self, text: str) -> RunFolder:
+        return RunFolder(self.runs / self.manifest(text).run_id())
+
+    def table(self, text: str, name: str) -> pl.DataFrame:
+        folder = self.run_folder(text)
+        if name == "responses":
+            parts = sorted(folder.batches.glob("*/answers/*.parquet"))
+            return pl.concat([tables.frame(name, []), *map(tables.read_part, parts)])
+        return tables.read(folder.tables, name)
+
+    def requests(self, text: str) -> pl.DataFrame:
+        """What the run's jobs ask (see ``tests/support/asked.py``)."""
+        with open_store(self.run_folder(text), self.settings) as store:
+            return asked_requests(store)
+
+    def billed(self) -> dict[str, int]:
+        """How often each custom_id was billed. The sandbox carries out a batch when it is looked at, so all are."""
+        with urlopen(f"{self.server.url}/sandbox/batches") as reply:
+            reply.read()
+        found: dict[str, int] = {}
+        for row in self.server.ledger().rows:
+            found[row.custom_id] = found.get(row.custom_id, 0) + 1
+        return found
+
+
+@contextmanager
+def lab(folder: Path, *faults: Fault, batch_seconds: float = 60.0, limits: Limits | None = None) -> Iterator[Lab]:
+    """A lab whose sandbox misbehaves as told; batches take a minute of the manual clock."""
+    clock = MovedClock(START)
+    answerer = answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
+    config = SandboxConfig(
+        batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.true, limits=limits or Limits()
+    )
+    with Sandbox(config) as server:
+        yield Lab(folder, server, clock)

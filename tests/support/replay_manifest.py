@@ -1,0 +1,21 @@
+"""The shipped manifest of the paper's text split, with its two sources taken from a folder of real data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.paths import ROOT
+
+
+def replay_manifest(data: Path) -> str:
+    """``manifests/layton-llm.toml`` as it is, but for where its rows come from and the budget."""
+    text = (ROOT / "manifests" / "layton-llm.toml").read_text(encoding="utf-8")
+    replaced = {
+        "hf://datasets/rvienne/layton-eval/layton_eval_llm.jsonl": data / "riddles_llm.jsonl",
+        "hf://datasets/rvienne/layton-eval-ppi/ppi_llm.jsonl": data / "ppi_llm.jsonl",
+        '"panel-paper.toml"': f'"{ROOT / "manifests" / "panel-paper.toml"}"',
+    }
+    for old, new in replaced.items():
+        assert old in text, old
+        text = text.replace(old, str(new))
+    return text

@@ -1,0 +1,286 @@
+"""`items check` names what is wrong with a file of items, and CSV files and numbers as ids are items like others."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import zipfile
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.files import limits
+from layton_batch.files.sources import read_rows
+from layton_batch.settings import Settings
+from layton_batch.tasks import BUILT_IN, load_task
+from layton_batch.tasks.protocol import TaskOptions
+from tests.support.cli_harness import ROOT, Ending, call
+
+DATA = ROOT / "layton_batch" / "tasks" / "data"
+WORDS = (
+    "A baker sells nine loaves before noon and keeps the last for the fox that waits at the mill",
+    "Three lamps hang over a river and each is lit by the one that was dark the night before",
+    "The clockmaker lost a key in snow that had not fallen when his daughter found the other half",
+)
+
+
+def item(number: int, **more: object) -> dict[str, object]:
+    texts = {"answer": f"because of reason {number}", "justification": "it follows", "solution": "so it is"}
+    return {"id": f"i{number}", "description": WORDS[number % 3] + f" {number}", "category": "Lateral", **texts, **more}
+
+
+def checked(tmp_path: Path, rows: Sequence[Mapping[str, object]], *more: str) -> Ending:
+    path = tmp_path / "items.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return call("items", "check", path, "--task", "layton", "--json", *more)
+
+
+def kinds(ending: Ending) -> list[tuple[str, str]]:
+    found = ending.table()["findings"]
+    assert isinstance(found, list)
+    return [(one["kind"], one["item"]) for one in found]
+
+
+def test_a_file_with_nothing_wrong_ends_with_0_and_says_which_split_its_rows_fit(tmp_path: Path) -> None:
+    ended = checked(tmp_path, [item(number) for number in range(3)])
+    assert ended.code == 0
+    assert (ended.table()["fits"], ended.table()["rows"], kinds(ended)) == ({"llm": 3}, 3, [])
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([item(0), item(1, description=None)], [("row", "i1")]),
+        ([item(0), item(1, split="vlm")], [("row", "i1")]),
+        ([item(0), item(1, split="vlm", img="bm8gcGljdHVyZQ==")], [("row", "i1")]),
+        ([item(0), item(1, answer=None, justification=None)], [("missing", "i1")]),
+        ([item(0), item(1, category=None)], [("missing", "i1")]),
+        ([item(0), item(1, answer=None, justification=None, solution=None)], [("no reference", "i1")]),
+        ([item(0), item(1) | {"id": "i0"}], [("same id", "i0")]),
+        ([item(0), item(1, description=WORDS[0].upper() + "!  0")], [("duplicate", "i1")]),
+        ([item(0), item(1), item(3)], [("near duplicate", "i3")]),
+        ([item(0, description=WORDS[0] + " because, of REASON 0")], [("leak", "i0")]),
+        ([item(0, second_hint="It is because of reason 0, of course.")], [("leak", "i0")]),
+        ([item(0, answer="12", first_hint="12"), item(1, answer="fox", first_hint="a fox")], []),
+    ],
+)
+def test_each_kind_of_fault_is_found_and_errors_end_with_2(
+    tmp_path: Path, rows: list[dict[str, object]], expected: list[tuple[str, str]]
+) -> None:
+    ended = checked(tmp_path, rows)
+    assert kinds(ended) == expected
+    errors = {"row", "same id", "picture"} & {kind for kind, _ in expected}
+    assert ended.code == (2 if errors else 0)
+    found = ended.table()["findings"]
+    assert isinstance(found, list)
+    assert [one["level"] for one in found] == ["error" if errors else "warning"] * len(expected)
+
+
+def test_items_none_of_which_has_a_reference_are_one_warning(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.csv"
+    path.write_text("question\nWhy is the sky blue?\nWho was first on the moon?\n", encoding="utf-8")
+    ended = call("items", "check", path, "--json")
+    assert (ended.code, kinds(ended), ended.table()["task"]) == (0, [("no reference", "")], "qa")
+
+
+def test_a_picture_that_was_cut_off_is_found(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in (DATA / "layton" / "riddles_vlm.jsonl").read_text().splitlines()[:2]]
+    rows[1]["img"] = b64encode(b64decode(rows[1]["img"])[:-20]).decode()
+    ended = checked(tmp_path, rows)
+    assert kinds(ended) == [("picture", rows[1]["id"])]
+    assert ended.table()["fits"] == {"vlm": 2}
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("mcq_idk", "mcq_idk/demo"),
+        ("zebralogic", "zebralogic/puzzles"),
+        ("rome", "rome/questions_llm"),
+        ("qa", "qa/questions"),
+    ],
+)
+def test_the_bundled_items_are_clean_and_their_task_is_found_without_a_name(name: str, file: str) -> None:
+    ended = call("items", "check", DATA / f"{file}.jsonl", "--json")
+    assert (ended.code, kinds(ended)) == (0, []), ended.out
+    assert ended.table()["task"] == name
+
+
+def test_the_table_names_line_item_and_fault_and_nulls_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "items.jsonl"
+    rows = [item(0), item(1, solution=None), item(2, description=" ")]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ended = call("items", "check", path)
+    assert ended.code == 2
+    for words in (
+        "3 rows for layton; by split: llm 2",
+        "solution is null in 1 of them",
+        "column 'description' is empty",
+    ):
+        assert words in ended.out
+
+
+def test_what_no_task_takes_or_is_no_file_is_said_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"a": 1}\n', encoding="utf-8")
+    for words in ([str(path)], [str(tmp_path / "none.jsonl")], [str(path), "--task", "nobody"]):
+        ended = call("items", "check", *words)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+
+
+# ---- CSV and numbers -------------------------------------------------------------------------------------------------
+
+
+def as_csv(source: Path, path: Path) -> Path:
+    """The same rows as a spreadsheet would write them."""
+    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    with path.open("w", encoding="utf-8-sig", newline="") as handle:
+        writer = csv.DictWriter(handle, list(dict.fromkeys(name for row in rows for name in row)))
+        writer.writeheader()
+        for row in rows:
+            cells = {name: json.dumps(v) if isinstance(v, list | dict) else v for name, v in row.items()}
+            writer.writerow(cells)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "split", "file"),
+    [
+        ("layton", "llm", "layton/riddles_llm"),
+        ("layton", "vlm", "layton/riddles_vlm"),
+        ("mcq_idk", "demo", "mcq_idk/demo"),
+        ("zebralogic", "llm", "zebralogic/puzzles"),
+        ("rome", "llm", "rome/questions_llm"),
+        ("qa", "llm", "qa/questions"),
+    ],
+)
+def test_the_bundled_items_are_the_same_from_csv(tmp_path: Path, name: str, split: str, file: str) -> None:
+    settings = Settings.from_process()
+    source = DATA / f"{file}.jsonl"
+    task = load_task(name, TaskOptions(split))
+    first, second = (
+        task.items(read_rows(str(path), tmp_path, settings))
+        for path in (source, as_csv(source, tmp_path / "items.csv"))
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("name", list(BUILT_IN))
+def test_an_id_may_be_a_number(name: str) -> None:
+    file = {"layton": "riddles_llm", "mcq_idk": "demo", "zebralogic": "puzzles", "rome": "questions_llm",
+            "qa": "questions"}[name]  # fmt: skip
+    row = json.loads((DATA / name / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    column = "question_id" if name == "rome" else "id"
+    (found,) = load_task(name, TaskOptions("demo" if name == "mcq_idk" else "llm")).items([row | {column: 7}])
+    assert found.id == "7"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id,description\n1,a,b\n", "line 2: 3 cells; the header has 2"),
+        ("id,id\n1,2\n", "names a column twice: 'id'"),
+        ("id,\n1,2\n", "a column without a name"),
+        ('id,description\n1,"a\n', "not CSV"),
+        ("id,description\n", "the source is empty"),
+        ("", "the source is empty"),
+        ("id,description\n1,\xff\n", "not UTF-8"),
+    ],
+)
+def test_what_is_wrong_with_a_csv_file_is_said_with_its_line(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "items.csv"
+    path.write_bytes(text.encode("latin-1"))
+    ended = call("items", "check", path)
+    assert ended.code == 2
+    assert words in ended.err
+
+
+def test_cells_over_several_lines_keep_their_breaks_and_the_lines_are_right(tmp_path: Path) -> None:
+    path = tmp_path / "items.csv"
+    path.write_text('id,description\r\n007,"one\ntwo, ""three"""\r\n\r\n8,x\r\n', encoding="utf-8")
+    rows = read_rows(str(path), tmp_path, Settings.from_process())
+    assert list(rows) == [{"id": "007", "description": 'one\ntwo, "three"'}, {"id": "8", "description": "x"}]
+    assert [place.line for place in rows.places] == [2, 5]
+
+
+# ---- as spreadsheet programs write them ------------------------------------------------------------------------------
+
+CELLS = [["id", "question", "answer"], ["1", "Größe; in cm?", "1,5"], ["2", "Why?", ""]]
+ROWS = [{"id": "1", "question": "Größe; in cm?", "answer": "1,5"}, {"id": "2", "question": "Why?", "answer": None}]
+
+
+def written(separator: str, before: str = "") -> str:
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator).writerows(CELLS)
+    return before + text.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", written(",").encode("utf-8-sig")),
+        ("a.csv", written(";").encode("utf-8-sig")),
+        ("a.csv", written(";", "sep=;\r\n").encode()),
+        ("a.csv", written("\t").encode("utf-16")),
+        ("a.tsv", written("\t").encode("utf-16")),
+        ("a.jsonl", b"\xef\xbb\xbf" + "".join(json.dumps(row) + "\n" for row in ROWS).encode()),
+        ("a.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\r\n" for row in ROWS).encode("utf-16")),
+    ],
+)
+def test_what_spreadsheet_programs_write_is_read(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    read = read_rows(name, tmp_path, Settings(tmp_path))
+    assert list(read) == ROWS
+    assert str(read.places[0]).endswith(f"line {1 if name.endswith('jsonl') else 3 if b'sep=' in content else 2}")
+
+
+def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for cells in ([], ["question", "answer", "images", None], ["How many?", 7, '["a.png"]'], [], ["When?", 1.5]):
+        book.active.append(cells)
+    book.create_sheet("notes").append(["nothing of ours"])
+    book.save(tmp_path / "quiz.xlsx")
+    read = read_rows("quiz.xlsx", tmp_path, Settings(tmp_path))
+    assert list(read) == [
+        {"question": "How many?", "answer": 7, "images": ["a.png"]},
+        {"question": "When?", "answer": 1.5, "images": None},
+    ]
+    assert [place.line for place in read.places] == [3, 5]
+    (tmp_path / "none.xlsx").write_bytes(b"PK and nothing else")
+    with pytest.raises(DataError, match=r"none\.xlsx: not a readable workbook .*; save the sheet as CSV in UTF-8"):
+        read_rows("none.xlsx", tmp_path, Settings(tmp_path))
+
+
+def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openpyxl")
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(3 << 20))
+    monkeypatch.setattr(limits.LIMITS, "unpacked_mib", 1)
+    with pytest.raises(DataError, match=r"bomb\.xlsx: unpacked, the file has more than 1 MiB"):
+        read_rows("bomb.xlsx", tmp_path, Settings(tmp_path))
+
+
+def test_without_the_reader_of_workbooks_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "quiz.xlsx").write_bytes(b"PK")
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(
+        DataError, match=r"pip install '\.\[excel\]' in the checkout of layton-batch, or save the sheet as CSV in UTF-8"
+    ):
+        read_rows("quiz.xlsx", tmp_path, Settings(tmp_path))
+
+
+@pytest.mark.parametrize("ending", ["xls", "ods", "numbers"])
+def test_other_spreadsheets_are_refused_by_name(tmp_path: Path, ending: str) -> None:
+    (tmp_path / f"quiz.{ending}").write_bytes(b"x")
+    with pytest.raises(
+        DataError, match=rf"quiz\.{ending}: spreadsheets of this form are not read; save the sheet as CSV"
+    ):
+        read_rows(f"quiz.{ending}", tmp_path, Settings(tmp_path))
