@@ -1,7 +1,7 @@
 """``scripts/bench [NAME...]``: run the named measurements, or all of them; ``help`` lists them.
 
 ``scripts/bench faults --help`` lists what faults takes besides, ``coverage --help`` which worlds and boards there are;
-``prepare``, ``collect``, ``tick``, ``site`` and ``board`` have sizes.
+``prepare``, ``revisions``, ``collect``, ``tick``, ``site`` and ``board`` have sizes.
 ``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
 it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
@@ -25,13 +25,14 @@ BENCHES = {
     "grade": "grade",
     "batch": "large_batch",
     "prepare": "prepare",
+    "revisions": "revisions",
     "collect": "collect",
     "tick": "tick",
     "site": "site",
     "board": "board",
     "faults": "faults",
 }
-SIZED = ("coverage", "prepare", "collect", "tick", "site", "board")
+SIZED = ("coverage", "prepare", "revisions", "collect", "tick", "site", "board")
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -55,7 +56,7 @@ def main(arguments: list[str]) -> int:
     names = list(arguments)
     if names == ["help"]:
         for name in BENCHES:
-            print(f"{name:8} {(bench(name).__doc__ or '').splitlines()[0]}")
+            print(f"{name:9} {(bench(name).__doc__ or '').splitlines()[0]}")
         return 0
     unknown = [name for name in names if name not in BENCHES]
     if unknown:

@@ -20,6 +20,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "grade": ((), {"ROWS": 40, "FEW": 20, "CASES": (("mcq_idk", "original"),)}),
     "batch": ((), {"ROWS": 20}),
     "prepare": (("--lines", "40", "--items", "20"), {}),
+    "revisions": (("--lines", "40", "--items", "20", "--revisions", "2"), {}),
     "collect": (("--rows", "200"), {}),
     "tick": (("--batches", "1", "--seconds", "0.01"), {"COLLECTED": 20}),
     "site": (("--models", "3", "--items", "4"), {}),
@@ -27,7 +28,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "faults": (("--seed", "70001"), {}),
 }
 """By name: arguments, and the constants of its module that stand for its size."""
-QUICK = frozenset({"start", "coverage", "juries", "labels", "prepare", "board", "site"})
+QUICK = frozenset({"start", "coverage", "juries", "labels", "prepare", "revisions", "board", "site"})
 """The other ones are nightly."""
 
 
