@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.sandbox.answerers.profiles import Profiles, bundled_profiles
-from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm
 from layton_batch.sandbox.answerers.riddle_lookup import Riddle, UnreadableRows, is_riddle, read_rows, riddle_from
 from layton_batch.sandbox.answerers.seeded_draws import draw
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
@@ -32,7 +32,7 @@ from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 GoldRow = dict[str, object]
 _Verdicts = Mapping[str, tuple[bool, bool]]
 
-READABLE = frozenset({Form.PLAIN, Form.FENCED, Form.PROSE, Form.SLIP})
+READABLE = frozenset({ReplyForm.PLAIN, ReplyForm.FENCED, ReplyForm.PROSE, ReplyForm.SLIP})
 """The forms of a reply of which a tolerant reader gets the whole content."""
 
 LABELLED_SHARE = 0.35
@@ -97,10 +97,10 @@ def simulate_gold(
             said = answerer.participate(model.model, riddle, min(n_hints, len(riddle.hints)), model.reasoning)
             if said.form not in READABLE:
                 continue
-            verdicts = {judge.name: answerer.verdict(judge.model, riddle.id, said.mark) for judge in jury}
+            verdicts = {judge.name: answerer.verdict(judge.model, riddle.id, said.span) for judge in jury}
             key = (seed, model.name, riddle.id)
             chosen = _contested(verdicts) or draw("labelled", *key) < labelled_share
-            label = _label(said.mark.truth.value, label_error, key) if chosen else None
+            label = _label(said.span.truth.value, label_error, key) if chosen else None
             row: GoldRow = {"riddle_id": riddle.id, "provider": model.provider, "model": model.name, "n_hints": n_hints}
             row |= {"answer": said.answer, "justification": said.justification}
             rows.append(row | _decisions([judge.name for judge in lineup.judges], verdicts, label))

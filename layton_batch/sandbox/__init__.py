@@ -7,8 +7,8 @@ Stands alone: it imports nothing else of this package, so that a mistake in how 
 after it.
 """
 
-from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
-from layton_batch.sandbox.engine.configuration import Limits, SandboxConfig
+from layton_batch.sandbox.answerers.questions import Answerer, ModelReply, Question
+from layton_batch.sandbox.engine.configuration import SandboxConfig, SandboxLimits
 from layton_batch.sandbox.engine.faults import Fault, load_faults
 from layton_batch.sandbox.engine.ledger import BilledRow, Ledger, LedgerLine
 from layton_batch.sandbox.server import Sandbox, serve_forever
@@ -19,11 +19,11 @@ __all__ = [
     "Fault",
     "Ledger",
     "LedgerLine",
-    "Limits",
+    "ModelReply",
     "Question",
-    "Reply",
     "Sandbox",
     "SandboxConfig",
+    "SandboxLimits",
     "load_faults",
     "serve_forever",
 ]

@@ -25,8 +25,8 @@ from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
-from layton_batch.sandbox.engine.ledger import Ledger, PriceBook, summarise
-from layton_batch.sandbox.engine.lifecycle import Engine
+from layton_batch.sandbox.engine.ledger import Ledger, SandboxPrices, summarise
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import Store
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
 from layton_batch.sandbox.wire.gateway import Gateway, JsonReply, LoopbackOnly, OpenProtocol
@@ -74,8 +74,10 @@ class Sandbox:
             raise
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         faults = FaultBook(self.config.faults)
-        executor = Executor(self.config.answerer or _default_answerer(), PriceBook.bundled(), faults, self.config.seed)
-        self._engine = Engine(self._store, executor, faults, self.config)
+        executor = Executor(
+            self.config.answerer or _default_answerer(), SandboxPrices.bundled(), faults, self.config.seed
+        )
+        self._engine = SandboxEngine(self._store, executor, faults, self.config)
         self._gateway = Gateway(faults, self._store.incoming, self._engine.now)
         self._last_ledger: Ledger | None = None
         self._server = uvicorn.Server(self._uvicorn_config())

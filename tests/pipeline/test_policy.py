@@ -13,7 +13,7 @@ from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.sandbox.engine.configuration import Limits
+from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.stages.rank import board
 from tests.support.evidence import Rows
 from tests.support.lab import lab, manifest_text
@@ -109,7 +109,7 @@ def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "together", "groq"])
 def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Path, provider: str) -> None:
     text = manifest_text((provider,), limit=5)
-    with lab(tmp_path, limits=Limits(rows=2)) as bench:
+    with lab(tmp_path, limits=SandboxLimits(rows=2)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
         assert status.unanswered == 0

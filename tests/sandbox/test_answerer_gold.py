@@ -12,7 +12,7 @@ import pytest
 
 from layton_batch.sandbox.answerers.profiles import Profiles, bundled_profiles
 from layton_batch.sandbox.answerers.questions import Question
-from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm
 from layton_batch.sandbox.answerers.riddle_lookup import Riddle
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from tools.simulated_gold import (
@@ -92,7 +92,7 @@ def test_every_row_is_the_answer_and_the_verdicts_of_a_run(items: list[Riddle]) 
 
 
 def test_what_no_reader_can_make_an_answer_of_has_no_row(items: list[Riddle]) -> None:
-    mute = replace(tidy().participants["larch-2-large"], forms={Form.TRUNCATED: 0.5, Form.REFUSED: 0.5})
+    mute = replace(tidy().participants["larch-2-large"], forms={ReplyForm.TRUNCATED: 0.5, ReplyForm.REFUSED: 0.5})
     answerer = SimulateAnswerer(items, 0, Profiles({mute.model: mute}, tidy().judges))
     lineup = Lineup([Contender(mute.model, "openai", mute.model, "openai")], lineup_from_profiles(tidy()).judges)
     assert simulate_gold(items, answerer, lineup) == []
@@ -162,7 +162,7 @@ def test_labels_are_the_truth_but_for_the_stated_noise(items: list[Riddle]) -> N
         wrong = 0
         for row in rows:
             name = str(row["model"])
-            truth = answerer.participate(name, known[str(row["riddle_id"])], 0, reasoning[name]).mark.truth.value
+            truth = answerer.participate(name, known[str(row["riddle_id"])], 0, reasoning[name]).span.truth.value
             wrong += (row["human_answer_correct"], row["human_justification_correct"]) != truth
             assert row["human_both_correct"] is (row["human_answer_correct"] and row["human_justification_correct"])
         return wrong / len(rows)

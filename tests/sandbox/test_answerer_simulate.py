@@ -15,8 +15,8 @@ import pytest
 
 from layton_batch.sandbox.answerers.from_files import answerer_from_files, default_answerer
 from layton_batch.sandbox.answerers.profiles import BadProfiles, bundled_profiles, profiles_from
-from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
-from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.questions import Answerer, ModelReply, Question
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm
 from layton_batch.sandbox.answerers.riddle_lookup import Riddle
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.answerers.stock_reasoning import CLOSINGS, OPENINGS, Truth
@@ -131,11 +131,11 @@ def test_the_prompts_wording_changes_nothing_the_participant_says() -> None:
 def test_more_hints_and_more_reasoning_never_spoil_a_right_answer(reasoning: str | int | None) -> None:
     answerer = SimulateAnswerer(ITEMS)
     levels = [[answerer.participate("sirocco-large", r, hints, reasoning) for r in ITEMS] for hints in range(5)]
-    right = [[said.mark.truth is not Truth.WRONG for said in level] for level in levels]
+    right = [[said.span.truth is not Truth.WRONG for said in level] for level in levels]
     for fewer, more in pairwise(right):
         assert all(b or not a for a, b in zip(fewer, more, strict=True))
     assert sum(right[4]) > sum(right[0])
-    unaided = [answerer.participate("sirocco-large", r, 0, None).mark.truth is not Truth.WRONG for r in ITEMS]
+    unaided = [answerer.participate("sirocco-large", r, 0, None).span.truth is not Truth.WRONG for r in ITEMS]
     assert all(b or not a for a, b in zip(unaided, right[0], strict=True))
 
 
@@ -144,7 +144,7 @@ def test_hints_in_the_prompt_are_what_counts_as_shown() -> None:
     for riddle in ITEMS[:30]:
         text = "\n".join((riddle.description, *riddle.hints))
         said = answerer.participate("Fieldstone/Sedge-32B", riddle, 2, None)
-        if said.form is Form.PLAIN:
+        if said.form is ReplyForm.PLAIN:
             assert json.loads(answerer.answer(ask(text, "Fieldstone/Sedge-32B")).text)["answer"] == said.answer
 
 
@@ -154,7 +154,7 @@ def test_strengths_lie_where_the_profiles_put_them() -> None:
     shares = []
     for profile in bundled_profiles().participants.values():
         said = [answerer.participate(profile.model, riddle, 0, profile.reasoning) for riddle in ITEMS]
-        shares.append(sum(s.mark.truth is not Truth.WRONG for s in said) / len(said))
+        shares.append(sum(s.span.truth is not Truth.WRONG for s in said) / len(said))
     assert len(shares) >= 8
     assert 0.88 < max(shares) < 0.97
     assert 0.28 < min(shares) < 0.45
@@ -174,7 +174,7 @@ def test_judges_are_about_as_accurate_as_real_ones_and_differ_in_leniency() -> N
     answerer, profiles = SimulateAnswerer(ITEMS), bundled_profiles()
     leniency = {}
     said = [
-        (riddle.id, answerer.participate(profile.model, riddle, 0, profile.reasoning).mark)
+        (riddle.id, answerer.participate(profile.model, riddle, 0, profile.reasoning).span)
         for profile in profiles.participants.values()
         for riddle in ITEMS
     ]
@@ -197,8 +197,8 @@ def test_a_judge_knows_from_the_words_alone_whose_truth_it_reads() -> None:
             said = answerer.participate(model, riddle, 0, None)
             question = judge_of(riddle, said.answer, said.justification)
             if answerer.answer(question).text.startswith("{"):
-                assert verdict(answerer, question) == answerer.verdict("wagtail-5-referee", riddle.id, said.mark)
-                seen[said.mark.truth] += 1
+                assert verdict(answerer, question) == answerer.verdict("wagtail-5-referee", riddle.id, said.span)
+                seen[said.span.truth] += 1
     assert set(seen) == set(Truth)
 
 
@@ -253,35 +253,35 @@ def test_stock_sentences_belong_to_one_truth_each() -> None:
 
 
 def all_forms() -> SimulateAnswerer:
-    rates = ", ".join(f"{form.value} = 0.15" for form in Form if form is not Form.PLAIN)
+    rates = ", ".join(f"{form.value} = 0.15" for form in ReplyForm if form is not ReplyForm.PLAIN)
     clumsy = f'provider = "groq"\nmodel = "clumsy"\nskill = 0\nflawed = 0\nforms = {{ {rates} }}'
     return SimulateAnswerer(ITEMS, profiles=profiles_from(f"judges = []\n[[participants]]\n{clumsy}"))
 
 
 def test_replies_go_wrong_in_every_way_a_real_one_does() -> None:
-    answerer, seen = all_forms(), Counter[Form]()
+    answerer, seen = all_forms(), Counter[ReplyForm]()
     for riddle in ITEMS[:120]:
         said = answerer.participate("clumsy", riddle, 0, None)
         reply = answerer.answer(ask(riddle.description, "clumsy"))
         seen[said.form] += 1
         assert _looks_like(said.form, reply), (said.form, reply)
         assert said.answer in reply.text or said.form not in READABLE
-    assert set(seen) == set(Form)
+    assert set(seen) == set(ReplyForm)
 
 
-def _looks_like(form: Form, reply: Reply) -> bool:
+def _looks_like(form: ReplyForm, reply: ModelReply) -> bool:
     try:
         is_json = isinstance(json.loads(reply.text), dict)
     except ValueError:
         is_json = False
-    finish = {Form.TRUNCATED: "length", Form.REFUSED: "refusal"}.get(form, "stop")
+    finish = {ReplyForm.TRUNCATED: "length", ReplyForm.REFUSED: "refusal"}.get(form, "stop")
     fenced, braced = reply.text.startswith("```json"), "{" in reply.text
     return (
         reply.finish == finish
-        and is_json == (form is Form.PLAIN)
-        and fenced == (form is Form.FENCED)
-        and (braced or form in {Form.UNSTRUCTURED, Form.REFUSED})
-        and ('"answer"' not in reply.text or form is not Form.TRUNCATED)
+        and is_json == (form is ReplyForm.PLAIN)
+        and fenced == (form is ReplyForm.FENCED)
+        and (braced or form in {ReplyForm.UNSTRUCTURED, ReplyForm.REFUSED})
+        and ('"answer"' not in reply.text or form is not ReplyForm.TRUNCATED)
     )
 
 

@@ -17,7 +17,7 @@ import pytest
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.sandbox.answerers.from_files import answerer_from_files, load_items
 from layton_batch.sandbox.answerers.profiles import bundled_profiles
-from layton_batch.sandbox.answerers.questions import Answerer, Question, Reply
+from layton_batch.sandbox.answerers.questions import Answerer, ModelReply, Question
 from layton_batch.sandbox.answerers.riddle_lookup import UnreadableRows
 from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.answerers.simulate_mcq import options_in
@@ -92,7 +92,7 @@ def asked(prompt: Prompt, model: str, limit: int | None = 30_000) -> Question:
     )
 
 
-def response(reply: Reply) -> Response:
+def response(reply: ModelReply) -> Response:
     return Response("c", RequestOutcome.SUCCEEDED, text=reply.text, finish_reason=FINISH[reply.finish])
 
 

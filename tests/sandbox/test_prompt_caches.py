@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.sandbox import Reply
+from layton_batch.sandbox import ModelReply
 from tests.support.sandbox_clients import bench, driver, row, rows_of
 
 TOKEN = "four"
@@ -16,8 +16,8 @@ TOKEN = "four"
 class OfAThousand:
     """Replies to every question with the same tokens, none of them cached."""
 
-    def answer(self, question: object) -> Reply:
-        return Reply("yes", "stop", 10_000, 0, 50, 0)
+    def answer(self, question: object) -> ModelReply:
+        return ModelReply("yes", "stop", 10_000, 0, 50, 0)
 
 
 def usages(provider: str, tmp_path: Any, system: dict[str, object], **extra: object) -> list[dict[str, int]]:

@@ -7,15 +7,15 @@ import json
 
 import pytest
 
-from layton_batch.sandbox import Reply
+from layton_batch.sandbox import ModelReply
 from tests.support.sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
 
 CHAT = ("openai", "groq", "doubleword", "mistral", "together")
 REPLIES = {
-    "plain": Reply('{"score": 1}', "stop", 100, 20, 50, 10),
-    "cut": Reply('{"sc', "length", 100, 0, 50, 50),
-    "no": Reply("I cannot help.", "refusal", 100, 0, 5, 0),
-    "blocked": Reply("", "refusal", 100, 0, 0, 0),
+    "plain": ModelReply('{"score": 1}', "stop", 100, 20, 50, 10),
+    "cut": ModelReply('{"sc', "length", 100, 0, 50, 50),
+    "no": ModelReply("I cannot help.", "refusal", 100, 0, 5, 0),
+    "blocked": ModelReply("", "refusal", 100, 0, 0, 0),
 }
 
 
@@ -208,7 +208,7 @@ def test_text_of_any_kind_survives_the_wire(provider, tmp_path):
 def test_a_lone_surrogate_in_a_reply_goes_out_as_an_escape(tmp_path):
     class Broken:
         def answer(self, question):
-            return Reply("half \ud83d pair", "stop", 1, 0, 1, 0)
+            return ModelReply("half \ud83d pair", "stop", 1, 0, 1, 0)
 
     with bench(answerer=Broken()) as b, driver("openai", b.sandbox, tmp_path) as sdk:
         batch = sdk.submit([row("openai", "a")])

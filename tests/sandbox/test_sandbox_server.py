@@ -23,14 +23,14 @@ import pytest
 from dotenv import dotenv_values
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.engine.ledger import PriceBook
-from layton_batch.sandbox.engine.store import Usage
+from layton_batch.sandbox.engine.ledger import SandboxPrices
+from layton_batch.sandbox.engine.store import SandboxUsage
 from layton_batch.sandbox.wire.anthropic_api import BadDocument, elements
 from tests.support.paths import ROOT
 from tests.support.sandbox_clients import MODELS, PROVIDERS, Echo, bench, driver, row
 from tests.support.tiers import tiered
 
-MILLION = Usage(1_000_000, 0, 1_000_000, 0)
+MILLION = SandboxUsage(1_000_000, 0, 1_000_000, 0)
 
 
 def get(url: str):
@@ -54,19 +54,19 @@ def get(url: str):
     ],
 )
 def test_a_million_tokens_in_and_out_cost_the_published_prices(provider, model, batch, standard):
-    assert PriceBook.bundled().charge(provider, model, MILLION) == (Decimal(batch), Decimal(standard))
+    assert SandboxPrices.bundled().charge(provider, model, MILLION) == (Decimal(batch), Decimal(standard))
 
 
 def test_cached_tokens_cost_the_cached_rate_and_otherwise_the_input_rate():
-    cached = Usage(1_000_000, 400_000, 0, 0)
-    book = PriceBook.bundled()
+    cached = SandboxUsage(1_000_000, 400_000, 0, 0)
+    book = SandboxPrices.bundled()
     assert book.charge("openai", "gpt-5.1", cached) == (Decimal("0.4"), Decimal("0.8"))
     assert book.charge("together", "moonshotai/Kimi-K2.5", cached) == (Decimal("0.5"), Decimal("0.5"))
 
 
 @pytest.mark.parametrize("model", ["gpt-5.1-mini", "gpt-5.1-2025-11-13-high", "gpt-5.10", "claude-opus-4-5"])
 def test_a_name_that_only_starts_alike_has_no_price(model):
-    assert PriceBook.bundled().charge("openai", model, MILLION) is None
+    assert SandboxPrices.bundled().charge("openai", model, MILLION) is None
 
 
 def test_the_ledger_is_exact_and_counts_what_it_cannot_price(tmp_path):
@@ -198,11 +198,11 @@ def spooled(text: str) -> Iterator[IO[bytes]]:
 SERVE = """
 import sys
 from pathlib import Path
-from layton_batch.sandbox import Reply, SandboxConfig, serve_forever
+from layton_batch.sandbox import ModelReply, SandboxConfig, serve_forever
 
 class Fixed:
     def answer(self, question):
-        return Reply("yes", "stop", 10, 0, 1, 0)
+        return ModelReply("yes", "stop", 10, 0, 1, 0)
 
 serve_forever(SandboxConfig(answerer=Fixed(), state_dir=Path(sys.argv[1])), Path(sys.argv[2]))
 """

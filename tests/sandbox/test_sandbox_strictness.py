@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from layton_batch.sandbox import Limits
+from layton_batch.sandbox import SandboxLimits
 from tests.support.sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
 
 SHAPED = ("openai", "groq", "doubleword")
@@ -63,7 +63,7 @@ def test_one_batch_has_one_model_except_at_groq(tmp_path):
         assert sdk.get(batch).request_counts.completed == 2
 
 
-@pytest.mark.parametrize("limits", [Limits(rows=1), Limits(file_bytes=100)])
+@pytest.mark.parametrize("limits", [SandboxLimits(rows=1), SandboxLimits(file_bytes=100)])
 @pytest.mark.parametrize("provider", SHAPED)
 def test_too_many_rows_or_bytes_fail_the_batch(provider, limits, tmp_path):
     assert failed(provider, [row(provider, "a"), row(provider, "b")], tmp_path, limits)["code"] == "invalid_request"
@@ -71,7 +71,7 @@ def test_too_many_rows_or_bytes_fail_the_batch(provider, limits, tmp_path):
 
 def test_doubleword_refuses_a_whole_file_for_one_row_that_is_too_large(tmp_path):
     rows = [row("doubleword", "a"), row("doubleword", "b", user="x" * 1_000)]
-    problem = failed("doubleword", rows, tmp_path, Limits(line_bytes=1_000))
+    problem = failed("doubleword", rows, tmp_path, SandboxLimits(line_bytes=1_000))
     assert (problem["code"], problem["line"]) == ("invalid_request", 2)
 
 
@@ -194,7 +194,7 @@ def test_anthropic_refuses_bad_custom_ids_and_requests_at_create(requests, tmp_p
         assert sdk.listed() == []
 
 
-@pytest.mark.parametrize("limits", [Limits(rows=1), Limits(file_bytes=100)])
+@pytest.mark.parametrize("limits", [SandboxLimits(rows=1), SandboxLimits(file_bytes=100)])
 def test_anthropic_refuses_too_much_with_413(limits, tmp_path):
     import anthropic
 
@@ -358,9 +358,9 @@ def test_together_accepts_a_bad_file_id_and_fails_the_job(tmp_path):
         ([b"{"], None, "JSON"),
         ([{"custom_id": "a", "body": {"messages": []}}], None, "model"),
         ([{"body": {"model": "m"}}], None, "custom_id"),
-        ([row("together", "a")], Limits(line_bytes=50), "bytes"),
-        ([row("together", "a"), row("together", "b")], Limits(rows=1), "more than 1"),
-        ([row("together", "a")], Limits(file_bytes=50), "limit is 50"),
+        ([row("together", "a")], SandboxLimits(line_bytes=50), "bytes"),
+        ([row("together", "a"), row("together", "b")], SandboxLimits(rows=1), "more than 1"),
+        ([row("together", "a")], SandboxLimits(file_bytes=50), "limit is 50"),
     ],
 )
 def test_a_bad_together_file_fails_the_job_with_a_reason(rows, limits, word, tmp_path):

@@ -28,9 +28,9 @@ from layton_batch.providers import http_client
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
-from layton_batch.sandbox.engine.ledger import Ledger, PriceBook, summarise
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, Store
+from layton_batch.sandbox.engine.ledger import Ledger, SandboxPrices, summarise
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import SandboxBatch, Store
 from layton_batch.sandbox.wire import gateway as wire_side
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
 from layton_batch.sandbox.wire.gateway import Endpoint, Gateway, Wire
@@ -53,14 +53,14 @@ ADDRESSES = {
     "DOUBLEWORD_BASE_URL": "/doubleword/v1",
     "OPENROUTER_BASE_URL": "/openrouter/api/v1",
 }
-PRICES = PriceBook.bundled()
+PRICES = SandboxPrices.bundled()
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 Watch = Callable[[str, str, str], None]
 """Told of every call: (phase, provider, kind of call); phase is "sent" or "executed". May raise, or move the clock."""
 
 
-class LateLists(Engine):
+class LateLists(SandboxEngine):
     """Providers whose batch listings lag: a batch is not shown before it is ``lag`` seconds old. ``at``: what is being
     carried out belongs to this earlier moment."""
 
@@ -72,7 +72,7 @@ class LateLists(Engine):
     def now(self) -> float:
         return super().now() if self.at is None else self.at
 
-    def everything(self, provider: str) -> list[Batch]:
+    def everything(self, provider: str) -> list[SandboxBatch]:
         shown = (batch for batch in super().everything(provider) if batch.id not in self.hidden)
         return [batch for batch in shown if self.now() - batch.created >= self.lag]
 
@@ -139,7 +139,7 @@ class Providers:
     def ledger(self) -> Ledger:
         return summarise(self.store.billed())
 
-    def batches(self, provider: str) -> list[Batch]:
+    def batches(self, provider: str) -> list[SandboxBatch]:
         """Every batch the provider has, settled as of now, also those its listing does not show yet."""
         self.catch_up()
         found = (self._engine.current(provider, batch.id) for batch in self.store.batches(provider))
@@ -225,7 +225,7 @@ class Providers:
         raise AssertionError(f"the program called {method} {path}, which no provider has")
 
 
-def _wires(engine: Engine) -> list[Wire]:
+def _wires(engine: SandboxEngine) -> list[Wire]:
     faces: list[Any] = [OpenAIApi(engine, flavour) for flavour in (OPENAI, GROQ, DOUBLEWORD)]
     faces += [AnthropicApi(engine), GeminiApi(engine), MistralApi(engine), TogetherApi(engine), OpenRouterApi(engine)]
     return [face.wire() for face in faces]

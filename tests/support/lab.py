@@ -19,7 +19,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import Status
 from layton_batch.runs.stores import open_store
-from layton_batch.sandbox import Fault, Limits, Sandbox, SandboxConfig
+from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.simulation.clock_moves import MovedClock
@@ -139,12 +139,18 @@ class Lab:
 
 
 @contextmanager
-def lab(folder: Path, *faults: Fault, batch_seconds: float = 60.0, limits: Limits | None = None) -> Iterator[Lab]:
+def lab(
+    folder: Path, *faults: Fault, batch_seconds: float = 60.0, limits: SandboxLimits | None = None
+) -> Iterator[Lab]:
     """A lab whose sandbox misbehaves as told; batches take a minute of the manual clock."""
     clock = MovedClock(START)
     answerer = answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
     config = SandboxConfig(
-        batch_seconds=batch_seconds, faults=faults, answerer=answerer, clock=clock.true, limits=limits or Limits()
+        batch_seconds=batch_seconds,
+        faults=faults,
+        answerer=answerer,
+        clock=clock.true,
+        limits=limits or SandboxLimits(),
     )
     with Sandbox(config) as server:
         yield Lab(folder, server, clock)

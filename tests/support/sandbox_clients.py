@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from layton_batch.sandbox import Fault, Limits, Question, Reply, Sandbox, SandboxConfig
+from layton_batch.sandbox import Fault, ModelReply, Question, Sandbox, SandboxConfig, SandboxLimits
 
 JPEG = "/9j/4AAQ"
 GRADE = {
@@ -37,9 +37,9 @@ class Echo:
     def __init__(self) -> None:
         self.asked: list[Question] = []
 
-    def answer(self, question: Question) -> Reply:
+    def answer(self, question: Question) -> ModelReply:
         self.asked.append(question)
-        return Reply(json.dumps({"echo": question.text}), "stop", 100, 20, 50, 10)
+        return ModelReply(json.dumps({"echo": question.text}), "stop", 100, 20, 50, 10)
 
 
 class Clock:
@@ -72,13 +72,13 @@ class Bench:
 
 @contextmanager
 def bench(
-    *faults: Fault, limits: Limits | None = None, state: Path | None = None, answerer: Any = None
+    *faults: Fault, limits: SandboxLimits | None = None, state: Path | None = None, answerer: Any = None
 ) -> Iterator[Bench]:
     clock, echo = Clock(), Echo()
     config = SandboxConfig(
         batch_seconds=10.0,
         faults=faults,
-        limits=limits or Limits(),
+        limits=limits or SandboxLimits(),
         answerer=answerer or echo,
         clock=clock,
         state_dir=state,

@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 
 from layton_batch.sandbox.answerers import reply_forms
 from layton_batch.sandbox.answerers.profiles import ParticipantProfile, Profiles, effort_gain
-from layton_batch.sandbox.answerers.questions import Question, Reply
-from layton_batch.sandbox.answerers.reply_forms import Form, Utterance, counted
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance, counted
 from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, RiddleIndex
 from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick
 from layton_batch.sandbox.answerers.stock_reasoning import CLOSINGS, OPENINGS, Truth
@@ -57,7 +57,7 @@ class Attempt:
         """More reasoning never turns a right answer into a wrong one: the draw does not hang on it."""
         return self.draw("solves") < 1 / (1 + math.exp(-_DISCRIMINATION * self.strength(difficulty)))
 
-    def form(self, more: Mapping[Form, float] | None = None) -> Form:
+    def form(self, more: Mapping[ReplyForm, float] | None = None) -> ReplyForm:
         """Draw the form of the reply. `more` is added to the profile's rates."""
         rates = {form: min(_MOST_CLUMSY, _CLUMSIER * rate) for form, rate in self.profile.forms.items()}
         for form, rate in (more or {}).items():
@@ -82,7 +82,7 @@ class Attempt:
         return pick(options, *parts, *self._key)
 
     def refusal(self) -> Utterance:
-        return reply_forms.say(Form.REFUSED, {}, *self._key)
+        return reply_forms.say(ReplyForm.REFUSED, {}, *self._key)
 
     def cut(self, text: str, earliest: float, latest: float) -> Utterance:
         """The text, ended at the output limit somewhere between these shares of it."""
@@ -119,7 +119,7 @@ class Exercises:
         self._index = RiddleIndex([_entry(position, item) for position, item in enumerate(self._items)])
         self._seed, self._profiles = seed, profiles
 
-    def reply(self, question: Question, passage: Passage) -> Reply | None:
+    def reply(self, question: Question, passage: Passage) -> ModelReply | None:
         """None where the question is about none of the items, or asks for a form of its own by a schema."""
         matching = self._index.find(passage, question.images) if question.schema is None and self._items else ()
         if not matching:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
-from layton_batch.sandbox.answerers.reply_forms import Form
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm
 from layton_batch.sandbox.answerers.seeded_draws import draw, normal
 
 Rate = Annotated[float, Field(ge=0, le=1)]
@@ -36,7 +36,7 @@ class ParticipantProfile:
     model: str
     skill: float
     flawed: Rate
-    forms: Mapping[Form, Rate] = field(default_factory=dict)
+    forms: Mapping[ReplyForm, Rate] = field(default_factory=dict)
     reasoning: str | int | None = None
     family: str | None = None
 
@@ -53,7 +53,7 @@ class JudgeProfile:
     lenient_justification: Rate
     strict_answer: Rate
     strict_justification: Rate
-    forms: Mapping[Form, Rate] = field(default_factory=dict)
+    forms: Mapping[ReplyForm, Rate] = field(default_factory=dict)
     substitute: bool = False
     family: str | None = None
 
@@ -97,14 +97,18 @@ def hint_gain(hints: int) -> float:
 
 def _derived_participant(model: str) -> ParticipantProfile:
     clumsy = draw("clumsy", model)
-    forms = {Form.FENCED: 0.02 * clumsy, Form.PROSE: 0.01 * clumsy, Form.SLIP: 0.01 * clumsy}
-    forms |= {Form.UNSTRUCTURED: 0.006 * clumsy, Form.TRUNCATED: 0.006 * clumsy, Form.REFUSED: 0.004 * clumsy}
+    forms = {ReplyForm.FENCED: 0.02 * clumsy, ReplyForm.PROSE: 0.01 * clumsy, ReplyForm.SLIP: 0.01 * clumsy}
+    forms |= {
+        ReplyForm.UNSTRUCTURED: 0.006 * clumsy,
+        ReplyForm.TRUNCATED: 0.006 * clumsy,
+        ReplyForm.REFUSED: 0.004 * clumsy,
+    }
     return ParticipantProfile("", model, 1.2 + normal("skill", model), 0.03 + 0.09 * draw("flawed", model), forms)
 
 
 def _derived_judge(model: str) -> JudgeProfile:
     lenient, strict = (0.01 + 0.05 * draw(side, model) for side in ("lenient", "strict"))
-    forms = {Form.FENCED: 0.005, Form.SLIP: 0.002, Form.UNSTRUCTURED: 0.001}
+    forms = {ReplyForm.FENCED: 0.005, ReplyForm.SLIP: 0.002, ReplyForm.UNSTRUCTURED: 0.001}
     return JudgeProfile("", model, lenient, min(1.0, 5 * lenient), strict / 2, strict / 2, forms)
 
 
@@ -129,6 +133,6 @@ def profiles_from(text: str) -> Profiles:
     )
 
 
-def _check_forms(model: str, forms: Mapping[Form, Rate]) -> None:
-    if Form.PLAIN in forms or sum(forms.values()) > 1:
+def _check_forms(model: str, forms: Mapping[ReplyForm, Rate]) -> None:
+    if ReplyForm.PLAIN in forms or sum(forms.values()) > 1:
         raise BadProfiles(f"the forms of {model!r} are the rates of replies that are not plain, at most 1 in all")

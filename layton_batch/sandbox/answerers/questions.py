@@ -1,7 +1,7 @@
 """What a batch row asks and what a model replies, freed of any provider's wire form.
 
-The dialects turn a row of their provider into a `Question`, an `Answerer` turns that into a `Reply`, and the dialect
-writes the reply in the provider's own form. Answerers therefore never see a wire format.
+The dialects turn a row of their provider into a `Question`, an `Answerer` turns that into a `ModelReply`, and the
+dialect writes the reply in the provider's own form. Answerers therefore never see a wire format.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ModelReply:
     """Reply of a model. `finish` is "stop", "length" or "refusal".
 
     `input_tokens` is the whole prompt including `cached_input_tokens` and `cache_write_tokens`; `output_tokens`
@@ -65,7 +65,7 @@ class Reply:
 class Answerer(Protocol):
     """Must be deterministic in the question. Calls are serialised, so it need not be thread-safe."""
 
-    def answer(self, question: Question) -> Reply: ...
+    def answer(self, question: Question) -> ModelReply: ...
 
 
 ANSWER, JUSTIFICATION = "answer", "justification"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from layton_batch.sandbox.answerers import questions as kinds
 from layton_batch.sandbox.answerers import riddle_lookup as lookup
-from layton_batch.sandbox.answerers.questions import Kind, Question, Reply, kind_of
+from layton_batch.sandbox.answerers.questions import Kind, ModelReply, Question, kind_of
 from layton_batch.sandbox.answerers.reply_forms import counted
 from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, RiddleIndex, UnreadableRows
 
@@ -188,7 +188,7 @@ class ReplayAnswerer:
                 f"{path}, line {number}: neither a riddle (id, description) nor a prediction ({needed})"
             )
 
-    def answer(self, question: Question) -> Reply:
+    def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
         if kind is Kind.OTHER:
             raise NotRecorded("the request asks neither for an answer and its justification nor for a verdict on them")
@@ -234,7 +234,7 @@ class ReplayAnswerer:
             raise NotRecorded(f"{request}: {error}") from error
         raise NotRecorded(f"{request}: none of the recorded models ({', '.join(every) or 'there are none'})")
 
-    def _verdict(self, question: Question, passage: Passage, riddle: Riddle) -> Reply:
+    def _verdict(self, question: Question, passage: Passage, riddle: Riddle) -> ModelReply:
         judge = self._judge(question)
         rows = _best(self._rows.get(riddle.id, []), passage, riddle)
         if not rows:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.answerers.seeded_draws import draw, pick, position
 
 BYTES_PER_TOKEN = 4
@@ -34,14 +34,14 @@ def reasoning_tokens(reasoning: str | int | None, visible: int) -> int:
     return math.ceil(visible * _EFFORT_MULTIPLE.get(reasoning.lower(), _MOST_EFFORT))
 
 
-def counted(question: Question, text: str, finish: str = "stop") -> Reply:
+def counted(question: Question, text: str, finish: str = "stop") -> ModelReply:
     """The text as a reply with its tokens. Reasoning is cut to what the output limit leaves beside the text."""
     read = text_tokens(question.system) + text_tokens(question.text) + IMAGE_TOKENS * len(question.images)
     visible = text_tokens(text)
     thought = reasoning_tokens(question.reasoning, visible)
     if question.max_output_tokens is not None:
         thought = max(0, min(thought, question.max_output_tokens - visible))
-    return Reply(
+    return ModelReply(
         text=text,
         finish=finish,
         input_tokens=read,
@@ -50,7 +50,7 @@ def counted(question: Question, text: str, finish: str = "stop") -> Reply:
     )
 
 
-class Form(StrEnum):
+class ReplyForm(StrEnum):
     PLAIN = "plain"
     FENCED = "fenced"
     PROSE = "prose"
@@ -77,30 +77,30 @@ _REFUSALS = (
 )
 
 
-def form_for(rates: Mapping[Form, float], *key: object) -> Form:
+def form_for(rates: Mapping[ReplyForm, float], *key: object) -> ReplyForm:
     """The form drawn; what the rates leave over is plain."""
     chance = draw("form", *key)
     for form, rate in rates.items():
         if chance < rate:
             return form
         chance -= rate
-    return Form.PLAIN
+    return ReplyForm.PLAIN
 
 
-def say(form: Form, values: Mapping[str, object], *key: object) -> Utterance:
+def say(form: ReplyForm, values: Mapping[str, object], *key: object) -> Utterance:
     """The values as a JSON object in this form."""
     body = json.dumps(values, ensure_ascii=False)
-    if form is Form.FENCED:
+    if form is ReplyForm.FENCED:
         return Utterance(f"```json\n{json.dumps(values, ensure_ascii=False, indent=2)}\n```")
-    if form is Form.PROSE:
+    if form is ReplyForm.PROSE:
         return Utterance(f"{pick(_BEFORE, 'before', *key)}\n\n{body}\n\n{pick(_AFTER, 'after', *key)}")
-    if form is Form.SLIP:
+    if form is ReplyForm.SLIP:
         return Utterance(_with_slip(body, values, *key))
-    if form is Form.UNSTRUCTURED:
+    if form is ReplyForm.UNSTRUCTURED:
         return Utterance(" ".join(value if isinstance(value, str) else str(value) for value in values.values()))
-    if form is Form.TRUNCATED:
+    if form is ReplyForm.TRUNCATED:
         return _cut(body, *key)
-    if form is Form.REFUSED:
+    if form is ReplyForm.REFUSED:
         return Utterance(pick(_REFUSALS, "refusal", *key), "refusal")
     return Utterance(body)
 

@@ -27,11 +27,11 @@ from layton_batch.sandbox.answerers.profiles import (
     effort_gain,
     hint_gain,
 )
-from layton_batch.sandbox.answerers.questions import ANSWER, JUSTIFICATION, Kind, Question, Reply, kind_of
-from layton_batch.sandbox.answerers.reply_forms import Form, counted
+from layton_batch.sandbox.answerers.questions import ANSWER, JUSTIFICATION, Kind, ModelReply, Question, kind_of
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, counted
 from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, RiddleIndex, hints_shown
 from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick, position
-from layton_batch.sandbox.answerers.stock_reasoning import Mark, Truth, reason, recognise
+from layton_batch.sandbox.answerers.stock_reasoning import ReasoningSpan, Truth, reason, recognise
 from layton_batch.sandbox.answerers.wrong_answers import WrongAnswers, core, plain_words, right_answer
 
 _DECODER = json.JSONDecoder()
@@ -173,10 +173,10 @@ _IN_WORDS = {True: "The final answer says what the reference says.", False: "The
 class Participation:
     """Reply of a participant to a riddle: whether it is right, its content, and its form."""
 
-    mark: Mark
+    span: ReasoningSpan
     answer: str
     justification: str
-    form: Form
+    form: ReplyForm
 
 
 class SimulateAnswerer:
@@ -196,7 +196,7 @@ class SimulateAnswerer:
         self._profiles = profiles or bundled_profiles()
         self._exercises = Exercises(exercises, seed, self._profiles)
 
-    def answer(self, question: Question) -> Reply:
+    def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
         passage = Passage(question.text)
         solution = None if kind is Kind.JUDGE else self._exercises.reply(question, passage)
@@ -224,16 +224,16 @@ class SimulateAnswerer:
         bounded = max(-_MOST_BY_PICARATS, min(_MOST_BY_PICARATS, by_picarats))
         return bounded + _DIFFICULTY_SPREAD * normal("difficulty", self._seed, riddle.id)
 
-    def verdict(self, judge: str, item: str, mark: Mark, text: str = "") -> tuple[bool, bool]:
+    def verdict(self, judge: str, item: str, span: ReasoningSpan, text: str = "") -> tuple[bool, bool]:
         """(answer is right, justification is right) as the judge sees them: the truth, or its mistake.
 
-        It depends on the mark and not on the prompt's wording; `text` tells apart answers that have no mark of ours.
+        It depends on the stock reasoning and not on the prompt's wording; `text` tells apart other answers.
         """
-        profile, key = self._profiles.judge(judge), (self._seed, item, mark, text)
+        profile, key = self._profiles.judge(judge), (self._seed, item, span, text)
         factor = _HARD_FACTOR if draw("hard to judge", *key) < _HARD_TO_JUDGE else _EASY_FACTOR
-        on_answer, on_justification = mark.truth.value
+        on_answer, on_justification = span.truth.value
         errs = draw("answer", judge, *key) < factor * (profile.strict_answer if on_answer else profile.lenient_answer)
-        rate = _ONE_ERROR_BRINGS_ANOTHER if errs else factor * _justification_rate(profile, mark.truth)
+        rate = _ONE_ERROR_BRINGS_ANOTHER if errs else factor * _justification_rate(profile, span.truth)
         errs_again = draw("justification", judge, *key) < rate
         return on_answer is not errs, on_justification is not errs_again
 
@@ -250,7 +250,7 @@ class SimulateAnswerer:
             return Truth.WRONG
         return Truth.FLAWED if draw("flawed", *key) < profile.flawed else Truth.RIGHT
 
-    def _participant_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> Reply:
+    def _participant_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> ModelReply:
         if riddle is None:
             content, item = self._guess(question, passage), passage.forms[-1]
         else:
@@ -266,12 +266,12 @@ class SimulateAnswerer:
         truth = self._truth(profile, difficulty, 0, question.reasoning, *key)
         return _said(profile, truth, guess(passage.plain, *key), None, *key, question.reasoning)
 
-    def _judge_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> Reply:
-        mark, item = recognise(passage), riddle.id if riddle else ""
-        text = "" if mark and riddle else passage.forms[-1]
-        if mark is None:
-            mark = Mark(compared(question.text, passage, riddle) if riddle else self._coin(passage), -1, -1)
-        on_answer, on_justification = self.verdict(question.model, item, mark, text)
+    def _judge_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> ModelReply:
+        span, item = recognise(passage), riddle.id if riddle else ""
+        text = "" if span and riddle else passage.forms[-1]
+        if span is None:
+            span = ReasoningSpan(compared(question.text, passage, riddle) if riddle else self._coin(passage), -1, -1)
+        on_answer, on_justification = self.verdict(question.model, item, span, text)
         if question.schema is None and kinds.JUDGEMENT in question.text:
             words = f"{_IN_WORDS[on_answer]}\n\n{kinds.JUDGEMENT}{int(on_answer)}"
             return counted(question, words)
@@ -281,7 +281,7 @@ class SimulateAnswerer:
         }
         if kinds.REASONING in kinds.properties(question.schema):
             values[kinds.REASONING] = _IN_WORDS[on_answer]
-        key = (self._seed, question.model, item, mark, text)
+        key = (self._seed, question.model, item, span, text)
         form = reply_forms.form_for(self._profiles.judge(question.model).forms, *key)
         return _reply(question, form, values, *key)
 
@@ -290,8 +290,8 @@ class SimulateAnswerer:
 
 
 def _said(profile: ParticipantProfile, truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> Participation:
-    justification, mark = reason(truth, answer, riddle, *key)
-    return Participation(mark, answer, justification, reply_forms.form_for(profile.forms, *key))
+    justification, span = reason(truth, answer, riddle, *key)
+    return Participation(span, answer, justification, reply_forms.form_for(profile.forms, *key))
 
 
 def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
@@ -301,7 +301,7 @@ def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:
     return profile.lenient_justification * (1 if truth is Truth.FLAWED else _WRONG_ANSWER_RIGHT_REASONS)
 
 
-def _reply(question: Question, form: Form, values: Mapping[str, object], *key: object) -> Reply:
+def _reply(question: Question, form: ReplyForm, values: Mapping[str, object], *key: object) -> ModelReply:
     """The values in the order and with the names of the question's schema, within the output limit."""
     named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
     utterance = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from layton_batch.sandbox.answerers.exercises import Attempt, UnfitRow
-from layton_batch.sandbox.answerers.reply_forms import Form, Utterance
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance
 from layton_batch.sandbox.answerers.riddle_lookup import Row, text_of
 from layton_batch.sandbox.answerers.stock_reasoning import Truth
 
@@ -63,8 +63,10 @@ class Puzzle:
 
     def say(self, prompt: str, attempt: Attempt) -> Utterance:
         weakness = min(1.0, max(0.0, 1 - attempt.strength(0.0) / 2.5))
-        form = attempt.form({Form.TRUNCATED: _CUT_A_CELL * self.cells * weakness, Form.PROSE: 0.05 * weakness})
-        if form is Form.REFUSED:
+        form = attempt.form(
+            {ReplyForm.TRUNCATED: _CUT_A_CELL * self.cells * weakness, ReplyForm.PROSE: 0.05 * weakness}
+        )
+        if form is ReplyForm.REFUSED:
             return attempt.refusal()
         difficulty = attempt.difficulty((self.cells - _USUAL_CELLS) / _CELLS_A_LOGIT, _DIFFICULTY_SPREAD)
         solved = attempt.solves(difficulty)
@@ -93,7 +95,7 @@ class Puzzle:
         return grid
 
 
-def _said(grid: Grid, form: Form, truth: Truth, attempt: Attempt, puzzle: Puzzle, *, reasoned: bool) -> Utterance:
+def _said(grid: Grid, form: ReplyForm, truth: Truth, attempt: Attempt, puzzle: Puzzle, *, reasoned: bool) -> Utterance:
     opening, closing = attempt.thoughts(truth)
     steps = _steps(puzzle, attempt)
     thoughts = f"{opening} {steps} {closing}"
@@ -102,16 +104,16 @@ def _said(grid: Grid, form: Form, truth: Truth, attempt: Attempt, puzzle: Puzzle
         envelope = {"reasoning": thoughts, **envelope}
     body = json.dumps(envelope, ensure_ascii=False, indent=2)
     before = "" if reasoned else f"{thoughts}\n\n"
-    if form is Form.TRUNCATED:
+    if form is ReplyForm.TRUNCATED:
         return attempt.cut(f"{before}```json\n{body}\n```", 0.35, 0.92)
-    if form is Form.UNSTRUCTURED:
+    if form is ReplyForm.UNSTRUCTURED:
         return Utterance(f"{thoughts}\n\n{_table(grid, puzzle.attributes)}")
-    if form is Form.SLIP:
+    if form is ReplyForm.SLIP:
         return Utterance(f"{before}```json\n{_with_slip(body, attempt)}\n```")
-    if form is Form.PROSE:
+    if form is ReplyForm.PROSE:
         return Utterance(f"{before}{_in_prose(grid, body, attempt)}")
     # A prompt that wants the reasoning inside asks for bare JSON, another for a code block; FENCED is the other way.
-    fenced = reasoned if form is Form.FENCED else not reasoned
+    fenced = reasoned if form is ReplyForm.FENCED else not reasoned
     return Utterance(f"{before}```json\n{body}\n```" if fenced else f"{before}{body}")
 
 

@@ -16,7 +16,7 @@ from string import ascii_uppercase
 from typing import ClassVar
 
 from layton_batch.sandbox.answerers.exercises import Attempt, UnfitRow
-from layton_batch.sandbox.answerers.reply_forms import Form, Utterance
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance
 from layton_batch.sandbox.answerers.riddle_lookup import Row, squash, text_of
 from layton_batch.sandbox.answerers.stock_reasoning import Truth
 
@@ -58,8 +58,8 @@ class Choice:
         right = [letter for letter, text in options.items() if squash(text) == squash(self.right)]
         if not right:
             return None
-        form = attempt.form({Form.PROSE: _OTHER_FORMS * max(0.1, min(1.0, 1 - attempt.strength(0.0) / 2))})
-        if form is Form.REFUSED:
+        form = attempt.form({ReplyForm.PROSE: _OTHER_FORMS * max(0.1, min(1.0, 1 - attempt.strength(0.0) / 2))})
+        if form is ReplyForm.REFUSED:
             return attempt.refusal()
         letter, truth = _decided(options, right[0], attempt)
         return _said(letter, truth, form, options, attempt)
@@ -92,28 +92,28 @@ def _decided(options: Mapping[str, str], right: str, attempt: Attempt) -> tuple[
     return attempt.pick(by_text, "guess")[1], Truth.WRONG
 
 
-def _said(letter: str, truth: Truth, form: Form, options: Mapping[str, str], attempt: Attempt) -> Utterance:
+def _said(letter: str, truth: Truth, form: ReplyForm, options: Mapping[str, str], attempt: Attempt) -> Utterance:
     opening, closing = attempt.thoughts(truth)
     thoughts = f"{opening} {closing}"
-    if form is Form.TRUNCATED:
+    if form is ReplyForm.TRUNCATED:
         return attempt.cut(thoughts, 0.3, 0.9)
-    if form is Form.UNSTRUCTURED:
+    if form is ReplyForm.UNSTRUCTURED:
         wrong_letters = [other for other in options if other != letter]
         return Utterance(
             f"{thoughts}\n\nBoth {letter} and {attempt.pick(wrong_letters, 'other')} remain possible for me."
         )
-    if form is Form.FENCED:  # a line that the published extraction takes for the answer, ahead of a boxed letter
+    if form is ReplyForm.FENCED:  # a line that the published extraction takes for the answer, ahead of a boxed letter
         thoughts = f"{thoughts}\n{attempt.pick(list(options), 'tempting')} is tempting at first."
     return Utterance(f"{thoughts}\n\n{_answer(letter, form, options[letter], attempt)}")
 
 
-def _answer(letter: str, form: Form, option: str, attempt: Attempt) -> str:
-    if form is Form.FENCED:
+def _answer(letter: str, form: ReplyForm, option: str, attempt: Attempt) -> str:
+    if form is ReplyForm.FENCED:
         return attempt.pick([f"**Answer: {letter}**", f"$\\boxed{{{letter}}}$", f"###{letter}###"], "answer")
-    if form is Form.PROSE:
+    if form is ReplyForm.PROSE:
         line = " ".join(option.split())
         return attempt.pick([f"The answer is {letter}.", f"Answer: {letter}) {line}", f"({letter})"], "answer")
-    if form is Form.SLIP:
+    if form is ReplyForm.SLIP:
         return attempt.pick([f"answer: {letter.lower()}", f"Answer - {letter}", letter], "answer")
     return f"Answer: {letter}"
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from layton_batch.sandbox.answerers.exercises import Attempt
-from layton_batch.sandbox.answerers.reply_forms import Form, Utterance
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance
 from layton_batch.sandbox.answerers.riddle_lookup import Row, image_digest, squash, text_of
 from layton_batch.sandbox.answerers.stock_reasoning import Truth
 
@@ -62,8 +62,8 @@ class RuleItem:
         if not right:
             return None
         weakness = min(1.0, max(0.1, 1 - attempt.strength(0.0) / 2))
-        form = attempt.form({Form.PROSE: _OTHER_FORMS * weakness})
-        if form is Form.REFUSED:
+        form = attempt.form({ReplyForm.PROSE: _OTHER_FORMS * weakness})
+        if form is ReplyForm.REFUSED:
             return attempt.refusal()
         solved = attempt.solves(attempt.difficulty(_MEAN_DIFFICULTY, _DIFFICULTY_SPREAD))
         answer = right if solved else _ANSWERS[self.evaluator][1](self.arguments, prompt, attempt)
@@ -77,20 +77,20 @@ class RuleItem:
             return ""
 
 
-def _said(answer: str, form: Form, truth: Truth, prompt: str, attempt: Attempt) -> Utterance:
+def _said(answer: str, form: ReplyForm, truth: Truth, prompt: str, attempt: Attempt) -> Utterance:
     opening, closing = attempt.thoughts(truth)
     thoughts = f"{opening} {closing}"
-    if form is Form.TRUNCATED:
+    if form is ReplyForm.TRUNCATED:
         return attempt.cut(thoughts, 0.3, 0.9)
-    if form is Form.UNSTRUCTURED:
+    if form is ReplyForm.UNSTRUCTURED:
         return Utterance(f"{thoughts}\n\nThere is too little to go by here, so I leave it open.")
     label = "最终答案：" if "答案" in prompt else "Final Answer: "
-    if form is Form.FENCED:
+    if form is ReplyForm.FENCED:
         return Utterance(f"{thoughts}\n\n**{label.strip()}** {answer}")
-    if form is Form.PROSE:
+    if form is ReplyForm.PROSE:
         phrases = (f"The answer is {answer}.", f"$\\boxed{{{answer}}}$")
         return Utterance(f"{thoughts}\n\n{attempt.pick(phrases, 'prose')}")
-    if form is Form.SLIP:
+    if form is ReplyForm.SLIP:
         return Utterance(answer)
     return Utterance(f"{thoughts}\n\n{label}{answer}")
 

@@ -28,12 +28,16 @@ class Truth(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class ReasoningSpan:
     """Stock reasoning in a text: its truth, and the indices of its opening and closing (-1 if missing)."""
 
     truth: Truth
     opening: int
     closing: int
+
+    def __str__(self) -> str:
+        """Return the span as a part of a draw's key. Another text would give other draws, and other documented runs."""
+        return f"Mark(truth={self.truth!r}, opening={self.opening}, closing={self.closing})"
 
 
 OPENINGS = {
@@ -112,12 +116,14 @@ _WRONG_MIDDLES = (
 _SQUASHED = {truth: (tuple(map(squash, OPENINGS[truth])), tuple(map(squash, CLOSINGS[truth]))) for truth in Truth}
 
 
-def reason(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> tuple[str, Mark]:
-    """A justification of the answer with its mark; the key decides the choice of words."""
-    mark = Mark(truth, position(len(OPENINGS[truth]), "opening", *key), position(len(CLOSINGS[truth]), "closing", *key))
+def reason(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> tuple[str, ReasoningSpan]:
+    """A justification of the answer with its span; the key decides the choice of words."""
+    span = ReasoningSpan(
+        truth, position(len(OPENINGS[truth]), "opening", *key), position(len(CLOSINGS[truth]), "closing", *key)
+    )
     middle = _middle(truth, answer, riddle, *key)
-    sentences = (OPENINGS[truth][mark.opening], middle, CLOSINGS[truth][mark.closing])
-    return " ".join(sentence for sentence in sentences if sentence), mark
+    sentences = (OPENINGS[truth][span.opening], middle, CLOSINGS[truth][span.closing])
+    return " ".join(sentence for sentence in sentences if sentence), span
 
 
 def _middle(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> str:
@@ -134,16 +140,16 @@ def _shortened(answer: str, most: int = 80) -> str:
     return line if len(line) <= most else f"{line[:most].rstrip()} …"
 
 
-def recognise(passage: Passage) -> Mark | None:
-    """The mark of the stock reasoning in the text; of the last one where there are several, None without any."""
+def recognise(passage: Passage) -> ReasoningSpan | None:
+    """The span of the stock reasoning in the text; of the last one where there are several, None without any."""
     text = passage.forms[-1]
-    marks = []
+    spans = []
     for truth in Truth:
         openings, closings = _SQUASHED[truth]
         place, opening = _last(openings, text)
         if opening >= 0:
-            marks.append((place, Mark(truth, opening, _last(closings, text)[1])))
-    return max(marks, key=lambda placed: placed[0])[1] if marks else None
+            spans.append((place, ReasoningSpan(truth, opening, _last(closings, text)[1])))
+    return max(spans, key=lambda placed: placed[0])[1] if spans else None
 
 
 def _last(phrases: Sequence[str], text: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from layton_batch.sandbox.engine.faults import Fault
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SandboxLimits:
     """Overrides of the documented limits, for tests; None keeps the provider's own figure."""
 
     rows: int | None = None
@@ -34,7 +34,7 @@ class SandboxConfig:
     cancel_seconds: float | None = None
     faults: tuple[Fault, ...] = ()
     answerer: Answerer | None = None
-    limits: Limits = Limits()
+    limits: SandboxLimits = SandboxLimits()
     clock: Callable[[], float] = time.time
     seed: int = 0
     models: frozenset[str] = frozenset()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Protocol
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch
 
 
 class Rejection(Exception):
@@ -32,7 +32,7 @@ class Rejection(Exception):
 Row = Mapping[str, object]
 
 
-class Dialect(Protocol):
+class SandboxDialect(Protocol):
     """`error_file`: failed rows go to a file of their own. `early_output`: the result file can be read while the
     batch runs. `partial`: an expired or cancelled batch keeps the rows that were done."""
 
@@ -45,7 +45,7 @@ class Dialect(Protocol):
     @property
     def partial(self) -> bool: ...
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """Judge the whole input (`size` in bytes): number of rows, the model they share or "", why it is refused."""
         ...
 
@@ -53,11 +53,11 @@ class Dialect(Protocol):
         """The row's custom_id, "" where it has none."""
         ...
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         """Raises Rejection for a row this provider answers with an error."""
         ...
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]: ...
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]: ...
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]: ...
 

@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import Answerer, CachedPrefix, Question, Reply
+from layton_batch.sandbox.answerers.questions import Answerer, CachedPrefix, ModelReply, Question
 from layton_batch.sandbox.answerers.reply_forms import text_tokens
-from layton_batch.sandbox.engine.dialect import Dialect, Rejection, Row
+from layton_batch.sandbox.engine.dialect import Rejection, Row, SandboxDialect
 from layton_batch.sandbox.engine.faults import Fault, FaultBook
-from layton_batch.sandbox.engine.ledger import PriceBook
-from layton_batch.sandbox.engine.store import Batch, Billed, Usage
+from layton_batch.sandbox.engine.ledger import SandboxPrices
+from layton_batch.sandbox.engine.store import Billed, SandboxBatch, SandboxUsage
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def _offsets(path: Path) -> list[int]:
     return offsets
 
 
-class _Sink:
+class _ResultWriter:
     """A result file that is appended to after cutting it to its valid length."""
 
     def __init__(self, path: Path, valid: int) -> None:
@@ -62,20 +62,20 @@ class _Sink:
 
 
 @dataclass(slots=True)
-class _Step:
+class _ExecutionStep:
     """One stretch of a batch's execution: what it has done so far."""
 
-    output: _Sink
-    error: _Sink
+    output: _ResultWriter
+    error: _ResultWriter
     succeeded: int = 0
     failed: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: SandboxUsage = field(default_factory=SandboxUsage)
 
 
 class Executor:
     """Answers rows in a seeded order, which is also the order of the result files: no provider promises another."""
 
-    def __init__(self, answerer: Answerer, prices: PriceBook, faults: FaultBook, seed: int) -> None:
+    def __init__(self, answerer: Answerer, prices: SandboxPrices, faults: FaultBook, seed: int) -> None:
         self._answerer = answerer
         self._prices = prices
         self._faults = faults
@@ -83,8 +83,8 @@ class Executor:
         self._answering = threading.Lock()
 
     def run(
-        self, dialect: Dialect, batch: Batch, paths: tuple[Path, Path, Path], upto: int, *, end: bool
-    ) -> tuple[Batch, list[Billed]]:
+        self, dialect: SandboxDialect, batch: SandboxBatch, paths: tuple[Path, Path, Path], upto: int, *, end: bool
+    ) -> tuple[SandboxBatch, list[Billed]]:
         """Execute rows up to number `upto` of the order; with `end`, write the rest as the provider reports unrun rows.
 
         `paths` are input, output and error file. Nothing is recorded here: the caller commits the returned batch and
@@ -94,7 +94,7 @@ class Executor:
         order = list(range(batch.rows))
         random.Random(f"{self._seed}:{batch.provider}:{batch.rows}").shuffle(order)
         offsets = _offsets(source)
-        step = _Step(_Sink(output, batch.output_bytes), _Sink(error, batch.error_bytes))
+        step = _ExecutionStep(_ResultWriter(output, batch.output_bytes), _ResultWriter(error, batch.error_bytes))
         billed: list[Billed] = []
         try:
             with source.open("rb") as rows:
@@ -111,7 +111,12 @@ class Executor:
         return _advanced(batch, step, max(upto, batch.executed), len(unrun)), billed
 
     def _row(
-        self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step, cached: CachedPrefix | None
+        self,
+        dialect: SandboxDialect,
+        batch: SandboxBatch,
+        raw: bytes,
+        step: _ExecutionStep,
+        cached: CachedPrefix | None,
     ) -> list[Billed]:
         row: Row = orjson.loads(raw)
         key = dialect.key(row)
@@ -132,7 +137,7 @@ class Executor:
             step.output.write(line)
         return [self._bill(batch, question, reply)]
 
-    def _reply(self, question: Question, fault: Fault | None) -> Reply:
+    def _reply(self, question: Question, fault: Fault | None) -> ModelReply:
         if fault is not None and fault.action == "error":
             raise Rejection(fault.status, fault.name or "injected failure of this row", code=fault.kind or None)
         try:
@@ -144,14 +149,14 @@ class Executor:
             raise Rejection(500, message, code="sandbox_answerer") from error
         return _bent(reply, fault)
 
-    def _unrun(self, dialect: Dialect, batch: Batch, raw: bytes, step: _Step) -> None:
+    def _unrun(self, dialect: SandboxDialect, batch: SandboxBatch, raw: bytes, step: _ExecutionStep) -> None:
         if batch.outcome is None:
             return
         line = dialect.unfinished(dialect.key(orjson.loads(raw)), batch.outcome)
         if line is not None:
             (step.error if dialect.error_file else step.output).write(_dump(line))
 
-    def _bill(self, batch: Batch, question: Question, reply: Reply) -> Billed:
+    def _bill(self, batch: SandboxBatch, question: Question, reply: ModelReply) -> Billed:
         usage = _usage(reply)
         charge = self._prices.charge(batch.provider, question.model, usage)
         usd, unbatched = (None, None) if charge is None else (format(charge[0], "f"), format(charge[1], "f"))
@@ -172,8 +177,8 @@ def _read(rows: BinaryIO, offset: int) -> bytes:
     return rows.readline()
 
 
-def _usage(reply: Reply) -> Usage:
-    return Usage(
+def _usage(reply: ModelReply) -> SandboxUsage:
+    return SandboxUsage(
         reply.input_tokens,
         reply.cached_input_tokens,
         reply.output_tokens,
@@ -182,7 +187,7 @@ def _usage(reply: Reply) -> Usage:
     )
 
 
-def _kept_prefix(dialect: Dialect, batch: Batch, raw: bytes) -> CachedPrefix | None:
+def _kept_prefix(dialect: SandboxDialect, batch: SandboxBatch, raw: bytes) -> CachedPrefix | None:
     """The prefix that the row which a batch runs first leaves in the cache for the others."""
     try:
         return dialect.question(orjson.loads(raw), batch).prefix
@@ -190,7 +195,7 @@ def _kept_prefix(dialect: Dialect, batch: Batch, raw: bytes) -> CachedPrefix | N
         return None
 
 
-def _with_cache(question: Question, reply: Reply, cached: CachedPrefix | None) -> Reply:
+def _with_cache(question: Question, reply: ModelReply, cached: CachedPrefix | None) -> ModelReply:
     """The reply with what was read from the cache, or written to it."""
     prefix = question.prefix
     if prefix is None:
@@ -201,7 +206,7 @@ def _with_cache(question: Question, reply: Reply, cached: CachedPrefix | None) -
     return replace(reply, cache_write_tokens=tokens) if prefix.bills_writes else reply
 
 
-def _bent(reply: Reply, fault: Fault | None) -> Reply:
+def _bent(reply: ModelReply, fault: Fault | None) -> ModelReply:
     """The reply as a row fault leaves it."""
     half = reply.text[: len(reply.text) // 2]
     match fault.action if fault is not None else "":
@@ -214,7 +219,9 @@ def _bent(reply: Reply, fault: Fault | None) -> Reply:
     return reply
 
 
-def _written(dialect: Dialect, row: Row, question: Question, reply: Reply, fault: Fault | None) -> Iterator[bytes]:
+def _written(
+    dialect: SandboxDialect, row: Row, question: Question, reply: ModelReply, fault: Fault | None
+) -> Iterator[bytes]:
     line = _dump(dialect.success(row, question, reply))
     match fault.action if fault is not None else "":
         case "malformed_line":
@@ -229,7 +236,7 @@ def _written(dialect: Dialect, row: Row, question: Question, reply: Reply, fault
     yield line
 
 
-def _advanced(batch: Batch, step: _Step, executed: int, unfinished: int) -> Batch:
+def _advanced(batch: SandboxBatch, step: _ExecutionStep, executed: int, unfinished: int) -> SandboxBatch:
     return replace(
         batch,
         executed=executed,

@@ -11,7 +11,7 @@ from decimal import Decimal
 from importlib.resources import files
 from typing import cast
 
-from layton_batch.sandbox.engine.store import Billed, Usage
+from layton_batch.sandbox.engine.store import Billed, SandboxUsage
 
 _MILLION = Decimal(1_000_000)
 _WRITE = Decimal("1.25")
@@ -27,7 +27,7 @@ class Rate:
     output: Decimal
     cached: Decimal
 
-    def cost(self, usage: Usage) -> Decimal:
+    def cost(self, usage: SandboxUsage) -> Decimal:
         cached, written = usage.cached_input_tokens, usage.cache_write_tokens
         fresh = max(usage.input_tokens - cached - written, 0)
         read = fresh * self.input + cached * self.cached + written * _WRITE * self.input
@@ -74,7 +74,7 @@ class Ledger:
     rows: tuple[BilledRow, ...]
 
 
-class PriceBook:
+class SandboxPrices:
     """Prices of `prices.toml`, and of `[prices]` tables in the same form in `profiles.toml` where that file has any."""
 
     def __init__(self, tables: Mapping[str, object]) -> None:
@@ -84,7 +84,7 @@ class PriceBook:
                 self._rates[provider, model] = (_rate(entry["batch"]), _rate(entry["standard"]))
 
     @classmethod
-    def bundled(cls) -> PriceBook:
+    def bundled(cls) -> SandboxPrices:
         folder = files("layton_batch.sandbox")
         tables: dict[str, dict[str, object]] = tomllib.loads((folder / "prices.toml").read_text(encoding="utf-8"))
         profiles = folder / "profiles.toml"
@@ -94,7 +94,7 @@ class PriceBook:
                 tables[provider] = {**table, **tables.get(provider, {})}
         return cls(tables)
 
-    def charge(self, provider: str, model: str, usage: Usage) -> tuple[Decimal, Decimal] | None:
+    def charge(self, provider: str, model: str, usage: SandboxUsage) -> tuple[Decimal, Decimal] | None:
         """(batch price, price outside a batch) in USD; None for a model without a price."""
         rates = self._find(provider, model)
         return None if rates is None else (rates[0].cost(usage), rates[1].cost(usage))
@@ -141,7 +141,7 @@ def summarise(billed: Iterable[Billed]) -> Ledger:
 
 
 def _line(provider: str, model: str, group: list[Billed]) -> LedgerLine:
-    usage = Usage()
+    usage = SandboxUsage()
     for row in group:
         usage = usage.plus(row.usage)
     return LedgerLine(

@@ -42,7 +42,7 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class BatchRefusal:
     """Why a whole batch was refused. `line` is 1-based."""
 
     code: str
@@ -65,8 +65,8 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens in the sense of `questions.Reply`."""
+class SandboxUsage:
+    """Tokens in the sense of `questions.ModelReply`."""
 
     input_tokens: int = 0
     cached_input_tokens: int = 0
@@ -74,8 +74,8 @@ class Usage:
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
 
-    def plus(self, other: Usage) -> Usage:
-        return Usage(
+    def plus(self, other: SandboxUsage) -> SandboxUsage:
+        return SandboxUsage(
             self.input_tokens + other.input_tokens,
             self.cached_input_tokens + other.cached_input_tokens,
             self.output_tokens + other.output_tokens,
@@ -85,7 +85,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class SandboxBatch:
     """`echo` holds what the provider shows again (metadata, display name, window). Rows run in a seeded order, so
     `executed` says how many of that order are done and `output_bytes` / `error_bytes` how much of the result files
     is valid: bytes beyond them are left from an execution that was killed, and are cut off before it is repeated."""
@@ -100,7 +100,7 @@ class Batch:
     fate: Fate | None = None
     checked: bool = False
     rows: int = 0
-    problem: Problem | None = None
+    problem: BatchRefusal | None = None
     cancel_asked: float | None = None
     executed: int = 0
     succeeded: int = 0
@@ -109,7 +109,7 @@ class Batch:
     output_bytes: int = 0
     error_bytes: int = 0
     output_lines: int = 0
-    usage: Usage = Usage()
+    usage: SandboxUsage = SandboxUsage()
     outcome: Outcome | None = None
     ended: float | None = None
     output_id: str = ""
@@ -124,13 +124,13 @@ class Billed:
     batch_id: str
     custom_id: str
     model: str
-    usage: Usage
+    usage: SandboxUsage
     usd: str | None
     unbatched_usd: str | None
 
 
 _FILE = TypeAdapter(StoredFile)
-_BATCH = TypeAdapter(Batch)
+_BATCH = TypeAdapter(SandboxBatch)
 _BILLED = TypeAdapter(Billed)
 _CHUNK = 1 << 20
 _LONGEST_NAME = 150
@@ -196,11 +196,11 @@ class Store:
         with self._lock, self._db:
             self._put("files", record.provider, record.id, _FILE.dump_json(record))
 
-    def put_batch(self, record: Batch) -> None:
+    def put_batch(self, record: SandboxBatch) -> None:
         with self._lock, self._db:
             self._put("batches", record.provider, record.id, _BATCH.dump_json(record))
 
-    def commit(self, record: Batch, billed: Sequence[Billed], files: Sequence[StoredFile]) -> None:
+    def commit(self, record: SandboxBatch, billed: Sequence[Billed], files: Sequence[StoredFile]) -> None:
         """One step of a batch's execution: the batch, the bills of its rows and its result files, all or none."""
         with self._lock, self._db:
             self._put("batches", record.provider, record.id, _BATCH.dump_json(record))
@@ -221,14 +221,14 @@ class Store:
         body = self._one("files", provider, file_id)
         return None if body is None else _FILE.validate_json(body)
 
-    def batch(self, provider: str, batch_id: str) -> Batch | None:
+    def batch(self, provider: str, batch_id: str) -> SandboxBatch | None:
         body = self._one("batches", provider, batch_id)
         return None if body is None else _BATCH.validate_json(body)
 
     def files(self, provider: str) -> list[StoredFile]:
         return [_FILE.validate_json(body) for body in self._all("files", provider)]
 
-    def batches(self, provider: str) -> list[Batch]:
+    def batches(self, provider: str) -> list[SandboxBatch]:
         return [_BATCH.validate_json(body) for body in self._all("batches", provider)]
 
     def drop_file(self, provider: str, file_id: str) -> None:

@@ -11,11 +11,11 @@ import orjson
 from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, new_id
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.anthropic_rows import AnthropicRows, error_body
-from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer, rfc3339
+from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer, rfc3339
 
 _AT = "/v1/messages/batches"
 _PREFIX = "/anthropic"
@@ -26,7 +26,7 @@ _DAY = 86400
 class AnthropicApi:
     """Message batches."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SandboxEngine) -> None:
         self._engine = engine
         self._rows = engine.config.limits.rows or 100_000
         self._bytes = engine.config.limits.file_bytes or 256_000_000
@@ -50,10 +50,10 @@ class AnthropicApi:
             no_key=Rejection(401, "x-api-key header is required"),
         )
 
-    def model(self, call: Call) -> Response:
+    def model(self, call: SandboxCall) -> Response:
         return JsonReply(model_pages.anthropic_page(self._engine.config, call.params["id"]))
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: SandboxCall) -> Response:
         version = call.headers.get("anthropic-version")
         if not version:
             raise Rejection(400, "anthropic-version: header is required")
@@ -66,7 +66,7 @@ class AnthropicApi:
             self._engine.store.save_bytes("anthropic", input_id, self._lines(call, counted))
         except BadDocument as error:
             raise Rejection(400, f"The request body is not valid JSON: {error}") from error
-        batch = Batch(
+        batch = SandboxBatch(
             id=new_id("msgbatch_"),
             provider="anthropic",
             created=self._engine.now(),
@@ -78,7 +78,7 @@ class AnthropicApi:
         )
         return JsonReply(self._view(call, self._engine.create(batch)))
 
-    def _lines(self, call: Call, counted: _Count) -> Iterator[bytes]:
+    def _lines(self, call: SandboxCall, counted: _Count) -> Iterator[bytes]:
         """One line of stored input per request; the loop refuses what the create call refuses."""
         seen: set[str] = set()
         for index, element in enumerate(elements(call.body, "requests")):
@@ -96,7 +96,7 @@ class AnthropicApi:
         if not seen:
             raise Rejection(400, "requests: at least one request is required")
 
-    def list_batches(self, call: Call) -> Response:
+    def list_batches(self, call: SandboxCall) -> Response:
         limit = call.number("limit", 20, 1, 1000)
         batches = self._engine.everything("anthropic")
         names = [batch.id for batch in batches]
@@ -118,13 +118,13 @@ class AnthropicApi:
         }
         return JsonReply(reply)
 
-    def cancel(self, call: Call) -> Response:
+    def cancel(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is not None:
             raise Rejection(400, f"Batch {batch.id} has ended and cannot be canceled")
         return JsonReply(self._view(call, self._engine.cancel(batch)))
 
-    def delete(self, call: Call) -> Response:
+    def delete(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is None:
             raise Rejection(400, f"Batch {batch.id} is still processing; cancel it before deleting it")
@@ -133,7 +133,7 @@ class AnthropicApi:
             self._engine.store.drop_file("anthropic", name)
         return JsonReply({"id": batch.id, "type": "message_batch_deleted"})
 
-    def results(self, call: Call) -> Response:
+    def results(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is None:
             raise Rejection(404, f"Batch {batch.id} has no results yet")
@@ -141,13 +141,13 @@ class AnthropicApi:
             return Response(b"", media_type="application/x-jsonl")
         return FileResponse(self._engine.store.blob("anthropic", batch.output_id), media_type="application/x-jsonl")
 
-    def _batch(self, call: Call) -> Batch:
+    def _batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self._engine.current("anthropic", call.params["id"])
         if batch is None:
             raise Rejection(404, f"Message batch {call.params['id']} not found")
         return batch
 
-    def _view(self, call: Call, batch: Batch) -> dict[str, object]:
+    def _view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
         phase = self._engine.phase(batch)
         status = "in_progress"
         if phase == "odd" and batch.fate is not None:
@@ -203,7 +203,7 @@ def _key(headers: Mapping[str, str], query: Mapping[str, str]) -> str:
     return headers.get("x-api-key", "") or bearer(headers, query)
 
 
-def _counts(batch: Batch) -> dict[str, int]:
+def _counts(batch: SandboxBatch) -> dict[str, int]:
     """All in `processing` until the end."""
     counts = dict.fromkeys(("processing", "succeeded", "errored", "canceled", "expired"), 0)
     if batch.outcome is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, Question, Reply
+from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question
 from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
 from layton_batch.sandbox.wire.checks import (
     as_count,
     as_list,
@@ -81,14 +81,14 @@ class AnthropicRows:
     early_output = False
     partial = True
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """Everything that concerns the batch was checked when it was created."""
         return batch.rows, "", None
 
     def key(self, row: Row) -> str:
         return str(row["custom_id"])
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         params = as_object(row["params"], "params")
         _known(params, str(batch.echo.get("version", "")))
         limit = as_count(params.get("max_tokens"), "max_tokens")
@@ -107,7 +107,7 @@ class AnthropicRows:
             prefix=_marked(params.get("system"), model),
         )
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         content: list[dict[str, object]] = []
         if reply.reasoning_tokens and question.reasoning not in (None, "none"):
             thought = f"(reasoning of {reply.reasoning_tokens} tokens)"
@@ -254,7 +254,7 @@ def _reasoning(params: Mapping[str, object], limit: int, model: str) -> str | in
     return budget
 
 
-def _usage(reply: Reply) -> dict[str, object]:
+def _usage(reply: ModelReply) -> dict[str, object]:
     return {
         "input_tokens": reply.input_tokens - reply.cached_input_tokens - reply.cache_write_tokens,
         "cache_creation_input_tokens": reply.cache_write_tokens,

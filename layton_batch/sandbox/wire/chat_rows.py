@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.store import new_id
 from layton_batch.sandbox.wire.checks import (
@@ -166,12 +166,12 @@ def completion(
     }
 
 
-def finish_word(reply: Reply) -> str:
+def finish_word(reply: ModelReply) -> str:
     """Chat forms have no word for a refusal: it is an ordinary stop."""
     return "length" if reply.finish == "length" else "stop"
 
 
-def chat_usage(reply: Reply) -> dict[str, object]:
+def chat_usage(reply: ModelReply) -> dict[str, object]:
     """Totals as all five count them: cached within prompt tokens, reasoning within completion tokens."""
     return {
         "prompt_tokens": reply.input_tokens,
@@ -180,6 +180,6 @@ def chat_usage(reply: Reply) -> dict[str, object]:
     }
 
 
-def thinking_text(reply: Reply) -> str:
+def thinking_text(reply: ModelReply) -> str:
     """Stands in for a chain of thought where the provider's form shows one."""
     return f"(reasoning of {reply.reasoning_tokens} tokens)"

@@ -44,7 +44,7 @@ _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
 
 
 @dataclass(slots=True)
-class Call:
+class SandboxCall:
     """One request as a handler sees it. `root` is scheme and host; `body` is at its start."""
 
     path: str
@@ -72,7 +72,7 @@ class Call:
         return int(text)
 
 
-Handler = Callable[[Call], Response]
+Handler = Callable[[SandboxCall], Response]
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ class Gateway:
             _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
             return _refused(wire, Rejection(500, "the sandbox itself failed; its log has the traceback"))
 
-    async def _answered(self, wire: Wire, endpoint: Endpoint, call: Call) -> Response:
+    async def _answered(self, wire: Wire, endpoint: Endpoint, call: SandboxCall) -> Response:
         fault = None
         try:
             if endpoint.on in ACTIONS:
@@ -241,7 +241,7 @@ def _injected(fault: Fault) -> Rejection:
     return Rejection(fault.status, text, code=fault.kind or None, retry_after=fault.retry_after)
 
 
-async def _read(request: Request, body: IO[bytes]) -> Call:
+async def _read(request: Request, body: IO[bytes]) -> SandboxCall:
     fields: dict[str, str] = {}
     upload: UploadFile | None = None
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
@@ -255,7 +255,7 @@ async def _read(request: Request, body: IO[bytes]) -> Call:
             body.write(chunk)
     body.seek(0)
     root = f"{request.url.scheme}://{request.headers.get('host', request.url.netloc)}"
-    return Call(
+    return SandboxCall(
         path=request.url.path,
         root=root,
         params=request.path_params,
@@ -267,7 +267,7 @@ async def _read(request: Request, body: IO[bytes]) -> Call:
     )
 
 
-def _subject(endpoint: Endpoint, call: Call) -> str:
+def _subject(endpoint: Endpoint, call: SandboxCall) -> str:
     name = "" if call.upload is None else call.upload.filename or ""
     head = b""
     if endpoint.on == "create":
@@ -276,7 +276,7 @@ def _subject(endpoint: Endpoint, call: Call) -> str:
     return "\n".join([call.path, name, *call.fields.values(), head.decode("utf-8", "replace")])
 
 
-def _no_such_route(call: Call) -> Response:
+def _no_such_route(call: SandboxCall) -> Response:
     raise Rejection(404, f"unknown request URL: {call.path}", code="unknown_url")
 
 

@@ -13,11 +13,11 @@ from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.execution import lines_of
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, StoredFile, new_id
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.checks import as_list, as_object, as_text
-from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, rfc3339, save_upload
+from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, rfc3339, save_upload
 from layton_batch.sandbox.wire.gemini_rows import GeminiRows, error_body
 
 _ME = "gemini"
@@ -39,7 +39,7 @@ _TYPE = "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContent
 class GeminiApi:
     """Files and batch operations."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SandboxEngine) -> None:
         self._engine = engine
         self._rows = GeminiRows()
         self._bytes = engine.config.limits.file_bytes or _FILE_BYTES
@@ -65,10 +65,10 @@ class GeminiApi:
             ]
         return Wire(_ME, "/gemini", endpoints, error_body, _key, _no_key())
 
-    def model(self, call: Call) -> Response:
+    def model(self, call: SandboxCall) -> Response:
         return JsonReply(model_pages.gemini_page(self._engine.config, call.params["model"]))
 
-    def upload(self, call: Call) -> Response:
+    def upload(self, call: SandboxCall) -> Response:
         command = call.headers.get("x-goog-upload-command", "")
         if command == "start" and call.headers.get("x-goog-upload-protocol") == "resumable":
             return self._start(call)
@@ -76,7 +76,7 @@ class GeminiApi:
             return self._part(call, final="finalize" in command)
         raise Rejection(400, "the upload needs the resumable protocol: start, then upload, then upload, finalize")
 
-    def _start(self, call: Call) -> Response:
+    def _start(self, call: SandboxCall) -> Response:
         """Only the start of an upload needs a key: the address it returns is the permission for the parts."""
         if not _key(call.headers, call.query):
             raise _no_key()
@@ -112,7 +112,7 @@ class GeminiApi:
         headers = {"x-goog-upload-url": target, "x-goog-upload-status": "active"}
         return JsonReply({}, headers=headers)
 
-    def _part(self, call: Call, *, final: bool) -> Response:
+    def _part(self, call: SandboxCall, *, final: bool) -> Response:
         record = self._engine.store.file(_ME, f"files/{call.query['upload_id']}")
         if record is None or record.ready:
             raise Rejection(404, "no such upload is under way")
@@ -133,20 +133,20 @@ class GeminiApi:
         self._engine.store.put_file(record)
         return JsonReply({"file": _file_view(call, record)}, headers={"x-goog-upload-status": "final"})
 
-    def list_files(self, call: Call) -> Response:
+    def list_files(self, call: SandboxCall) -> Response:
         files = [f for f in self._engine.store.files(_ME) if f.kind == "input" and f.ready and f.mime]
         page, token = _page(call, [f.id for f in files], 10, 100)
         views = [_file_view(call, f) for f in files if f.id in page]
         return JsonReply({"files": views, **token})
 
-    def get_file(self, call: Call) -> Response:
+    def get_file(self, call: SandboxCall) -> Response:
         return JsonReply(_file_view(call, self._input(call)))
 
-    def delete_file(self, call: Call) -> Response:
+    def delete_file(self, call: SandboxCall) -> Response:
         self._engine.store.drop_file(_ME, self._input(call).id)
         return JsonReply({})
 
-    def _input(self, call: Call) -> StoredFile:
+    def _input(self, call: SandboxCall) -> StoredFile:
         name = call.params["id"]
         if len(name) > _LONGEST_ID:
             raise Rejection(400, f"File id {name} has more than {_LONGEST_ID} characters.")
@@ -155,7 +155,7 @@ class GeminiApi:
             raise Rejection(403, f"You do not have permission to access the File {name} or it may not exist.")
         return record
 
-    def download(self, call: Call) -> Response:
+    def download(self, call: SandboxCall) -> Response:
         name = f"files/{call.params['id']}"
         record = self._engine.store.file(_ME, name)
         if record is None:
@@ -164,13 +164,13 @@ class GeminiApi:
             raise Rejection(400, f"File {name} was uploaded; only generated files can be downloaded.")
         return FileResponse(self._engine.store.blob(_ME, name), media_type="application/octet-stream")
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: SandboxCall) -> Response:
         wanted = as_object(call.json().get("batch"), "batch")
         source = as_object(_either(wanted, "inputConfig", "input_config"), "batch.inputConfig")
         name = _either(source, "fileName", "file_name")
         inline = name is None
         input_id = self._inline(call, source) if inline else as_text(name, "batch.inputConfig.fileName")
-        batch = Batch(
+        batch = SandboxBatch(
             id=new_id("batches/", 18),
             provider=_ME,
             created=self._engine.now(),
@@ -185,7 +185,7 @@ class GeminiApi:
         batch = replace(batch, rows=self._checked(batch))
         return JsonReply(self._view(self._engine.create(batch)))
 
-    def _inline(self, call: Call, source: Mapping[str, object]) -> str:
+    def _inline(self, call: SandboxCall, source: Mapping[str, object]) -> str:
         if call.body.tell() > _INLINE_BYTES:
             raise Rejection(400, f"inline requests may have {_INLINE_BYTES} bytes in all; use a file")
         requests = as_list(as_object(source.get("requests"), "requests").get("requests"), "requests.requests")
@@ -198,7 +198,7 @@ class GeminiApi:
         self._engine.store.save_bytes(_ME, input_id, (orjson.dumps(row) + b"\n" for row in rows))
         return input_id
 
-    def _checked(self, batch: Batch) -> int:
+    def _checked(self, batch: SandboxBatch) -> int:
         """One malformed row refuses the whole batch. Returns the number of rows."""
         record = self._engine.store.file(_ME, batch.input_id)
         path = self._engine.store.blob(_ME, batch.input_id)
@@ -216,38 +216,38 @@ class GeminiApi:
             raise Rejection(400, f"{batch.input_id} has no requests.")
         return number
 
-    def _check_row(self, row: object, batch: Batch) -> None:
+    def _check_row(self, row: object, batch: SandboxBatch) -> None:
         fields = as_object(row, "row")
         if not isinstance(fields.get("key"), str) or set(fields) - {"key", "request", "metadata"}:
             raise Rejection(400, "a row is an object with a string key and a request")
         self._rows.question({"request": None, **fields}, batch)
 
-    def list_batches(self, call: Call) -> Response:
+    def list_batches(self, call: SandboxCall) -> Response:
         batches = self._engine.everything(_ME)
         page, token = _page(call, [batch.id for batch in batches], 50, 100)
         return JsonReply({"operations": [self._view(batch) for batch in batches if batch.id in page], **token})
 
-    def cancel(self, call: Call) -> Response:
+    def cancel(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is not None:
             raise Rejection(400, f"{batch.id} has ended and cannot be cancelled.", code="FAILED_PRECONDITION")
         self._engine.cancel(batch)
         return JsonReply({})
 
-    def delete_batch(self, call: Call) -> Response:
+    def delete_batch(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         self._engine.store.drop_batch(_ME, batch.id)
         if batch.output_id:
             self._engine.store.drop_file(_ME, batch.output_id)
         return JsonReply({})
 
-    def _batch(self, call: Call) -> Batch:
+    def _batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self._engine.current(_ME, f"batches/{call.params['id']}")
         if batch is None:
             raise Rejection(404, f"batches/{call.params['id']} not found.")
         return batch
 
-    def _view(self, batch: Batch) -> dict[str, object]:
+    def _view(self, batch: SandboxBatch) -> dict[str, object]:
         phase = self._engine.phase(batch)
         state = f"BATCH_STATE_{_STATES.get(phase, 'RUNNING')}"
         if phase == "odd" and batch.fate is not None:
@@ -274,12 +274,12 @@ class GeminiApi:
         metadata["output"] = output
         return {**view, "response": output}
 
-    def _output(self, batch: Batch) -> dict[str, object]:
+    def _output(self, batch: SandboxBatch) -> dict[str, object]:
         if not batch.echo["inline"]:
             return {"responsesFile": batch.output_id}
         return {"inlinedResponses": {"inlinedResponses": list(self._inlined(batch))}}
 
-    def _inlined(self, batch: Batch) -> Iterator[dict[str, object]]:
+    def _inlined(self, batch: SandboxBatch) -> Iterator[dict[str, object]]:
         for line in lines_of(self._engine.store.blob(_ME, batch.output_id)) if batch.output_id else ():
             row: dict[str, object] = orjson.loads(line)
             yield {
@@ -287,7 +287,7 @@ class GeminiApi:
                 "metadata": {"key": row["key"]},
             }
 
-    def _stats(self, batch: Batch) -> dict[str, str]:
+    def _stats(self, batch: SandboxBatch) -> dict[str, str]:
         done = batch.succeeded + batch.failed
         pending = 0 if batch.outcome else batch.rows - self._engine.progress(batch)
         if batch.outcome is None:
@@ -301,7 +301,7 @@ class GeminiApi:
         return {name: str(count) for name, count in counts.items() if count}
 
 
-def _file_view(call: Call, record: StoredFile) -> dict[str, object]:
+def _file_view(call: SandboxCall, record: StoredFile) -> dict[str, object]:
     view: dict[str, object] = {
         "name": record.id,
         "mimeType": record.mime,
@@ -317,14 +317,14 @@ def _file_view(call: Call, record: StoredFile) -> dict[str, object]:
     return {**view, "displayName": record.display_name} if record.display_name else view
 
 
-def _operation_error(batch: Batch) -> dict[str, object]:
+def _operation_error(batch: SandboxBatch) -> dict[str, object]:
     if batch.problem is not None:
         return {"code": 13, "message": batch.problem.message}
     code = 1 if batch.outcome == "cancelled" else 4
     return {"code": code, "message": f"The batch was {batch.outcome}."}
 
 
-def _page(call: Call, names: list[str], default: int, most: int) -> tuple[list[str], dict[str, str]]:
+def _page(call: SandboxCall, names: list[str], default: int, most: int) -> tuple[list[str], dict[str, str]]:
     size = call.number("pageSize", default, 1, most)
     token = call.query.get("pageToken", "")
     if token and token not in names:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
 from layton_batch.sandbox.wire.checks import as_count, as_list, as_object, as_text, image_bytes, one_of, temperature
 
 _REQUEST = frozenset(
@@ -68,14 +68,14 @@ class GeminiRows:
     early_output = False
     partial = False
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """Every row was checked when the batch was created."""
         return batch.rows, "", None
 
     def key(self, row: Row) -> str:
         return str(row["key"])
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         request = as_object(row["request"], "request")
         _known(request, _REQUEST, "request")
         text, images = _contents(request.get("contents"))
@@ -95,7 +95,7 @@ class GeminiRows:
             custom_id=self.key(row),
         )
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         return {"key": question.custom_id, "response": _response(row, question, reply)}
 
     def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
@@ -188,7 +188,7 @@ def _reasoning(config: Mapping[str, object]) -> str | int | None:
     return None if budget is None else as_count(budget, "thinkingBudget", -1)
 
 
-def _response(row: Row, question: Question, reply: Reply) -> dict[str, object]:
+def _response(row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
     response: dict[str, object] = {
         "usageMetadata": _usage(reply),
         "modelVersion": question.model,
@@ -211,7 +211,7 @@ def _shows_thoughts(row: Row) -> bool:
     return bool(as_object(config.get("thinkingConfig") or {}, "thinkingConfig").get("includeThoughts"))
 
 
-def _usage(reply: Reply) -> dict[str, int]:
+def _usage(reply: ModelReply) -> dict[str, int]:
     """Thoughts are counted apart from the candidates; zero counts are left out, as proto JSON does."""
     counts = {
         "promptTokenCount": reply.input_tokens,

@@ -10,12 +10,12 @@ from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.execution import lines_of
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, StoredFile
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile
 from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.chat_rows import chat_question
 from layton_batch.sandbox.wire.checks import as_count, as_list, as_object, as_text, no_strangers
-from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer
+from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.mistral_rows import RULES, MistralRows, error_body, new_uuid
 
 _ME = "mistral"
@@ -35,7 +35,7 @@ _LONGEST_HOURS = 168
 class MistralApi:
     """Files and batch jobs."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SandboxEngine) -> None:
         self._engine = engine
         self._bytes = engine.config.limits.file_bytes or 512_000_000
         engine.speak(MistralRows(engine.config.limits))
@@ -59,10 +59,10 @@ class MistralApi:
         ]
         return Wire(_ME, "/mistral", endpoints, error_body, bearer, Rejection(401, "Unauthorized"))
 
-    def model(self, call: Call) -> Response:
+    def model(self, call: SandboxCall) -> Response:
         return JsonReply(model_pages.mistral_page(self._engine.config, call.params["id"]))
 
-    def upload(self, call: Call) -> Response:
+    def upload(self, call: SandboxCall) -> Response:
         if call.upload is None or call.fields.get("purpose", "fine-tune") != "batch":
             raise Rejection(422, "the sandbox stores files with purpose 'batch'", param="purpose")
         file_id = new_uuid()
@@ -105,25 +105,25 @@ class MistralApi:
             raise Rejection(422, "the file is empty", param="file")
         return number
 
-    def list_files(self, call: Call) -> Response:
+    def list_files(self, call: SandboxCall) -> Response:
         wanted = [(name, call.query[name]) for name in ("purpose", "sample_type", "source") if name in call.query]
         search = call.query.get("search", "")
         views = [_file_view(file) for file in self._engine.store.files(_ME) if search in file.name]
         views = [view for view in views if all(view[name] == value for name, value in wanted)]
         return JsonReply({"object": "list", "data": _page(call, views), "total": len(views)})
 
-    def delete_file(self, call: Call) -> Response:
+    def delete_file(self, call: SandboxCall) -> Response:
         record = self._file(call)
         self._engine.store.drop_file(_ME, record.id)
         return JsonReply({"id": record.id, "object": "file", "deleted": True})
 
-    def content(self, call: Call) -> Response:
+    def content(self, call: SandboxCall) -> Response:
         return FileResponse(self._engine.store.blob(_ME, self._file(call).id), media_type="application/octet-stream")
 
-    def signed_url(self, call: Call) -> Response:
+    def signed_url(self, call: SandboxCall) -> Response:
         return JsonReply({"url": f"{call.root}/mistral/signed/{self._file(call).id}"})
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: SandboxCall) -> Response:
         body = call.json()
         try:
             batch = self._batch_of(body)
@@ -132,7 +132,7 @@ class MistralApi:
             raise Rejection(status, refused.message, code=refused.code, param=refused.param) from refused
         return JsonReply(self._view(self._engine.create(batch)))
 
-    def _batch_of(self, body: dict[str, object]) -> Batch:
+    def _batch_of(self, body: dict[str, object]) -> SandboxBatch:
         no_strangers(body, _CREATE)
         if body.get("endpoint") != "/v1/chat/completions":
             raise Rejection(400, "the sandbox serves the endpoint /v1/chat/completions", param="endpoint")
@@ -144,7 +144,7 @@ class MistralApi:
         if bool(names) == bool(body.get("requests")):
             raise Rejection(400, "give either input_files or requests", param="input_files")
         job_id = new_uuid()
-        return Batch(
+        return SandboxBatch(
             id=job_id,
             provider=_ME,
             created=self._engine.now(),
@@ -176,7 +176,7 @@ class MistralApi:
             for line in lines_of(self._engine.store.blob(_ME, name)):
                 yield line + b"\n"
 
-    def list_jobs(self, call: Call) -> Response:
+    def list_jobs(self, call: SandboxCall) -> Response:
         after = _moment(call.query.get("created_after"))
         statuses = {word for text in call.query.getlist("status") for word in text.split(",")}
         model = call.query.get("model")
@@ -188,7 +188,7 @@ class MistralApi:
         views = [view for view in map(self._view, batches) if not statuses or view["status"] in statuses]
         return JsonReply({"object": "list", "data": _page(call, views), "total": len(views)})
 
-    def job(self, call: Call) -> Response:
+    def job(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         view = self._view(batch)
         if call.query.get("inline", "").lower() == "true" and batch.outcome is not None:
@@ -196,30 +196,30 @@ class MistralApi:
             view["outputs"] = [_loaded(line) for name in names for line in lines_of(self._engine.store.blob(_ME, name))]
         return JsonReply(view)
 
-    def cancel(self, call: Call) -> Response:
+    def cancel(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is not None:
             raise Rejection(400, f"Job {batch.id} has ended and cannot be cancelled")
         return JsonReply(self._view(self._engine.cancel(batch)))
 
-    def delete_job(self, call: Call) -> Response:
+    def delete_job(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         self._engine.store.drop_batch(_ME, batch.id)
         return JsonReply({"id": batch.id, "object": "batch", "deleted": True})
 
-    def _file(self, call: Call) -> StoredFile:
+    def _file(self, call: SandboxCall) -> StoredFile:
         record = self._engine.store.file(_ME, call.params["id"])
         if record is None:
             raise Rejection(404, f"No file matches the given query: {call.params['id']}")
         return record
 
-    def _batch(self, call: Call) -> Batch:
+    def _batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self._engine.current(_ME, call.params["id"])
         if batch is None:
             raise Rejection(404, f"Job {call.params['id']} not found")
         return batch
 
-    def _view(self, batch: Batch) -> dict[str, object]:
+    def _view(self, batch: SandboxBatch) -> dict[str, object]:
         phase = self._engine.phase(batch)
         odd = batch.fate.name if phase == "odd" and batch.fate is not None else None
         done = self._engine.progress(batch)
@@ -271,7 +271,7 @@ def _moment(text: str | None) -> float:
         raise Rejection(422, f"created_after: {error}", param="created_after") from error
 
 
-def _page(call: Call, views: list[dict[str, object]]) -> list[dict[str, object]]:
+def _page(call: SandboxCall, views: list[dict[str, object]]) -> list[dict[str, object]]:
     size = call.number("page_size", 100, 1, 1000)
     start = call.number("page", 0, 0, 10**6) * size
     return views[start : start + size]

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
-from layton_batch.sandbox.engine.configuration import Limits
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
+from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
 from layton_batch.sandbox.wire.chat_rows import (
     ChatRules,
     chat_question,
@@ -52,31 +52,31 @@ class MistralRows:
     early_output = False
     partial = True
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SandboxLimits) -> None:
         self._rows = limits.rows or 100_000
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """The upload checked the rows; the job only counts them."""
         rows = sum(1 for _ in lines)
         if rows > self._rows:
             return (
                 0,
                 "",
-                Problem("too_many_requests", f"the job has {rows} requests, more than the {self._rows} allowed"),
+                BatchRefusal("too_many_requests", f"the job has {rows} requests, more than the {self._rows} allowed"),
             )
         return rows, batch.model, None
 
     def key(self, row: Row) -> str:
         return str(row.get("custom_id") or "")
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         body = as_object(row.get("body"), "body")
         named = body.get("model")
         if named not in (None, batch.model):
             raise Rejection(400, f"the job's model is {batch.model}, this row asks for {named}", code="invalid_model")
         return chat_question(body, RULES, self.key(row), batch.model)
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         content: object = reply.text
         if reply.reasoning_tokens and question.reasoning not in (None, "none"):
             thought = {"type": "thinking", "thinking": [{"type": "text", "text": thinking_text(reply)}], "closed": True}

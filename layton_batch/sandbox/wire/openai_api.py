@@ -8,11 +8,11 @@ from typing import TypeVar
 from starlette.responses import FileResponse, Response
 
 from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, StoredFile, new_id
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
-from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer
+from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.openai_rows import Flavour, OpenAIRows, error_body
 
 _DAY = 86400
@@ -20,13 +20,13 @@ _JSONL = "application/jsonl"
 _CREATE = frozenset({"input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after"})
 _STATUS = {"running": "in_progress"}
 
-Thing = TypeVar("Thing", Batch, StoredFile)
+Thing = TypeVar("Thing", SandboxBatch, StoredFile)
 
 
 class OpenAIApi:
     """Files and batches of one flavour."""
 
-    def __init__(self, engine: Engine, flavour: Flavour) -> None:
+    def __init__(self, engine: SandboxEngine, flavour: Flavour) -> None:
         self._engine = engine
         self._flavour = flavour
         self._provider = flavour.provider
@@ -57,13 +57,13 @@ class OpenAIApi:
             no_key=Rejection(401, "You didn't provide an API key.", code="invalid_api_key"),
         )
 
-    def models(self, _call: Call) -> Response:
+    def models(self, _call: SandboxCall) -> Response:
         return JsonReply(model_pages.openai_list(self._engine.config, self._provider))
 
-    def model(self, call: Call) -> Response:
+    def model(self, call: SandboxCall) -> Response:
         return JsonReply(model_pages.openai_page(self._engine.config, self._provider, call.params["id"]))
 
-    def upload(self, call: Call) -> Response:
+    def upload(self, call: SandboxCall) -> Response:
         if call.upload is None:
             raise Rejection(400, "Missing required parameter: 'file'.", code="missing_required_parameter", param="file")
         purpose = one_of(
@@ -87,19 +87,19 @@ class OpenAIApi:
         self._engine.store.put_file(record)
         return JsonReply(self._file_view(record))
 
-    def list_files(self, call: Call) -> Response:
+    def list_files(self, call: SandboxCall) -> Response:
         purpose = call.query.get("purpose")
         files = [f for f in self._engine.store.files(self._provider) if f.ready and purpose in (None, f.purpose)]
         if call.query.get("order") == "asc":
             files.reverse()
         return self._page(call, files, 10_000, 10_000, self._file_view)
 
-    def delete_file(self, call: Call) -> Response:
+    def delete_file(self, call: SandboxCall) -> Response:
         record = self._file(call)
         self._engine.store.drop_file(self._provider, record.id)
         return JsonReply({"id": record.id, "object": "file", "deleted": True})
 
-    def content(self, call: Call) -> Response:
+    def content(self, call: SandboxCall) -> Response:
         record = self._file(call)
         path = self._engine.store.blob(self._provider, record.id)
         if not self._flavour.early_output or record.kind != "output":
@@ -118,7 +118,7 @@ class OpenAIApi:
             wanted = [line for number, line in zip(range(last), rows, strict=False) if number >= offset]
         return Response(b"".join(wanted), media_type=_JSONL, headers=headers)
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: SandboxCall) -> Response:
         body = call.json()
         no_strangers(body, _CREATE)
         for name in ("input_file_id", "endpoint", "completion_window"):
@@ -131,7 +131,7 @@ class OpenAIApi:
             message = f"No file with id {body['input_file_id']!r} and purpose 'batch' exists."
             raise Rejection(400, message, code="invalid_input_file", param="input_file_id")
         window = one_of(body["completion_window"], "completion_window", self._flavour.windows)
-        batch = Batch(
+        batch = SandboxBatch(
             id=new_id("batch_"),
             provider=self._provider,
             created=self._engine.now(),
@@ -142,13 +142,13 @@ class OpenAIApi:
         )
         return JsonReply(self._view(self._engine.create(batch)))
 
-    def list_batches(self, call: Call) -> Response:
+    def list_batches(self, call: SandboxCall) -> Response:
         batches = self._engine.everything(self._provider)
         if self._provider == "groq":
             return self._groq_page(call, batches)
         return self._page(call, batches, 20, 100, self._view)
 
-    def cancel(self, call: Call) -> Response:
+    def cancel(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is not None:
             message = f"Cannot cancel a batch with status '{batch.outcome}'."
@@ -156,7 +156,12 @@ class OpenAIApi:
         return JsonReply(self._view(self._engine.cancel(batch)))
 
     def _page(
-        self, call: Call, entries: Sequence[Thing], default: int, most: int, view: Callable[[Thing], dict[str, object]]
+        self,
+        call: SandboxCall,
+        entries: Sequence[Thing],
+        default: int,
+        most: int,
+        view: Callable[[Thing], dict[str, object]],
     ) -> Response:
         limit = call.number("limit", default, 1, most)
         start = _after(entries, call.query.get("after"))
@@ -170,7 +175,7 @@ class OpenAIApi:
         }
         return JsonReply(reply)
 
-    def _groq_page(self, call: Call, batches: Sequence[Batch]) -> Response:
+    def _groq_page(self, call: SandboxCall, batches: Sequence[SandboxBatch]) -> Response:
         """Groq pages by an opaque cursor and can be asked for certain ids."""
         wanted = {name for name in call.query.get("id", "").split(",") if name}
         chosen = [batch for batch in batches if not wanted or batch.id in wanted]
@@ -179,13 +184,13 @@ class OpenAIApi:
         cursor = page[-1].id if start + 20 < len(chosen) else None
         return JsonReply({"object": "list", "data": [self._view(b) for b in page], "paging": {"next_cursor": cursor}})
 
-    def _file(self, call: Call) -> StoredFile:
+    def _file(self, call: SandboxCall) -> StoredFile:
         record = self._engine.store.file(self._provider, call.params["id"])
         if record is None:
             raise _missing("File", call.params["id"])
         return record
 
-    def _batch(self, call: Call) -> Batch:
+    def _batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self._engine.current(self._provider, call.params["id"])
         if batch is None:
             raise _missing("batch", call.params["id"])
@@ -204,7 +209,7 @@ class OpenAIApi:
             "status_details": None,
         }
 
-    def _view(self, batch: Batch) -> dict[str, object]:
+    def _view(self, batch: SandboxBatch) -> dict[str, object]:
         phase = self._engine.phase(batch)
         status = batch.fate.name if phase == "odd" and batch.fate is not None else _STATUS.get(phase, phase)
         view: dict[str, object] = {
@@ -226,19 +231,19 @@ class OpenAIApi:
             view[name] = view[name] or None
         return {**view, **self._usage(batch)} if self._flavour.usage else view
 
-    def _counts(self, batch: Batch) -> dict[str, int]:
+    def _counts(self, batch: SandboxBatch) -> dict[str, int]:
         if batch.outcome is None:
             return {"total": batch.rows, "completed": self._engine.progress(batch), "failed": 0}
         return {"total": batch.rows, "completed": batch.succeeded, "failed": batch.failed}
 
-    def _errors(self, batch: Batch) -> object:
+    def _errors(self, batch: SandboxBatch) -> object:
         if batch.problem is None or batch.outcome is None:
             return None
         problem = batch.problem
         data = [{"code": problem.code, "line": problem.line, "message": problem.message, "param": problem.param}]
         return data if self._flavour.bare_errors else {"object": "list", "data": data}
 
-    def _times(self, batch: Batch, phase: str) -> dict[str, int | None]:
+    def _times(self, batch: SandboxBatch, phase: str) -> dict[str, int | None]:
         started = self._engine.started(batch)
         running = batch.problem is None and (batch.outcome is not None or phase not in ("validating", "cancelling"))
         times: dict[str, int | None] = {
@@ -251,7 +256,7 @@ class OpenAIApi:
             times[f"{outcome}_at"] = int(batch.ended or 0) if ended else None
         return times
 
-    def _usage(self, batch: Batch) -> dict[str, object]:
+    def _usage(self, batch: SandboxBatch) -> dict[str, object]:
         usage = batch.usage
         sums = {
             "input_tokens": usage.input_tokens,

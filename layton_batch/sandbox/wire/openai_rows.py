@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import CachedPrefix, Question, Reply
+from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question
 from layton_batch.sandbox.answerers.reply_forms import text_tokens
-from layton_batch.sandbox.engine.configuration import Limits
+from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
 from layton_batch.sandbox.wire.chat_rows import (
     ChatRules,
     chat_question,
@@ -152,7 +152,7 @@ class OpenAIRows:
     error_file = True
     partial = True
 
-    def __init__(self, flavour: Flavour, limits: Limits) -> None:
+    def __init__(self, flavour: Flavour, limits: SandboxLimits) -> None:
         self.flavour = flavour
         self.provider = flavour.provider
         self.early_output = flavour.early_output
@@ -160,7 +160,7 @@ class OpenAIRows:
         self._bytes = limits.file_bytes or flavour.file_bytes
         self._line_bytes = limits.line_bytes or flavour.line_bytes
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """The first thing wrong with the file fails the batch: one entry is what has been seen in `errors.data`."""
         number = 0
         keys: set[str] = set()
@@ -173,7 +173,7 @@ class OpenAIRows:
                 self._line(batch, line, keys, models)
             _not_empty(number)
         except _Refused as refused:
-            return 0, "", Problem(refused.code, str(refused), number or None, refused.param)
+            return 0, "", BatchRefusal(refused.code, str(refused), number or None, refused.param)
         return number, models.pop() if len(models) == 1 else "", None
 
     def _bounds(self, size: int, number: int) -> None:
@@ -187,7 +187,7 @@ class OpenAIRows:
             message = f"This line has {len(line)} bytes; a request may have {self._line_bytes}."
             raise _Refused("invalid_request", message)
 
-    def _line(self, batch: Batch, line: bytes, keys: set[str], models: set[str]) -> None:
+    def _line(self, batch: SandboxBatch, line: bytes, keys: set[str], models: set[str]) -> None:
         try:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -225,7 +225,7 @@ class OpenAIRows:
     def key(self, row: Row) -> str:
         return str(row["custom_id"])
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         body = as_object(row["body"], "body")
         if batch.endpoint == "/v1/responses":
             question = responses_question(body, self.provider, self.flavour.chat.efforts, self.key(row))
@@ -235,7 +235,7 @@ class OpenAIRows:
             return question
         return replace(question, prefix=CachedPrefix(question.system, _CACHE_STEP))
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         if row["url"] == "/v1/responses":
             return _line(question.custom_id, 200, response_body(question, reply))
         usage = {
@@ -247,7 +247,7 @@ class OpenAIRows:
             question.custom_id, 200, completion(question, self._message(row, reply), finish_word(reply), usage)
         )
 
-    def _message(self, row: Row, reply: Reply) -> dict[str, object]:
+    def _message(self, row: Row, reply: ModelReply) -> dict[str, object]:
         body = as_object(row["body"], "body")
         message: dict[str, object] = {"content": reply.text}
         if self.flavour.chat.refusals:

@@ -9,11 +9,11 @@ import orjson
 from starlette.responses import Response
 
 from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, new_id
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.checks import as_list, as_object, as_text, no_strangers, one_of
-from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer
+from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.openrouter_rows import OpenRouterRows, error_body
 
 _AT = "/api/v1/batches"
@@ -26,7 +26,7 @@ _STATUS = {"running": "in_progress"}
 class OpenRouterApi:
     """Batches of one model each."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SandboxEngine) -> None:
         self._engine = engine
         self._rows = engine.config.limits.rows or 5_000
         self._bytes = engine.config.limits.file_bytes or 200_000_000
@@ -48,10 +48,10 @@ class OpenRouterApi:
             no_key=Rejection(401, "No auth credentials found."),
         )
 
-    def models(self, _call: Call) -> Response:
+    def models(self, _call: SandboxCall) -> Response:
         return JsonReply(model_pages.openrouter_list(self._engine.config))
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: SandboxCall) -> Response:
         size = call.body.seek(0, 2)
         call.body.seek(0)
         if size > self._bytes:
@@ -63,7 +63,7 @@ class OpenRouterApi:
             raise Rejection(400, f"requests must hold 1 to {self._rows} requests, not {len(requests)}.")
         input_id = new_id("requests_")
         self._engine.store.save_bytes("openrouter", input_id, _lines(requests, model))
-        batch = Batch(
+        batch = SandboxBatch(
             id=new_id("batch-"),
             provider="openrouter",
             created=self._engine.now(),
@@ -75,7 +75,7 @@ class OpenRouterApi:
         )
         return JsonReply(self._view(self._engine.create(batch)), 202)
 
-    def list_batches(self, call: Call) -> Response:
+    def list_batches(self, call: SandboxCall) -> Response:
         limit = call.number("limit", 20, 1, 100)
         batches = self._engine.everything("openrouter")
         wanted = call.query.getlist("status")
@@ -91,7 +91,7 @@ class OpenRouterApi:
         }
         return JsonReply(reply)
 
-    def delete(self, call: Call) -> Response:
+    def delete(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is None:
             raise Rejection(409, "The batch is still in progress.")
@@ -100,17 +100,17 @@ class OpenRouterApi:
             self._engine.store.drop_file("openrouter", name)
         return JsonReply({"id": batch.id, "deletion": {"openrouter": "deleted"}})
 
-    def _batch(self, call: Call) -> Batch:
+    def _batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self._engine.current("openrouter", call.params["id"])
         if batch is None:
             raise Rejection(404, "Batch not found.")
         return batch
 
-    def _status(self, batch: Batch) -> str:
+    def _status(self, batch: SandboxBatch) -> str:
         phase = self._engine.phase(batch)
         return batch.fate.name if phase == "odd" and batch.fate is not None else _STATUS.get(phase, phase)
 
-    def _view(self, batch: Batch) -> dict[str, object]:
+    def _view(self, batch: SandboxBatch) -> dict[str, object]:
         """Return the batch as lists show it, without results."""
         ended = batch.outcome is not None
         completed = batch.succeeded if ended else self._engine.progress(batch)
@@ -131,7 +131,7 @@ class OpenRouterApi:
             "error": {"message": batch.problem.message} if ended and batch.problem is not None else None,
         }
 
-    def _whole(self, batch: Batch) -> dict[str, object]:
+    def _whole(self, batch: SandboxBatch) -> dict[str, object]:
         view = self._view(batch)
         if batch.outcome == "completed":
             path = self._engine.store.blob("openrouter", batch.output_id)
@@ -139,7 +139,7 @@ class OpenRouterApi:
             view["results"] = [orjson.Fragment(line) for line in lines]
         return view
 
-    def _usage(self, batch: Batch) -> dict[str, object]:
+    def _usage(self, batch: SandboxBatch) -> dict[str, object]:
         input_, output = batch.usage.input_tokens, batch.usage.output_tokens
         bills = [row.usd for row in self._engine.store.billed() if row.batch_id == batch.id]
         cost = float(sum((Decimal(usd) for usd in bills if usd is not None), Decimal(0)))
@@ -172,7 +172,7 @@ def _lines(requests: Sequence[object], model: str) -> Iterator[bytes]:
         yield orjson.dumps(request) + b"\n"
 
 
-def _after(batches: Sequence[Batch], cursor: str | None) -> int:
+def _after(batches: Sequence[SandboxBatch], cursor: str | None) -> int:
     if not cursor:
         return 0
     for index, batch in enumerate(batches):

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import orjson
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, new_id
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
 from layton_batch.sandbox.wire.chat_rows import (
     ChatRules,
     chat_question,
@@ -51,7 +51,7 @@ class OpenRouterRows:
     early_output = False
     partial = False
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         """Every request is checked after the batch was accepted; the first one that is refused fails the batch."""
         keys: set[str] = set()
         formats: set[bytes] = set()
@@ -59,31 +59,31 @@ class OpenRouterRows:
             row = orjson.loads(line)
             key = self.key(row)
             if key in keys:
-                return 0, "", Problem("invalid_request_error", f"custom_id {key!r} is used more than once")
+                return 0, "", BatchRefusal("invalid_request_error", f"custom_id {key!r} is used more than once")
             keys.add(key)
             try:
                 question = self.question(row, batch)
             except Rejection as rejection:
-                return 0, "", Problem("invalid_request_error", f"Request {key!r}: {rejection.message}")
+                return 0, "", BatchRefusal("invalid_request_error", f"Request {key!r}: {rejection.message}")
             if question.images:
                 message = f"Request {key!r}: image parts must be public http(s) URLs; data: URIs are rejected"
-                return 0, "", Problem("invalid_request_error", message)
+                return 0, "", BatchRefusal("invalid_request_error", message)
             formats.add(orjson.dumps(row["body"].get("response_format"), option=orjson.OPT_SORT_KEYS))
             if batch.model.startswith("google/") and len(formats) > 1:
                 message = f"Request {key!r}: its response_format differs from that of the requests before it"
-                return 0, "", Problem("invalid_request_error", message)
+                return 0, "", BatchRefusal("invalid_request_error", message)
         return len(keys), batch.model, None
 
     def key(self, row: Row) -> str:
         return str(row.get("custom_id") or "")
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         body = as_object(row.get("body"), "body")
         question = chat_question(body, RULES, self.key(row), batch.model)
         wanted = body.get("reasoning")
         return question if wanted is None else replace(question, reasoning=_reasoning(wanted))
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         refused = reply.finish == "refusal"
         message: dict[str, object] = {
             "content": None if refused else reply.text,

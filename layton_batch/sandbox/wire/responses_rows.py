@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.store import new_id
 from layton_batch.sandbox.wire.chat_rows import IMAGE_DETAILS
@@ -124,7 +124,7 @@ def _schema(body: Mapping[str, object]) -> Mapping[str, object] | None:
     return named_schema(named, SchemaForm("text.format", strict_rules=True)) if kind == "json_schema" else None
 
 
-def response_body(question: Question, reply: Reply) -> dict[str, object]:
+def response_body(question: Question, reply: ModelReply) -> dict[str, object]:
     """The body of a finished responses row; truncation is `incomplete`, a refusal is a part of its own type."""
     cut = reply.finish == "length"
     part: dict[str, object] = {"type": "output_text", "text": reply.text, "annotations": []}

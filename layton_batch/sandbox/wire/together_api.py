@@ -12,11 +12,11 @@ from typing import cast
 import orjson
 from starlette.responses import FileResponse, Response
 
-from layton_batch.sandbox.answerers.questions import Question, Reply
-from layton_batch.sandbox.engine.configuration import Limits
+from layton_batch.sandbox.answerers.questions import ModelReply, Question
+from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.sandbox.engine.dialect import Rejection, Row
-from layton_batch.sandbox.engine.lifecycle import Engine
-from layton_batch.sandbox.engine.store import Batch, Outcome, Problem, StoredFile, new_id
+from layton_batch.sandbox.engine.lifecycle import SandboxEngine
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire import model_pages
 from layton_batch.sandbox.wire.chat_rows import (
     ChatRules,
@@ -27,7 +27,7 @@ from layton_batch.sandbox.wire.chat_rows import (
     thinking_text,
 )
 from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
-from layton_batch.sandbox.wire.gateway import Call, Endpoint, JsonReply, Wire, bearer, rfc3339
+from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer, rfc3339
 
 _ME = "together"
 _DAY = 86400
@@ -47,7 +47,7 @@ _STATUS = {
 class TogetherApi:
     """Files and batches."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: SandboxEngine) -> None:
         self._engine = engine
         engine.speak(TogetherRows(engine.config.limits))
 
@@ -73,10 +73,10 @@ class TogetherApi:
         no_key = Rejection(401, "Missing API key", code="invalid_api_key")
         return Wire(_ME, "/together", endpoints, error_body, bearer, no_key)
 
-    def models(self, _call: Call) -> Response:
+    def models(self, _call: SandboxCall) -> Response:
         return JsonReply(model_pages.together_list(self._engine.config))
 
-    def announce(self, call: Call) -> Response:
+    def announce(self, call: SandboxCall) -> Response:
         """First step of the SDK's upload: the address to put the bytes to, or 409 with the id of the same content."""
         checksum = call.fields.get("checksum", "").lower()
         if _SHA256.fullmatch(checksum) is None:
@@ -89,7 +89,7 @@ class TogetherApi:
         headers = {"Location": f"{call.root}/together/signed/{record.id}", "X-Together-File-Id": record.id}
         return Response(b"", 302, headers)
 
-    def put(self, call: Call) -> Response:
+    def put(self, call: SandboxCall) -> Response:
         record = self._engine.store.file(_ME, call.params["id"])
         if record is None:
             raise Rejection(403, "the signed address is not valid")
@@ -100,7 +100,7 @@ class TogetherApi:
         self._engine.store.put_file(replace(record, size=size, ready=True))
         return Response(b"")
 
-    def upload(self, call: Call) -> Response:
+    def upload(self, call: SandboxCall) -> Response:
         """The older route: the bytes in one multipart call."""
         if call.upload is None:
             raise Rejection(400, "file is required", param="file")
@@ -131,24 +131,24 @@ class TogetherApi:
             ready=False,
         )
 
-    def list_files(self, call: Call) -> Response:
+    def list_files(self, call: SandboxCall) -> Response:
         return JsonReply({"data": [_file_view(file) for file in self._engine.store.files(_ME) if file.ready]})
 
-    def delete_file(self, call: Call) -> Response:
+    def delete_file(self, call: SandboxCall) -> Response:
         record = self._file(call)
         self._engine.store.drop_file(_ME, record.id)
         return JsonReply({"id": record.id, "deleted": True})
 
-    def content(self, call: Call) -> Response:
+    def content(self, call: SandboxCall) -> Response:
         return FileResponse(self._engine.store.blob(_ME, self._file(call).id), media_type="application/jsonl")
 
-    def create(self, call: Call) -> Response:
+    def create(self, call: SandboxCall) -> Response:
         """A file id that does not exist is accepted; the job fails later."""
         body = call.json()
         no_strangers(body, _CREATE)
         if body.get("completion_window") not in (None, "", "24h"):
             raise Rejection(400, "completion_window must be 24h", param="completion_window")
-        batch = Batch(
+        batch = SandboxBatch(
             id=new_id("batch-"),
             provider=_ME,
             created=self._engine.now(),
@@ -159,28 +159,28 @@ class TogetherApi:
         )
         return JsonReply({"job": self._view(self._engine.create(batch)), "warning": None}, 201)
 
-    def list_batches(self, call: Call) -> Response:
+    def list_batches(self, call: SandboxCall) -> Response:
         return JsonReply([self._view(batch) for batch in self._engine.everything(_ME)])
 
-    def cancel(self, call: Call) -> Response:
+    def cancel(self, call: SandboxCall) -> Response:
         batch = self._batch(call)
         if batch.outcome is not None:
             raise Rejection(409, f"batch {batch.id} has ended: {_STATUS[batch.outcome]}", code="conflict")
         return JsonReply(self._view(self._engine.cancel(batch)))
 
-    def _file(self, call: Call) -> StoredFile:
+    def _file(self, call: SandboxCall) -> StoredFile:
         record = self._engine.store.file(_ME, call.params["id"])
         if record is None or not record.ready:
             raise Rejection(404, f"file {call.params['id']} not found", code="not_found")
         return record
 
-    def _batch(self, call: Call) -> Batch:
+    def _batch(self, call: SandboxCall) -> SandboxBatch:
         batch = self._engine.current(_ME, call.params["id"])
         if batch is None:
             raise Rejection(404, f"batch {call.params['id']} not found", code="not_found")
         return batch
 
-    def _view(self, batch: Batch) -> dict[str, object]:
+    def _view(self, batch: SandboxBatch) -> dict[str, object]:
         phase = self._engine.phase(batch)
         odd = batch.fate.name if phase == "odd" and batch.fate is not None else None
         record = self._engine.store.file(_ME, batch.input_id)
@@ -258,12 +258,12 @@ class TogetherRows:
     early_output = False
     partial = True
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SandboxLimits) -> None:
         self._rows = limits.rows or 50_000
         self._bytes = limits.file_bytes or 100_000_000
         self._line_bytes = limits.line_bytes or 10_000_000
 
-    def check(self, batch: Batch, lines: Iterator[bytes], size: int) -> tuple[int, str, Problem | None]:
+    def check(self, batch: SandboxBatch, lines: Iterator[bytes], size: int) -> tuple[int, str, BatchRefusal | None]:
         models: set[str] = set()
         number = 0
         try:
@@ -273,7 +273,11 @@ class TogetherRows:
                 models.add(self._model(line))
             _not_empty(number)
         except Rejection as refused:
-            return 0, "", Problem("validation", f"error validating file at line {number}: {refused.message}", number)
+            return (
+                0,
+                "",
+                BatchRefusal("validation", f"error validating file at line {number}: {refused.message}", number),
+            )
         return number, models.pop() if len(models) == 1 else "", None
 
     def _bounds(self, size: int, number: int) -> None:
@@ -303,10 +307,10 @@ class TogetherRows:
     def key(self, row: Row) -> str:
         return str(row["custom_id"])
 
-    def question(self, row: Row, batch: Batch) -> Question:
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
         return chat_question(as_object(row["body"], "body"), _RULES, self.key(row))
 
-    def success(self, row: Row, question: Question, reply: Reply) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
         message: dict[str, object] = {"content": reply.text, "tool_calls": []}
         if reply.reasoning_tokens:
             message["reasoning"] = thinking_text(reply)
