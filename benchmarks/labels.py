@@ -11,7 +11,7 @@ from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.label_plan import Aim, LabellingPlan, plan_next
 from layton_batch.scoring.law import VoteLaw
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from tests.stats.worlds import WORLDS, Board, World, draw
 from tests.support.evidence import Ballot, Label, frames
 
@@ -74,7 +74,7 @@ def main() -> None:
 
 def follow(board: Board, aim: Aim) -> Delivered:
     """Make the plan, give the labels it asks for, and score again."""
-    rules = Rules()
+    rules = ScoringRules()
     ballots, labels = _named(board)
     plan = plan_next(*frames(ballots, labels), aim, rules)
     row_of = {(one.entrant.model, one.item_id): i for i, one in enumerate(ballots)}

@@ -42,7 +42,7 @@ from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_sheets
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
@@ -292,7 +292,7 @@ def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path) 
         if len(marks) < len(given):
             raise DataError("frames of per-item scores are ranked by themselves, not with runs, files or labels")
         options.check()
-        rules = options.rules(Rules(metric=options.metric or "score"))
+        rules = options.rules(ScoringRules(metric=options.metric or "score"))
         sampled = [sheet for frame in marks for sheet in _sheets(frame)]
         return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
     with _as_files(given) as names:

@@ -67,7 +67,7 @@ class WireRefusal:
     wire: str
 
 
-class _Row(BaseModel):
+class _FactRow(BaseModel):
     """Fields of every entry of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -76,13 +76,13 @@ class _Row(BaseModel):
     as_of: date
 
 
-class _WireRow(_Row):
+class _WireRow(_FactRow):
     provider: str
     refuses: Annotated[tuple[str, ...], Strict(False)]
     wire: str
 
 
-class _ModelRow(_Row):
+class _ModelRow(_FactRow):
     models: Annotated[tuple[str, ...], Strict(False), Field(min_length=1)]
     ends: date | None = None
     may_end: date | None = None
@@ -109,7 +109,7 @@ _MODEL_ROWS = TypeAdapter(dict[str, tuple[_ModelRow, ...]])
 
 
 @dataclass(frozen=True, slots=True)
-class ModelTable:
+class KnownModels:
     """The entries, in the order of the file: the first that states a fact is believed."""
 
     _wires: Sequence[_WireRow]
@@ -178,13 +178,13 @@ def _first(facts: Sequence[tuple[_ModelRow, Fact | None]]) -> Stated[Fact] | Non
 
 
 @cache
-def load() -> ModelTable:
+def load() -> KnownModels:
     """The bundled table."""
     return parse((files("layton_batch") / "models.toml").read_text(encoding="utf-8"))
 
 
-def parse(text: str) -> ModelTable:
+def parse(text: str) -> KnownModels:
     """A table from TOML text of ``models.toml``'s form. Raises ValueError for any other."""
     tables = tomllib.loads(text)
     wires = _WIRE_ROWS.validate_python(tables.pop("wire", ()))
-    return ModelTable(wires, _MODEL_ROWS.validate_python(tables))
+    return KnownModels(wires, _MODEL_ROWS.validate_python(tables))

@@ -419,7 +419,7 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One line of the money ledger in USD, of a kind of ``store.standing``: reserved before a paid call, released and
     made actual (or of unknown cost) when it is over."""
 
@@ -487,7 +487,7 @@ class Move:
 
     after: Batch
     events: tuple[BatchEvent, ...]
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[LedgerEntry, ...] = ()
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     again: Collection[str] = ()
     charges: Sequence[Charge] = ()

@@ -13,7 +13,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
-from layton_batch.manifest.form import Form
+from layton_batch.manifest.form import ManifestForm
 from layton_batch.providers import BUILT_IN, provider_class
 from layton_batch.text import plural
 from tools.command_page import commands_page
@@ -32,7 +32,7 @@ def manifest_page() -> str:
     """Return ``docs/manifest.md``: a table of keys for every table of a manifest. Raises ValueError for stale words."""
     words = tomllib.loads(WORDS.read_text(encoding="utf-8"))
     parts = [words["intro"].strip()]
-    for title, model in _tables(Form, ""):
+    for title, model in _tables(ManifestForm, ""):
         own = words[title or "top"]
         rows = [_row(name, field, own[name]) for name, field in model.model_fields.items() if not _is_table(field)]
         heading = f"## `{_written(title)}`" if title else "## Top"

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from layton_batch.annotate import pages
 from layton_batch.annotate.answers import Key
 from layton_batch.annotate.guard import Guard, Pass
-from layton_batch.annotate.session import LONGEST_NOTE, LabellingSession, Marks
+from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
 from layton_batch.runs.label_log import UNSURE, LabelAction
 from layton_batch.scoring.annotations import Annotation
@@ -225,12 +225,12 @@ def _text(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _marks(form: FormData) -> Marks:
+def _marks(form: FormData) -> Label:
     words = [_text(form, name) for name in ("answer", "justification")]
     if any(word not in _MARKS for word in words):
         raise _RefusedError("A verdict is right or wrong.")
-    marks = Marks(*(_MARKS[word] for word in words))
-    if marks == Marks(None, None):
+    marks = Label(*(_MARKS[word] for word in words))
+    if marks == Label(None, None):
         raise _RefusedError("Say whether the answer or the justification is right or wrong.")
     return marks
 

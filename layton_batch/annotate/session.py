@@ -35,7 +35,7 @@ LONGEST_NOTE = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class Label:
     """A person's verdict. None: the person left that part open."""
 
     answer: bool | None
@@ -131,7 +131,7 @@ class LabellingSession:
 
     # ---- what is done ------------------------------------------------------------------------------------------------
 
-    def label(self, annotator: str, key: Key, marks: Marks, note: str = "", *, adjudicated: bool = False) -> None:
+    def label(self, annotator: str, key: Key, marks: Label, note: str = "", *, adjudicated: bool = False) -> None:
         """Keep a verdict on an answer, with the answer as the model gave it."""
         item_id, provider, model, n_hints = key
         label = Annotation(

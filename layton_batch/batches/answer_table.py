@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.outcomes import Tally, assign_outcomes
+from layton_batch.batches.outcomes import ReplyTally, assign_outcomes
 from layton_batch.batches.raw_repair import require_raw_results
 from layton_batch.batches.replies import Decode, Replies, read_replies
 from layton_batch.files import atomic, tables
@@ -20,7 +20,7 @@ from layton_batch.states import RequestOutcome
 
 
 def write_answers(
-    folder: BatchFolder, batch: Batch, replies: Replies, tally: Tally, each: Callable[[Sequence[Response]], None]
+    folder: BatchFolder, batch: Batch, replies: Replies, tally: ReplyTally, each: Callable[[Sequence[Response]], None]
 ) -> None:
     """Write a response for each request of a batch, in portions; ``each`` is told of every portion, without texts."""
     with atomic.writing_folder(folder.answers) as answers:
@@ -54,7 +54,9 @@ def make_again(run: Run, batch: Batch) -> bool:
     return True
 
 
-def read_tally(folder: BatchFolder, custom_ids: Sequence[str], batch: Batch, decode: Decode) -> tuple[Replies, Tally]:
+def read_tally(
+    folder: BatchFolder, custom_ids: Sequence[str], batch: Batch, decode: Decode
+) -> tuple[Replies, ReplyTally]:
     """Read how the requests of a collected batch ended from its raw results."""
     replies = read_replies(folder.root, decode)
     return replies, assign_outcomes(replies.entries, custom_ids, batch, batch.reason)

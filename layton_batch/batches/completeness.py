@@ -25,7 +25,7 @@ ANSWERS = "output"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CompletenessCheck:
     """The replies on disk, of all downloads so far, beside the ids that were sent."""
 
     replies: Replies
@@ -108,7 +108,7 @@ class Downloaded:
     grew: bool = False
 
 
-def counted(batch: Batch, snapshot: Snapshot, reading: Reading) -> Snapshot:
+def counted(batch: Batch, snapshot: Snapshot, reading: CompletenessCheck) -> Snapshot:
     """The provider's reading, without counts that cannot be of our requests: of another number of them (0 of a batch of
     four), or of more than there are."""
     rows = (snapshot.succeeded or 0) + (snapshot.failed or 0)
@@ -118,7 +118,7 @@ def counted(batch: Batch, snapshot: Snapshot, reading: Reading) -> Snapshot:
     return snapshot
 
 
-def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack | None:
+def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: CompletenessCheck) -> Lack | None:
     """Return what may be missing, by the counts of :func:`counted`; ``parts``: of the last download. None: every
     request is named, and no answer is missing (a row without a reply may be counted as one)."""
     if reading.of_another:
@@ -132,7 +132,7 @@ def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Rea
     return _nothing(batch, snapshot, parts, reading) or _shortage(batch, snapshot, parts, reading)
 
 
-def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack | None:
+def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: CompletenessCheck) -> Lack | None:
     """Results that are not there yet, or a page of HTML in their place. None where what came may be what became of the
     batch."""
     succeeded, completed = snapshot.succeeded, batch.outcome is BatchOutcome.COMPLETED
@@ -153,7 +153,7 @@ def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading:
     return Lack(reason, billed, may_be_none=not (succeeded and is_there))
 
 
-def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Reading) -> Lack:
+def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: CompletenessCheck) -> Lack:
     """Results without some of the requests. What the provider counts as answered is there for certain, and so is the
     rest of a damaged file; for what else is not named, its count or its silence is believed in the end."""
     if snapshot.succeeded is not None and reading.answers < snapshot.succeeded:

@@ -13,7 +13,7 @@ import polars as pl
 from layton_batch.batches.bill import Bounds, known_sums
 from layton_batch.batches.doubt import create_parts
 from layton_batch.costs.report import UnknownCost, UsageRow
-from layton_batch.costs.stated import Statement, Sums
+from layton_batch.costs.stated import CostComparison, Sums
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Charge, Job, Usage
@@ -133,7 +133,7 @@ def _total(costs: Sequence[str | None]) -> Decimal | None:
     return None if costs[0] is None else sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))
 
 
-def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) -> Iterator[Statement]:
+def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) -> Iterator[CostComparison]:
     """Yield the batches whose provider states a cost or tokens, beside the same of our tables."""
     about = pl.col("batch_id").is_in(stated["batch_id"].implode())
     answers, unknown = (table.filter(about).partition_by("batch_id", as_dict=True) for table in (usage, untold))
@@ -144,7 +144,7 @@ def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) 
         usd = sum((_decimal(cost) or Decimal(0) for cost in answer["cost_usd"]), Decimal(0))
         sums = Sums(usd, int(answer["input_tokens"].sum()), int(answer["output_tokens"].sum()))
         ours = known_sums(sums, set(unknown.get(key, untold.clear())["why"]))
-        yield Statement(row["batch_id"], row["provider"], row["model"], stated_sums, ours)
+        yield CostComparison(row["batch_id"], row["provider"], row["model"], stated_sums, ours)
 
 
 def _usage(row: Mapping[str, object]) -> Usage:

@@ -52,14 +52,14 @@ def step_each(run: Run, tick: Tick, stage: str, batches: Iterable[Batch], step: 
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StageDecision:
     """A decision of the machine from what a stage fetched. ``error``: the failed call that it rests on."""
 
     decision: Move | Wait
     error: ProviderError | None = None
 
 
-def carry_out(run: Run, batch: Batch, step: Step) -> bool:
+def carry_out(run: Run, batch: Batch, step: StageDecision) -> bool:
     """Apply the decision of a step, and return whether it moved the batch. Raises NoAnswer, after that, where the
     provider did not answer at all."""
     moved = apply(run, batch, step.decision)

@@ -14,7 +14,7 @@ from pathlib import Path
 from layton_batch.batches.machine import settle
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, Entry
+from layton_batch.records import Batch, LedgerEntry
 from layton_batch.runs.context import Run
 from layton_batch.text import decimal_text
 
@@ -22,7 +22,7 @@ IN_DOUBT = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
 
 
-def given_up(run: Run, batch: Batch) -> tuple[Entry, ...]:
+def given_up(run: Run, batch: Batch) -> tuple[LedgerEntry, ...]:
     """The ledger's entries, for the move that gives this create up."""
     bounds = [bound for bound in run.store.asked_of(batch.id).values() if bound is not None]
     return settle(batch, reserved=run.store.held(batch.id), unknown_cost=sum(bounds, Decimal(0)))

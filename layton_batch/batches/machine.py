@@ -39,9 +39,9 @@ from layton_batch.records import (
     Charge,
     Collect,
     End,
-    Entry,
     FileDigest,
     Found,
+    LedgerEntry,
     Move,
     Snapshot,
     Wait,
@@ -204,7 +204,7 @@ def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
         organisation=at.account.organisation, submitting_at=at.now, due_at=at.now, reason=None, needs_person=False,
         facts=replace(batch.facts, absent_looks=0, unsure_looks=0, unread_lists=0),
     )  # fmt: skip
-    reserved = Entry(batch.id, RESERVED, batch.max_cost or Decimal(0))
+    reserved = LedgerEntry(batch.id, RESERVED, batch.max_cost or Decimal(0))
     return Move(after, (("submitting", f"tag {batch.tag}"),), (reserved,))
 
 
@@ -255,8 +255,8 @@ def _planned_again(batch: Batch, reason: str, event: str, pause: float, at: At) 
     return Move(after, ((event, reason),), (_released(batch),))
 
 
-def _released(batch: Batch) -> Entry:
-    return Entry(batch.id, RELEASED, batch.max_cost or Decimal(0))
+def _released(batch: Batch) -> LedgerEntry:
+    return LedgerEntry(batch.id, RELEASED, batch.max_cost or Decimal(0))
 
 
 def _may_pass(batch: Batch, error: RequestRefusedError) -> bool:
@@ -360,7 +360,7 @@ def _absent(batch: Batch, at: At, *, absent_before: bool) -> Move | Wait:
     return Move(after, (("not_in_list", reason),), in_doubt=True)
 
 
-def with_cost_in_doubt(decision: Move, cost: Sequence[Entry]) -> Move:
+def with_cost_in_doubt(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
     """Complete a decision that is ``in_doubt`` by what the create that is given up may have cost."""
     return replace(decision, entries=tuple(cost))
 
@@ -604,7 +604,7 @@ def collected(
     raw_files: Sequence[FileDigest] = (),
     stated: Sums = NOTHING_STATED,
     events: Iterable[BatchEvent] = (),
-    entries: Sequence[Entry] = (),
+    entries: Sequence[LedgerEntry] = (),
 ) -> Move:
     """The answers are filed, and every request has its outcome: ``ends``, by custom_id. ``message``: what the provider
     says of the batch as a whole. ``again``: the requests that go into another batch. ``charges``: what its answers
@@ -632,10 +632,12 @@ def collected(
     )
 
 
-def settle(batch: Batch, reserved: Decimal, unknown_cost: Decimal, spent: Decimal = Decimal(0)) -> tuple[Entry, ...]:
+def settle(
+    batch: Batch, reserved: Decimal, unknown_cost: Decimal, spent: Decimal = Decimal(0)
+) -> tuple[LedgerEntry, ...]:
     """Release what is still ``reserved`` for the batch; what it cost, and what it may have cost, take its place."""
     amounts = {RELEASED: reserved, ACTUAL: spent, UNKNOWN_COST: unknown_cost}
-    return tuple(Entry(batch.id, kind, usd) for kind, usd in amounts.items() if usd)
+    return tuple(LedgerEntry(batch.id, kind, usd) for kind, usd in amounts.items() if usd)
 
 
 def pause_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> float:
@@ -679,7 +681,7 @@ def adopted(batch: Batch, provider_id: str, status: str, at: At) -> Move:
     return Move(after, (("adopted", provider_id),))
 
 
-def sent_again(batch: Batch, cost: Sequence[Entry], now: float) -> Move:
+def sent_again(batch: Batch, cost: Sequence[LedgerEntry], now: float) -> Move:
     """A person has the lost batch sent again. Nothing that was known of it holds for the new one. ``cost``: what the
     earlier create may have cost."""
     person = "a person said that it was never made"

@@ -16,7 +16,7 @@ EXAMPLES = 3
 
 
 @dataclass(slots=True)
-class Tally:
+class ReplyTally:
     """One reply per request, in the order in which the requests were sent, and what was odd about what came back."""
 
     replies: dict[str, Reply] = field(default_factory=dict)
@@ -30,7 +30,7 @@ class Tally:
 
 def assign_outcomes(
     entries: Iterable[Reply | str], sent: Sequence[str], batch: Batch, message: str | None = None
-) -> Tally:
+) -> ReplyTally:
     """Give each sent custom_id one reply.
 
     An answer beats an error; of two answers the first counts and the second is noted. Lines naming unknown ids and
@@ -38,7 +38,7 @@ def assign_outcomes(
     the lines that name nobody are enough to be about all of it: then it may have been paid for, and is unreadable.
     ``message``: what the provider says of the batch as a whole.
     """
-    tally, sent_ids = Tally(), frozenset(sent)
+    tally, sent_ids = ReplyTally(), frozenset(sent)
     seen: dict[str, Reply] = {}
     nameless = 0
     for entry in entries:
@@ -84,7 +84,7 @@ _UNKNOWN_COST = (
 )
 
 
-def _take(seen: dict[str, Reply], entry: Reply, tally: Tally) -> None:
+def _take(seen: dict[str, Reply], entry: Reply, tally: ReplyTally) -> None:
     earlier = seen.get(entry.custom_id)
     if earlier is None:
         seen[entry.custom_id] = entry

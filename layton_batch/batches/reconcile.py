@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import Step, at
+from layton_batch.batches.decisions import StageDecision, at
 from layton_batch.batches.tick import ProviderLists
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
@@ -14,14 +14,14 @@ from layton_batch.records import Batch, Found, Submission
 from layton_batch.runs.context import Run
 
 
-def reconcile(run: Run, provider: Provider, batch: Batch) -> Step:
+def reconcile(run: Run, provider: Provider, batch: Batch) -> StageDecision:
     """Look for the batch once. A ``Move`` ends the search: it is there, was never made, or is `lost`."""
     try:
         matches = provider.find(_look(run, batch))
     except ProviderError as error:
-        return Step(machine.after_look(batch, error, at(run, batch)), error)
+        return StageDecision(machine.after_look(batch, error, at(run, batch)), error)
     candidates, absent_before = _not_taken(run, matches), run.store.was_absent_before(batch.id)
-    return Step(machine.after_look(batch, candidates, at(run, batch), absent_before=absent_before))
+    return StageDecision(machine.after_look(batch, candidates, at(run, batch), absent_before=absent_before))
 
 
 def sent_already(

@@ -44,7 +44,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """Result and detail of one check."""
 
     check: str
@@ -56,7 +56,9 @@ class Finding:
         return self.state is State.BAD
 
 
-def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, offline: bool = False) -> list[Finding]:
+def examine(
+    path: Path | None, settings: Settings, runs: Path | None = None, *, offline: bool = False
+) -> list[DoctorFinding]:
     """Run all checks. Without a manifest a missing key is only noted; a manifest's keys must be set. Prompts at
     addresses are taken from a run under ``runs`` that has a copy, as that run would take them.
 
@@ -69,7 +71,7 @@ def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, 
     needed = _needed(manifest)
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
     keys = {name: _key(name, settings, must=manifest is not None) for name in names}
-    findings = [Finding(".env", State.NOTE, note) for note in file_notes(settings)]
+    findings = [DoctorFinding(".env", State.NOTE, note) for note in file_notes(settings)]
     findings += [*keys.values(), *_addresses(names, settings)]
     if not offline:
         findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
@@ -81,7 +83,7 @@ def examine(path: Path | None, settings: Settings, runs: Path | None = None, *, 
     return findings
 
 
-def findings_table(findings: Sequence[Finding]) -> Table:
+def findings_table(findings: Sequence[DoctorFinding]) -> Table:
     """Return a table with a line for each check, its state first."""
     state = Column("", is_text=True, styles={State.OK: "green", State.NOTE: "yellow", State.BAD: "red"})
     rows = tuple((str(finding.state), finding.check, finding.detail) for finding in findings)
@@ -94,30 +96,30 @@ def _needed(manifest: Manifest | None) -> Sequence[ModelSpec]:
     return (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
 
 
-def _key(name: str, settings: Settings, *, must: bool) -> Finding:
+def _key(name: str, settings: Settings, *, must: bool) -> DoctorFinding:
     try:
         settings.access(name)
     except MissingKeyError as error:
-        return Finding(f"key {name}", State.BAD if must else State.NOTE, str(error))
-    return Finding(f"key {name}", State.OK, f"set ({settings.key_variable(name)})")
+        return DoctorFinding(f"key {name}", State.BAD if must else State.NOTE, str(error))
+    return DoctorFinding(f"key {name}", State.OK, f"set ({settings.key_variable(name)})")
 
 
-def _addresses(names: Sequence[str], settings: Settings) -> Iterator[Finding]:
+def _addresses(names: Sequence[str], settings: Settings) -> Iterator[DoctorFinding]:
     for name in names:
         if (variable := settings.address_variable(name)) is not None:
-            yield Finding(f"address {name}", State.OK, f"{shown_address(variable.value)} ({variable})")
+            yield DoctorFinding(f"address {name}", State.OK, f"{shown_address(variable.value)} ({variable})")
 
 
 # ---- endpoints -----------------------------------------------------------------------------------------------------
 
 
-def _endpoints(names: Sequence[str], settings: Settings) -> list[Finding]:
+def _endpoints(names: Sequence[str], settings: Settings) -> list[DoctorFinding]:
     """Check all endpoints at once, in daemon threads. A call to a silent name server has no time limit, and must not
     delay the other checks or the end of the program.
     """
     import httpx
 
-    answers: dict[str, list[Finding]] = {}
+    answers: dict[str, list[DoctorFinding]] = {}
     trust = httpx.create_ssl_context()  # a third of a second each
 
     def ask(name: str) -> None:
@@ -131,34 +133,40 @@ def _endpoints(names: Sequence[str], settings: Settings) -> list[Finding]:
         thread.join(max(give_up_at - SystemClock().now(), 0.0))
     silent = f"no answer within {PATIENCE:.0f} seconds"
     return [
-        finding for name in names for finding in answers.get(name, [Finding(f"endpoint {name}", State.BAD, silent)])
+        finding
+        for name in names
+        for finding in answers.get(name, [DoctorFinding(f"endpoint {name}", State.BAD, silent)])
     ]
 
 
-def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[Finding]:
+def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[DoctorFinding]:
     """Check that the address answers, and compare its clock with ours. Send no key."""
     import httpx
 
     url = settings.access(name).base_url or OWN_ADDRESSES.get(name)
     if url is None:
-        yield Finding(f"endpoint {name}", State.NOTE, "not checked: the address depends on the project and region")
+        yield DoctorFinding(
+            f"endpoint {name}", State.NOTE, "not checked: the address depends on the project and region"
+        )
         return
     try:
         reply = httpx.get(url, timeout=CALL_SECONDS, verify=trust)
     except httpx.TransportError as error:
         reason = str(error) or type(error).__name__
-        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} cannot be reached: {reason}")
+        yield DoctorFinding(f"endpoint {name}", State.BAD, f"{shown(url)} cannot be reached: {reason}")
         return
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # its text may hold the whole address
-        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} is not a usable address ({type(error).__name__})")
+        yield DoctorFinding(
+            f"endpoint {name}", State.BAD, f"{shown(url)} is not a usable address ({type(error).__name__})"
+        )
         return
     if reply.is_server_error:
-        yield Finding(f"endpoint {name}", State.BAD, f"{shown(url)} answers with HTTP {reply.status_code}")
+        yield DoctorFinding(f"endpoint {name}", State.BAD, f"{shown(url)} answers with HTTP {reply.status_code}")
         return
-    yield Finding(f"endpoint {name}", State.OK, f"{shown(url)} answers")
+    yield DoctorFinding(f"endpoint {name}", State.OK, f"{shown(url)} answers")
     if (drift := _drift(reply.headers.get("date"))) is not None and abs(drift) > MOST_DRIFT:
         detail = f"this machine is {drift:+.0f} s from {name}; set the clock: prices and deadlines depend on it"
-        yield Finding("clock", State.BAD, detail)
+        yield DoctorFinding("clock", State.BAD, detail)
 
 
 def _drift(header: str | None) -> float | None:
@@ -169,29 +177,29 @@ def _drift(header: str | None) -> float | None:
     return (datetime.fromtimestamp(SystemClock().now(), tz=UTC) - server_time.astimezone(UTC)).total_seconds()
 
 
-def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[Finding]:
+def _prices(manifest: Manifest, needed: Sequence[ModelSpec]) -> Iterator[DoctorFinding]:
     prices = price_book(manifest, SystemClock().now())
     for provider, model in dict.fromkeys((spec.provider, spec.model) for spec in needed):
         price = prices.price(provider, model)
         if price is None:
             state = State.BAD if manifest.budget.max_usd is not None else State.NOTE
-            yield Finding(f"price {model}", state, str(prices.why_unknown(provider, model)))
+            yield DoctorFinding(f"price {model}", state, str(prices.why_unknown(provider, model)))
         else:
             batch = price.batch
             detail = f"${batch.input} in, ${batch.output} out per M batched ({price.source}, {price.as_of})"
-            yield Finding(f"price {model}", State.OK, detail)
+            yield DoctorFinding(f"price {model}", State.OK, detail)
 
 
-def _models(findings: ModelFindings) -> Iterator[Finding]:
+def _models(findings: ModelFindings) -> Iterator[DoctorFinding]:
     """Yield the findings on the manifest's models, from our own table or their providers."""
     for state, lines in ((State.BAD, findings.refused), (State.NOTE, findings.warnings)):
-        yield from (Finding("models", state, line) for line in lines)
+        yield from (DoctorFinding("models", state, line) for line in lines)
 
 
-def _disk(folder: Path) -> Finding:
+def _disk(folder: Path) -> DoctorFinding:
     try:
         free = shutil.disk_usage(folder).free
     except OSError as error:
         raise LaytonBatchError(f"{folder}: cannot be examined ({error.strerror})") from error
     state = State.OK if free >= ENOUGH_BYTES else State.BAD
-    return Finding("disk", state, f"{free / 1e9:.1f} GB free at {folder}")
+    return DoctorFinding("disk", state, f"{free / 1e9:.1f} GB free at {folder}")

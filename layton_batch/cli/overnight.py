@@ -73,7 +73,7 @@ class Refreshed:
 
 
 @dataclass(slots=True)
-class _Work:
+class _NightRun:
     """State of one manifest during the night. ``runs``: the folder of its run; None: not named, and not found by a tick
     yet. ``boards``, ``spent``: number of snapshots and USD of the run before the night.
     """
@@ -101,7 +101,7 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
         stop_at = deadline(options.until, clock)
         named = named_runs(options.runs, settings)
         atomic.make_folder(options.site)
-        works = [_Work(at_job(path), named) for path in options.manifests]
+        works = [_NightRun(at_job(path), named) for path in options.manifests]
         try:
             with terminating():
                 _work(works, options, clock, stop_at)
@@ -139,7 +139,7 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 # ---- the night -----------------------------------------------------------------------------------------------------
 
 
-def _work(works: Sequence[_Work], options: argparse.Namespace, clock: Clock, stop_at: float | None) -> None:
+def _work(works: Sequence[_NightRun], options: argparse.Namespace, clock: Clock, stop_at: float | None) -> None:
     """Tick the run of each manifest in turn until all have ended, or time is up."""
     going = list(works)
     while going:
@@ -155,7 +155,7 @@ def _work(works: Sequence[_Work], options: argparse.Namespace, clock: Clock, sto
             clock.sleep(min(options.poll_seconds, stop_at - now) if stop_at is not None else options.poll_seconds)
 
 
-def _tick(work: _Work, clock: Clock) -> None:
+def _tick(work: _NightRun, clock: Clock) -> None:
     """Do for a run what can be done without waiting, with the manifest and the settings as they are now."""
     try:
         settings = Settings.from_process()
@@ -172,7 +172,7 @@ def _tick(work: _Work, clock: Clock) -> None:
         work.code = complain_of(error)
 
 
-def _look_before(work: _Work, manifest: Manifest, runs: Path, settings: Settings) -> None:
+def _look_before(work: _NightRun, manifest: Manifest, runs: Path, settings: Settings) -> None:
     """Note what there is of the manifest's run before its first tick of the night."""
     folder = home_of(manifest, runs)
     work.boards = len(snapshots(folder.history))
@@ -184,7 +184,7 @@ def _look_before(work: _Work, manifest: Manifest, runs: Path, settings: Settings
 # ---- what came of it -----------------------------------------------------------------------------------------------
 
 
-def _refreshed(work: _Work) -> Refreshed:
+def _refreshed(work: _NightRun) -> Refreshed:
     boards, before = snapshots(work.folder.history) if work.folder else [], work.boards or 0
     sentences: list[str] = []
     if len(boards) > before:
@@ -224,7 +224,7 @@ def publish(folder: RunFolder, out: Path) -> bool:
     return True
 
 
-def _published(work: _Work, refreshed: Refreshed, site: Path) -> Refreshed:
+def _published(work: _NightRun, refreshed: Refreshed, site: Path) -> Refreshed:
     """Publish the board of a run that is done. Return the result with its page."""
     if work.folder is None or work.code not in DONE:
         return refreshed
@@ -233,7 +233,7 @@ def _published(work: _Work, refreshed: Refreshed, site: Path) -> Refreshed:
     return replace(refreshed, page=str(out / "index.html"))
 
 
-def _publish_front(works: Sequence[_Work], site: Path) -> None:
+def _publish_front(works: Sequence[_NightRun], site: Path) -> None:
     """Write the page that leads to every published board. An ``index.html`` of somebody else is left alone."""
     folders = [work.folder for work in works if work.folder is not None]
     published = [folder for folder in folders if made_from(site / folder.root.name) is not None]

@@ -70,7 +70,7 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
         with _live() as live:
             yield _Screen(run, live)
     else:
-        lines = _Lines(run)
+        lines = _EventLines(run)
         try:
             yield lines
         finally:
@@ -132,7 +132,7 @@ class _Fresh:
         return [event for event in events if event.kind not in QUIET_KINDS]
 
 
-class _Lines:
+class _EventLines:
     """A line for every event that people must see; routine ones are added up, so that a large run fits a log."""
 
     def __init__(self, run: Run) -> None:

@@ -19,7 +19,7 @@ from decimal import Decimal
 from math import ceil
 
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import PER_MILLION, Price, Step
+from layton_batch.costs.rates import PER_MILLION, Price, RateStep
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt
 
 REQUEST_OVERHEAD = 256
@@ -111,7 +111,7 @@ class CostBound:
     @classmethod
     def of(cls, price: Price, output: int) -> CostBound:
         """For at most so many tokens of output."""
-        entries: list[tuple[int, Price | Step]] = [(-1, price), *((step.above, step) for step in price.steps)]
+        entries: list[tuple[int, Price | RateStep]] = [(-1, price), *((step.above, step) for step in price.steps)]
         rates = [(above, entry.batch) for above, entry in entries]
         if price.inferred:
             rates += [(above, entry.standard) for above, entry in entries]

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from layton_batch.costs.own_table import OwnTable
-from layton_batch.costs.rates import Price, Rates, Step
+from layton_batch.costs.rates import Price, Rates, RateStep
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo, ModelPrice
@@ -53,7 +53,7 @@ def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | No
     if standard is None:
         return None
     batch, source, inferred = _batch(info, provider, at, standard, table)
-    steps = tuple(Step(above, _at(batch, above), _at(standard, above)) for above in _thresholds(batch, standard))
+    steps = tuple(RateStep(above, _at(batch, above), _at(standard, above)) for above in _thresholds(batch, standard))
     return Price(provider, model, batch[0], standard[0], source, at.date(), steps, inferred)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TypeVar, cast
 
-from layton_batch.costs.rates import Price, Rates, Step
+from layton_batch.costs.rates import Price, Rates, RateStep
 
 _Toml = Mapping[str, object]
 K = TypeVar("K")
@@ -55,7 +55,7 @@ class Discount:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _PriceEntry:
     price: Price
     period: Period
     supersedes: bool
@@ -73,7 +73,7 @@ class _Named:
 class OwnTable:
     """Our own table of prices. Every key is (the price data's provider id, the model id in lower case)."""
 
-    entries: Mapping[tuple[str, str], Sequence[_Entry]]
+    entries: Mapping[tuple[str, str], Sequence[_PriceEntry]]
     aliases: Mapping[tuple[str, str], Sequence[_Named]]
     refusals: Mapping[tuple[str, str], Sequence[_Named]]
     discounts: Mapping[str, Sequence[Discount]]
@@ -141,7 +141,7 @@ def _period(row: _Toml) -> Period:
     return Period(cast("date | None", row.get("start")), cast("date | None", row.get("end")))
 
 
-def _entry(row: _Toml) -> _Entry:
+def _entry(row: _Toml) -> _PriceEntry:
     batch, standard = _rates(row["batch"]), _rates(row["standard"])
     price = Price(
         provider=str(row["provider"]),
@@ -151,11 +151,11 @@ def _entry(row: _Toml) -> _Entry:
         source=f"{NAME}: {row['source']}",
         as_of=cast("date", row["as_of"]),
         steps=tuple(
-            Step(cast("int", step["above"]), _rates(step["batch"]), _rates(step["standard"]))
+            RateStep(cast("int", step["above"]), _rates(step["batch"]), _rates(step["standard"]))
             for step in cast("Sequence[_Toml]", row.get("steps", ()))
         ),
     )
-    return _Entry(price, _period(row), bool(row.get("supersedes", False)))
+    return _PriceEntry(price, _period(row), bool(row.get("supersedes", False)))
 
 
 def _rates(value: object) -> Rates:

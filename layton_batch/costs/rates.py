@@ -46,7 +46,7 @@ def _check_rate(name: str, value: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RateStep:
     """Rates of a request whose *whole* input exceeds ``above`` tokens; all its tokens are then billed at these."""
 
     above: int
@@ -68,12 +68,12 @@ class Price:
     standard: Rates
     source: str
     as_of: date
-    steps: tuple[Step, ...] = ()
+    steps: tuple[RateStep, ...] = ()
     inferred: bool = False
 
     def rates(self, input_tokens: int, *, batched: bool) -> Rates:
         """Return the rates of a request with that much input, cached tokens included."""
-        chosen: Price | Step = self
+        chosen: Price | RateStep = self
         for step in self.steps:
             if input_tokens > step.above:
                 chosen = step

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from layton_batch.costs.stated import Statement, differing
+from layton_batch.costs.stated import CostComparison, differing
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
 from layton_batch.text import decimal_text, money
@@ -115,7 +115,7 @@ class CostReport:
     by_model: tuple[CostLine, ...]
     by_stage: tuple[CostLine, ...]
     total: CostLine
-    differing: tuple[Statement, ...] = ()
+    differing: tuple[CostComparison, ...] = ()
     reused: Reused = Reused()
 
 
@@ -125,7 +125,7 @@ _Entry = UsageRow | UnknownCost
 def build_report(
     rows: Iterable[UsageRow],
     unknown: Iterable[UnknownCost] = (),
-    stated: Iterable[Statement] = (),
+    stated: Iterable[CostComparison] = (),
     reused: Iterable[UsageRow] = (),
 ) -> CostReport:
     """Add up rows in any order. Without rows the report is empty and costs exactly nothing."""

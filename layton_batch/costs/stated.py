@@ -26,7 +26,7 @@ NOTHING_STATED = Sums()
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class CostComparison:
     """A batch by its provider's books and by our bill."""
 
     batch_id: str
@@ -68,7 +68,7 @@ def _figure(name: str, value: Decimal | int | None) -> str:
     return f"${decimal_text(value)}" if isinstance(value, Decimal) else f"{value:,} {_NAMES[name]}"
 
 
-def statement_json(statement: Statement) -> dict[str, JsonValue]:
+def statement_json(statement: CostComparison) -> dict[str, JsonValue]:
     """Return one batch as JSON. USD are exact decimal text; a figure that a side does not state is null."""
     return {
         "batch_id": statement.batch_id,
@@ -83,7 +83,7 @@ def statement_json(statement: Statement) -> dict[str, JsonValue]:
     }
 
 
-def differing(statements: Iterable[Statement]) -> tuple[Statement, ...]:
+def differing(statements: Iterable[CostComparison]) -> tuple[CostComparison, ...]:
     """Return the statements whose two sides differ, in the order of their batches."""
     return tuple(
         sorted((statement for statement in statements if statement.differs), key=lambda statement: statement.batch_id)

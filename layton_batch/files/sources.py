@@ -39,7 +39,7 @@ _FEW_AT_ONCE = 1 << 14  # where a line is of no use any more when the next one i
 _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
-class Place(NamedTuple):
+class RowLocation(NamedTuple):
     """Place of a row in its source; ``line`` counts from 1 (rows, for Parquet)."""
 
     file: str
@@ -54,9 +54,9 @@ class Rows(Sequence[Row]):
     """Rows of a source in order, and the place of each."""
 
     rows: Sequence[Row]
-    places: Sequence[Place]
+    places: Sequence[RowLocation]
 
-    def placed(self) -> Iterator[tuple[Place, Row]]:
+    def placed(self) -> Iterator[tuple[RowLocation, Row]]:
         """Yield each row with its place."""
         return zip(self.places, self.rows, strict=True)
 
@@ -89,7 +89,7 @@ class SourceRows(Iterable[Row]):
         self._source = source, base, settings, clock
         self.error: DataError | None = None
 
-    def placed(self) -> Iterator[tuple[Place, Row]]:
+    def placed(self) -> Iterator[tuple[RowLocation, Row]]:
         """Yield each row with its place. Raises DataError as ``read_rows``, when the row is reached."""
         try:
             yield from placed_rows(*self._source)
@@ -103,7 +103,7 @@ class SourceRows(Iterable[Row]):
 
 def placed_rows(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
-) -> Iterator[tuple[Place, Row]]:
+) -> Iterator[tuple[RowLocation, Row]]:
     """Yield the rows as ``read_rows`` does, one at a time, with their places. An error is raised when it is reached."""
     rows = itertools.chain.from_iterable(portions(source, base, settings, clock, patient=patient))
     first = next(rows, None)
@@ -120,8 +120,8 @@ def nothing_in(source: str) -> DataError:
 
 def portions(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
-) -> Iterator[Iterable[tuple[Place, Row]]]:
-    """Yield the rows as ``placed_rows`` does, in portions; possibly none. Portions of JSONL are :class:`Lines`."""
+) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
+    """Yield the rows as ``placed_rows`` does, in portions; possibly none. Portions of JSONL are :class:`JsonLines`."""
     if is_address(source):
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
             yield from _taken(path, shown(source), _AT_ONCE)
@@ -206,26 +206,26 @@ class _Bytes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class JsonLines:
     """Whole lines of a JSONL file. Their rows are decoded as they are taken, and an error is raised where it is
     reached."""
 
-    first: Place
+    first: RowLocation
     content: bytes
     count: int
 
-    def __iter__(self) -> Iterator[tuple[Place, Row]]:
+    def __iter__(self) -> Iterator[tuple[RowLocation, Row]]:
         for number, line in enumerate(io.BytesIO(self.content), self.first.line):
             if not line.strip():
                 continue
-            place = Place(self.first.file, number)
+            place = RowLocation(self.first.file, number)
             if number == 1:
                 line = line.removeprefix(_UTF_8_MARK)
                 _check_start(line, place)
             yield place, _decode(line, place)
 
 
-def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place, Row]]]:
+def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
     limits.check_is_file(path, name)
     try:
         with path.open("rb", buffering=0) as handle:
@@ -235,7 +235,7 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place
                 raise refuse_spreadsheet(name)
             if ending in ENDINGS or ending == WORKBOOK:
                 read = workbook_rows if ending == WORKBOOK else csv_rows
-                yield from ([(Place(name, line), row)] for line, row in read(path, name))
+                yield from ([(RowLocation(name, line), row)] for line, row in read(path, name))
             elif start == _PARQUET_MAGIC or ending == ".parquet":
                 yield from ([placed_row] for placed_row in _parquet(path, name))
             elif start.startswith(UTF_16_MARKS):
@@ -248,10 +248,10 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[Place
         raise DataError(f"{name}: cannot be read ({error.strerror or error})") from error
 
 
-def _lines(handle: _Bytes, name: str, at_once: int) -> Iterator[Lines]:
+def _lines(handle: _Bytes, name: str, at_once: int) -> Iterator[JsonLines]:
     number = 1
     for content in _whole_lines(handle, at_once, name):
-        lines = Lines(Place(name, number), content, len(io.BytesIO(content).readlines()))
+        lines = JsonLines(RowLocation(name, number), content, len(io.BytesIO(content).readlines()))
         yield lines
         number += lines.count
 
@@ -273,12 +273,12 @@ def _whole_lines(handle: _Bytes, at_once: int, name: str) -> Iterator[bytes]:
         yield content
 
 
-def _check_start(line: bytes, place: Place) -> None:
+def _check_start(line: bytes, place: RowLocation) -> None:
     if line.lstrip().startswith(b"["):
         raise DataError(f"{place}: this file is a JSON array; one object a line is expected")
 
 
-def _decode(line: bytes, place: Place) -> Row:
+def _decode(line: bytes, place: RowLocation) -> Row:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
@@ -302,11 +302,11 @@ def _kind(value: object) -> str:
     return {list: "an array", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
 
 
-def _parquet(path: Path, name: str) -> Iterator[tuple[Place, Row]]:
+def _parquet(path: Path, name: str) -> Iterator[tuple[RowLocation, Row]]:
     numbers = itertools.count(1)
     for portion in _portions(path, name):
         for row in portion.iter_rows(named=True):
-            place = Place(name, next(numbers))
+            place = RowLocation(name, next(numbers))
             yield place, {column: _plain(value, column, place) for column, value in row.items()}
 
 
@@ -334,7 +334,7 @@ def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
         raise DataError(f"{name}: not a readable Parquet file ({first})") from error
 
 
-def _plain(value: object, column: str, place: Place) -> JsonValue:
+def _plain(value: object, column: str, place: RowLocation) -> JsonValue:
     """Convert a Parquet value to JSON: bytes become base64 text, times and decimals text."""
     match value:
         case None | bool() | int() | float() | str():

@@ -16,7 +16,7 @@ from layton_batch.scoring.annotations import Joined
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
 from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, with_flag
-from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, Rules
+from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.settings import Settings
@@ -32,7 +32,7 @@ METRICS = ("both_correct", "answer_correct", "justification_correct")
 class BoardOptions:
     """Options of the command line; None: the value of the first run's manifest, else the default.
 
-    ``level`` is a fraction, as in ``Rules``.
+    ``level`` is a fraction, as in ``ScoringRules``.
     """
 
     method: str | None = None
@@ -56,7 +56,7 @@ class BoardOptions:
         if self.method not in (None, PAPER):
             raise ManifestError(f"--method {self.method!r}: only paper (the published table); leave it out otherwise")
 
-    def rules(self, defaults: Rules) -> Rules:
+    def rules(self, defaults: ScoringRules) -> ScoringRules:
         """Replace the sources' rules by the given options. Raises ManifestError as ``check``."""
         self.check()
         names = ("method", "metric", "seed", "level")
@@ -68,7 +68,7 @@ class BoardOptions:
 class Sources:
     """Everything several sources hold on one metric: a jury's votes and people's labels, or a rule's marks."""
 
-    rules: Rules
+    rules: ScoringRules
     votes: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=VOTES))
     labels: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=LABELS))
     sheets: list[ItemScores] = field(default_factory=list)
@@ -160,7 +160,7 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     gold = read_gold(path, settings.cwd, settings, keep_texts=False)
     (votes, labels), *later = rounds_of(gold, metric)
     return Sources(
-        Rules(metric=metric),
+        ScoringRules(metric=metric),
         labels=labels,
         later=[(votes.clear(), given) for _, given in later],
         other_jury=gold.other_jury,
@@ -224,14 +224,14 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     name, path = ("", source) if not is_named else source.split("=", 1)
     files = None if "://" in path else together.read(Path(path))
     if files is not None:
-        return Sources(Rules(), files=together.named(files, name.strip()) if name else files)
+        return Sources(ScoringRules(), files=together.named(files, name.strip()) if name else files)
     if is_named:
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
     jury = frozenset(gold.judges)
     first, *later = rounds_of(gold, wanted)
-    combined = Sources(Rules(metric=wanted), *first, later=later, samples=samples_of(gold), jury=jury)
+    combined = Sources(ScoringRules(metric=wanted), *first, later=later, samples=samples_of(gold), jury=jury)
     combined.other_jury = gold.other_jury
     if verdicts:
         combined.judged = judged_of(gold, wanted)
@@ -246,7 +246,7 @@ def _of_votes(source: str, runs: Path, settings: Settings, metric: str | None, v
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     (first, *later), samples = rounds(read_votes(source, wanted))
     nothing = pl.DataFrame(schema=LABELS)
-    return Sources(Rules(metric=wanted), first, later=[(votes, nothing) for votes in later], samples=samples)
+    return Sources(ScoringRules(metric=wanted), first, later=[(votes, nothing) for votes in later], samples=samples)
 
 
 def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.grading.submissions import Submission
+from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import leaderboard
-from layton_batch.scoring.rules import Rules
-from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, OfflineForm, Outcome, RowsFile
+from layton_batch.scoring.rules import ScoringRules
+from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, ItemOutcome, OfflineForm, RowsFile
 
 # ---- one submission ------------------------------------------------------------------------------------------------
 
@@ -28,7 +28,10 @@ _ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
 
 
 def grade(
-    submission: Submission, items: Sequence[Item] | None, metric: str | None = None, updated: RowsFile | None = None
+    submission: ModelPredictions,
+    items: Sequence[Item] | None,
+    metric: str | None = None,
+    updated: RowsFile | None = None,
 ) -> GradedModel:
     """Grade a submission by its own items, else by ``items``, else by the gold its rows carry.
 
@@ -130,10 +133,10 @@ def _shared(rounds: Sequence[GradedModel]) -> Iterator[str]:
     return (item for item in rounds[0].outcomes if all(item in round_.outcomes for round_ in rounds[1:]))
 
 
-def _mean(outcomes: Sequence[Outcome]) -> Outcome:
+def _mean(outcomes: Sequence[ItemOutcome]) -> ItemOutcome:
     worst = next((outcome for outcome in outcomes if outcome.failure is not None), outcomes[0])
     marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
-    return Outcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure, worst.stratum)
+    return ItemOutcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure, worst.stratum)
 
 
 def check_once(model: GradedModel) -> None:
@@ -167,7 +170,7 @@ def ranked(models: Sequence[GradedModel], metric: str, span: tuple[float, float]
     if not entered:
         return Ranking(leaderboard(()), left_out, 0)
     sheets, notes = shared_sheets(entered, span)
-    return Ranking(rank_marks(sheets, Rules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
+    return Ranking(rank_marks(sheets, ScoringRules(metric=metric)), [*notes, *left_out], len(sheets[0].item_ids))
 
 
 def shared_sheets(
@@ -190,7 +193,7 @@ def of_sheet(sheet: ItemScores) -> GradedModel:
     failures = sheet.failures or [None] * len(sheet.item_ids)
     strata = sheet.strata or [""] * len(sheet.item_ids)
     outcomes = {
-        item: Outcome(mark, kind, failure, stratum)
+        item: ItemOutcome(mark, kind, failure, stratum)
         for item, mark, kind, failure, stratum in zip(
             sheet.item_ids, sheet.marks, sheet.kinds, failures, strata, strict=True
         )

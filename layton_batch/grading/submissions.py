@@ -27,7 +27,7 @@ SUFFIXES = (".json", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class ModelPredictions:
     """One model's predictions (or one round of them), read when they are graded.
 
     ``items``: its own, where it brings them (a run does). ``published``: the totals of a file without replies.
@@ -56,7 +56,7 @@ class SearchSettings:
     rounds: bool = False
 
 
-def submissions(texts: Sequence[str], search: SearchSettings) -> list[Submission]:
+def submissions(texts: Sequence[str], search: SearchSettings) -> list[ModelPredictions]:
     """Everything asked for, in order, each under a name of its own; rounds of one model share theirs.
 
     Raises ManifestError for two models of one name, DataError for what is not there or holds no predictions.
@@ -75,7 +75,7 @@ def submissions(texts: Sequence[str], search: SearchSettings) -> list[Submission
     return _apart(listed)
 
 
-def _submissions(text: str, search: SearchSettings) -> Iterator[Submission]:
+def _submissions(text: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     name, source = _split(text, search)
     listed = list(_of_source(source, search))
     if not name:
@@ -111,7 +111,7 @@ def _kind(text: str, search: SearchSettings) -> Literal["file", "folder", "run",
         return "nothing"
 
 
-def _of_source(source: str, search: SearchSettings) -> Iterator[Submission]:
+def _of_source(source: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     kind = _kind(source, search)
     if kind == "file":
         yield replace(_of_file(search.form.model_file(Path(source).expanduser()), search), is_file=True)
@@ -129,7 +129,7 @@ def _matching(pattern: str, search: SearchSettings) -> list[Path]:
     return [path for name in names if (path := search.settings.cwd / name).is_file()]
 
 
-def _of_run(name: str, search: SearchSettings) -> Iterator[Submission]:
+def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     from layton_batch.files import item_table  # loads polars, which the rows of a JSONL file do not need
     from layton_batch.runs.folders import find_run, stored_manifest
 
@@ -150,7 +150,7 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[Submission]:
         rows = partial(_run_rows, part, items, form)
         # the samples of a model are its rounds, or stand side by side
         named = str(model) if sample == 1 or search.rounds else f"{model} (sample {sample})"
-        yield Submission(named, run_name, form, rows, items, provider=str(provider))
+        yield ModelPredictions(named, run_name, form, rows, items, provider=str(provider))
 
 
 def _predictions_of(folder: RunFolder) -> pl.DataFrame:
@@ -183,10 +183,10 @@ def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], fo
     return rows
 
 
-def _of_file(file: ModelFile, search: SearchSettings) -> Submission:
+def _of_file(file: ModelFile, search: SearchSettings) -> ModelPredictions:
     where, form = str(file.path), search.form
     rows = partial(_predictions, file.path, search)
-    return Submission(_clean(file.name), where, form, rows, published=file.published)
+    return ModelPredictions(_clean(file.name), where, form, rows, published=file.published)
 
 
 def _predictions(path: Path, search: SearchSettings) -> Iterable[FileRow]:
@@ -206,7 +206,7 @@ def _clean(name: str) -> str:
 # ---- folders -------------------------------------------------------------------------------------------------------
 
 
-def _of_folder(folder: Path, search: SearchSettings) -> Iterator[Submission]:
+def _of_folder(folder: Path, search: SearchSettings) -> Iterator[ModelPredictions]:
     if model_files := search.form.model_files(folder):
         yield from (_of_file(file, search) for file in model_files)
         return
@@ -222,7 +222,7 @@ def _of_folder(folder: Path, search: SearchSettings) -> Iterator[Submission]:
 # ---- names ---------------------------------------------------------------------------------------------------------
 
 
-def _apart(listed: Sequence[Submission]) -> list[Submission]:
+def _apart(listed: Sequence[ModelPredictions]) -> list[ModelPredictions]:
     """Names that meet get as much of their folders as tells them apart, and a number where nothing does."""
     names = [submission.name for submission in listed]
     for depth in range(1, 6):
@@ -241,7 +241,7 @@ def _apart(listed: Sequence[Submission]) -> list[Submission]:
     return numbered
 
 
-def _longer(submission: Submission, depth: int) -> str:
+def _longer(submission: ModelPredictions, depth: int) -> str:
     """The name behind the last ``depth`` folders of where it is from."""
     if submission.is_named:
         return submission.name

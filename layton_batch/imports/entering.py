@@ -50,7 +50,7 @@ class Entered:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _ModelImport:
     """Work to do for a model, once all of them are checked. ``more``: answers to items that came to the run
     after an earlier file was imported; ``verdicts``: by judge's job."""
 
@@ -88,7 +88,7 @@ def enter(run: Run, files_models: Sequence[Imported]) -> list[Entered]:
 # ---- checks --------------------------------------------------------------------------------------------------------
 
 
-def _checked(run: Run, imported: Imported) -> _Work:
+def _checked(run: Run, imported: Imported) -> _ModelImport:
     """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
     name = imported.spec.name
     if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
@@ -107,10 +107,10 @@ def _checked(run: Run, imported: Imported) -> _Work:
     given = {_judge(name, sitting, imported).id: answers for name, answers in imported.verdicts.items()}
     for judge_id, answers in given.items():
         _check_verdicts(run, jobs_known.get(judge_id), answers)
-    return _Work(imported, job_there or jobs[0], job_there is None, more, given)
+    return _ModelImport(imported, job_there or jobs[0], job_there is None, more, given)
 
 
-def _check_samples(run: Run, work: Sequence[_Work]) -> None:
+def _check_samples(run: Run, work: Sequence[_ModelImport]) -> None:
     """Raises DataError where samples are lacking, or not as many with every number of hints: no board has such."""
     jobs_there = {work_item.job.id: work_item.job for work_item in work} | {job.id: job for job in run.store.jobs()}
     for name in dict.fromkeys(work_item.imported.spec.name for work_item in work):
@@ -210,7 +210,7 @@ def _check_verdicts(run: Run, job: Job | None, answers: Answers) -> None:
 # ---- entering ------------------------------------------------------------------------------------------------------
 
 
-def _enter_model(run: Run, work: _Work) -> None:
+def _enter_model(run: Run, work: _ModelImport) -> None:
     spec = work.imported.spec
     jobs = _jobs(run, spec)
     answers = _complete([item.id for item in run.items], work.imported.answers)
@@ -221,7 +221,7 @@ def _enter_model(run: Run, work: _Work) -> None:
     run.store.add_jobs([*run.store.jobs(), *jobs], run.clock.now(), [batch], new)
 
 
-def _enter_more(run: Run, work: _Work) -> None:
+def _enter_more(run: Run, work: _ModelImport) -> None:
     """Enter answers to items that came to the run after an earlier file, in the place of requests without an answer."""
     earlier = run.store.known_requests(work.job.id)
     first = len(earlier) + 1
@@ -239,7 +239,7 @@ def _complete(items: Collection[str], answers: Answers) -> Answers:
     return {item: answers.get(item, nothing) for item in items}
 
 
-def _enter_verdicts(run: Run, work: _Work) -> Entered:
+def _enter_verdicts(run: Run, work: _ModelImport) -> Entered:
     count = 0
     job_ids = {batch.job_id for batch in run.store.batches()}
     for judge_id, answers in work.verdicts.items():

@@ -10,7 +10,7 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import Place, Row, json_list, read_rows
+from layton_batch.files.sources import Row, RowLocation, json_list, read_rows
 from layton_batch.records import JsonValue, ModelSpec, Response
 from layton_batch.reports.table import without_guard
 from layton_batch.settings import Settings
@@ -125,7 +125,7 @@ def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
     rows = read_rows(str(full), settings.cwd, settings)
     is_csv = full.suffix.lower() in ENDINGS
     for place, row in zip(rows.places, rows, strict=True):
-        yield str(Place(str(path), place.line)), _texts(row) if is_csv else row
+        yield str(RowLocation(str(path), place.line)), _texts(row) if is_csv else row
 
 
 def _texts(row: Row) -> Row:

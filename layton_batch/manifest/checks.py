@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import DataError, LaytonBatchError
-from layton_batch.manifest.form import Form, JudgeTable, PanelFile
+from layton_batch.manifest.form import JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.hint_levels import MOST_HINTS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.problems import Key, Problem, complain, form_problems, nearest
@@ -33,10 +33,10 @@ _Form = TypeVar("_Form", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedManifest:
     """A manifest without fault: its form, its panel (empty for rule-graded tasks), the texts of its prompt files."""
 
-    form: Form
+    form: ManifestForm
     panel: tuple[JudgeTable, ...]
     prompt_texts: dict[str, str]
 
@@ -73,7 +73,7 @@ def load_manifest(path: Path, prompts: PromptFiles | None = None) -> Manifest:
     return manifest
 
 
-def check(path: Path, prompts: PromptFiles | None = None) -> Checked:
+def check(path: Path, prompts: PromptFiles | None = None) -> CheckedManifest:
     """Check a manifest as a whole, and return it. Raises ManifestError with every problem on a line of its own."""
     return _Check(path, prompts or PromptFiles()).result()
 
@@ -87,8 +87,8 @@ class _Check:
         self.raw: Toml = self._toml(path, self.file) or {}
         complain(self.problems)
 
-    def result(self) -> Checked:
-        form = self._validated(Form, self.raw, self.file)
+    def result(self) -> CheckedManifest:
+        form = self._validated(ManifestForm, self.raw, self.file)
         panel_source = self._panel_source()
         self._check_models(self.raw.get("models"), self.file, ("models",))
         self._check_models(panel_source.judges, panel_source.file, panel_source.key)
@@ -113,7 +113,7 @@ class _Check:
             )
         complain(self.problems)
         scoring = form.scoring.model_copy(update={"metric": metric})
-        return Checked(form.model_copy(update={"scoring": scoring}), judges, texts)
+        return CheckedManifest(form.model_copy(update={"scoring": scoring}), judges, texts)
 
     # ---- reading ---------------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class _Check:
             self._add(self.file, key, f"{metric!r} is not one of {metric_names}{nearest(metric, task.metrics)}")
         return metric
 
-    def _check_jury(self, form: Form, task: _TaskFacts, judges: tuple[JudgeTable, ...]) -> None:
+    def _check_jury(self, form: ManifestForm, task: _TaskFacts, judges: tuple[JudgeTable, ...]) -> None:
         from layton_batch.manifest.jury import seat_jury
 
         if not task.uses_jury:

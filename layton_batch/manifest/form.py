@@ -178,7 +178,7 @@ Samples = Annotated[int | None, Field(ge=1, le=100), AfterValidator(lambda value
 Times = Annotated[int, Field(ge=0, le=100)]
 
 
-class Table(BaseModel):
+class ManifestTable(BaseModel):
     """A table of the file: no unknown keys, no silent conversions, never changed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
@@ -187,7 +187,7 @@ class Table(BaseModel):
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
-class ReasoningTable(Table):
+class ReasoningTable(ManifestTable):
     """``reasoning = "high"`` or ``reasoning = { budget_tokens = 32000 }``."""
 
     effort: Effort | None = None
@@ -200,7 +200,7 @@ class ReasoningTable(Table):
         return self
 
 
-class ModelTable(Table):
+class ModelTable(ManifestTable):
     """``[[models]]``: ``name`` is what we show, ``model`` what the provider is told."""
 
     name: Printable
@@ -266,13 +266,13 @@ class JudgeTable(ModelTable):
 Judges = Annotated[tuple[JudgeTable, ...], Strict(False), Field(min_length=1)]
 
 
-class PanelFile(Table):
+class PanelFile(ManifestTable):
     """A panel file: the judges in order."""
 
     judges: Judges
 
 
-class JuryTable(Table):
+class JuryTable(ManifestTable):
     """``[jury]``: how many sit, and the panel they come from, as a file or in place."""
 
     seats: Count = DEFAULT_SEATS
@@ -286,7 +286,7 @@ class JuryTable(Table):
         return self
 
 
-class ItemsTable(Table):
+class ItemsTable(ManifestTable):
     """``[items]``: what is asked, and with how many hints."""
 
     source: Location
@@ -300,7 +300,7 @@ class ItemsTable(Table):
         return self.hints if isinstance(self.hints, tuple) else (self.hints,)
 
 
-class GoldTable(Table):
+class GoldTable(ManifestTable):
     """``[gold]``: human-labelled predictions with jury verdicts, people's labels without (``annotations``), or both.
 
     ``rejudge``: how many of the labelled answers go before the run's own jury; None: all where the jury differs from
@@ -323,7 +323,7 @@ class GoldTable(Table):
         return self
 
 
-class ScoringTable(Table):
+class ScoringTable(ManifestTable):
     """``[scoring]``. An empty ``metric`` stands for the task's first; ``load_manifest`` fills it in."""
 
     method: Literal["paper"] | None = None
@@ -332,7 +332,7 @@ class ScoringTable(Table):
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 
-class BudgetTable(Table):
+class BudgetTable(ManifestTable):
     """``[budget]``: US dollars over everything the run does; None = no limit of our own.
 
     ``bound``: what is set aside for a batch before it is sent: the most that it can cost, or, where it says
@@ -344,7 +344,7 @@ class BudgetTable(Table):
     safety: Annotated[Decimal, BeforeValidator(_decimal), Field(ge=1, le=1000, allow_inf_nan=False)] = Decimal(3)
 
 
-class PolicyTable(Table):
+class PolicyTable(ManifestTable):
     """``[policy]``: how often rows without an answer, and answers that cannot be read, are sent again. ``reuse``:
     whether answers that another run beside this one paid for are used."""
 
@@ -355,7 +355,7 @@ class PolicyTable(Table):
     deadline_hours: Annotated[float, Field(gt=0, le=10_000, allow_inf_nan=False)] | None = None
 
 
-class LimitsTable(Table):
+class LimitsTable(ManifestTable):
     """``[limits.openai]``: what this account may do, where that is less than the documents allow or not in them."""
 
     max_requests: Count | None = None
@@ -369,7 +369,7 @@ class LimitsTable(Table):
         return self.model_dump(include={"max_requests", "max_bytes"}, exclude_none=True)
 
 
-class PriceTable(Table):
+class PriceTable(ManifestTable):
     """``[[prices]]``: the user's own rates, US dollars per million tokens."""
 
     provider: Printable
@@ -391,7 +391,7 @@ def _some_models(value: tuple[ModelTable, ...], about: ValidationInfo) -> tuple[
     return value
 
 
-class Form(Table):
+class ManifestForm(ManifestTable):
     """A whole manifest as written."""
 
     name: Annotated[str, AfterValidator(_run_name)]

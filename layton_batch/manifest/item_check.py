@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import Place, Row, Rows
+from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.records import Image, Item
 from layton_batch.tasks import BUILT_IN, OWN, load_task
 from layton_batch.tasks.protocol import Task, TaskOptions
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ItemFinding:
     """``kind``: ``row``, ``missing``, ``picture``, ``same id``, ``duplicate``, ``near duplicate``, ``leak`` or
     ``no reference``; ``item`` is empty where a row has no id; ``line`` of the file."""
 
@@ -50,14 +50,14 @@ _ERRORS = frozenset({"row", "same id", "picture"})
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class ItemCheck:
     """``fits``: how many rows each split takes; ``nulls``: how many lack each reference column that others have."""
 
     task: str
     rows: int
     fits: Mapping[str, int]
     nulls: Mapping[str, int]
-    findings: tuple[Finding, ...]
+    findings: tuple[ItemFinding, ...]
 
     @property
     def has_errors(self) -> bool:
@@ -99,7 +99,7 @@ def guess_split(rows: Rows, name: str) -> str:
     return max(counts, key=lambda split: counts[split], default=SPLITS[0])
 
 
-def check_items(rows: Rows, name: str) -> Checked:
+def check_items(rows: Rows, name: str) -> ItemCheck:
     """Check the rows as items of a task. Raises ManifestError for an unknown task."""
     fitting, refused = _fitting(name, rows)
     tasks = _tasks(name, rows)
@@ -122,7 +122,7 @@ def check_items(rows: Rows, name: str) -> Checked:
         *_leaks(ordered),
     ]
     counts = {split: count for split, count in fits.items() if count}
-    return Checked(name, len(rows), counts, nulls, tuple(sorted(findings, key=lambda finding: finding.line)))
+    return ItemCheck(name, len(rows), counts, nulls, tuple(sorted(findings, key=lambda finding: finding.line)))
 
 
 # ---- rows that are items ---------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _tasks(name: str, rows: Rows) -> dict[str, Task]:
     return tasks
 
 
-def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[Finding]]:
+def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[ItemFinding]]:
     """Return the splits that take each row, and the rows that no split takes, with the task's reason."""
     tasks = _tasks(name, rows)
     fits: dict[int, tuple[str, ...]] = {}
@@ -154,11 +154,11 @@ def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[Fi
             fits[at] = splits
         else:
             reason = reasons[0] if reasons else f"belongs to no split that the task has ({', '.join(tasks)})"
-            refused.append(Finding("row", _id(row), place.line, reason))
+            refused.append(ItemFinding("row", _id(row), place.line, reason))
     return fits, refused
 
 
-def _takes(task: Task, row: Row, place: Place, reasons: list[str]) -> bool:
+def _takes(task: Task, row: Row, place: RowLocation, reasons: list[str]) -> bool:
     try:
         return bool(task.items(Rows((row,), (place,))))
     except DataError as error:
@@ -183,23 +183,25 @@ def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _missing(item_rows: Sequence[_ItemRow], nulls: Mapping[str, int], *, needs_reference: bool) -> Iterator[Finding]:
+def _missing(
+    item_rows: Sequence[_ItemRow], nulls: Mapping[str, int], *, needs_reference: bool
+) -> Iterator[ItemFinding]:
     has_category = any(item_row.item.category for item_row in item_rows)
     if needs_reference and item_rows and all(map(_lacks_reference, item_rows)):
         reason = "no item says what is right: the jury goes by what it knows itself"
-        yield Finding("no reference", "", item_rows[0].line, reason)
+        yield ItemFinding("no reference", "", item_rows[0].line, reason)
         needs_reference = False
     for item_row in item_rows:
         empty = [name for name in nulls if _is_empty(item_row.row.get(name))]
         if needs_reference and _lacks_reference(item_row):
-            yield Finding(
+            yield ItemFinding(
                 "no reference", item_row.item.id, item_row.line, "nothing says what is right: no answer, no solution"
             )
         elif empty:
             reason = f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} null; others have {_them(empty)}"
-            yield Finding("missing", item_row.item.id, item_row.line, reason)
+            yield ItemFinding("missing", item_row.item.id, item_row.line, reason)
         if has_category and not item_row.item.category:
-            yield Finding("missing", item_row.item.id, item_row.line, "category is empty; others have one")
+            yield ItemFinding("missing", item_row.item.id, item_row.line, "category is empty; others have one")
 
 
 def _lacks_reference(item_row: _ItemRow) -> bool:
@@ -213,12 +215,12 @@ def _them(names: Sequence[str]) -> str:
 # ---- pictures --------------------------------------------------------------------------------------------------------
 
 
-def _broken_pictures(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+def _broken_pictures(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
     for item_row in item_rows:
         for number, image in enumerate(item_row.item.images, 1):
             if not _is_whole(image):
                 reason = f"picture {number} ({image.media_type}) has no end: it was cut off"
-                yield Finding("picture", item_row.item.id, item_row.line, reason)
+                yield ItemFinding("picture", item_row.item.id, item_row.line, reason)
 
 
 def _is_whole(image: Image) -> bool:
@@ -255,21 +257,21 @@ def _pictures(item: Item) -> str:
     return sha256("".join(image.base64 for image in item.images).encode()).hexdigest() if item.images else ""
 
 
-def _duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+def _duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
     ids: dict[str, _ItemRow] = {}
     first_by_wording: dict[tuple[str, str], _ItemRow] = {}
     for item_row in item_rows:
         if (first := ids.setdefault(item_row.item.id, item_row)) is not item_row:
-            yield Finding(
+            yield ItemFinding(
                 "same id", item_row.item.id, item_row.line, f"line {first.line} has this id too; ids must be unique"
             )
         words = (" ".join(_wording(item_row.item)), _pictures(item_row.item))
         if (first := first_by_wording.setdefault(words, item_row)) is not item_row:
             reason = f"asks the same as {first.item.id!r} (line {first.line})"
-            yield Finding("duplicate", item_row.item.id, item_row.line, reason)
+            yield ItemFinding("duplicate", item_row.item.id, item_row.line, reason)
 
 
-def _near_duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+def _near_duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
     """Find questions with the same pictures that share most of their rarer word triples."""
     sets = [
         frozenset(zip(words, words[1:], words[2:], strict=False))
@@ -287,7 +289,7 @@ def _near_duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
             is_other = sets[at] != sets[other] and _pictures(first.item) == _pictures(item_row.item)
             if share >= NEAR and count >= _TRIPLES and is_other:
                 reason = f"{share:.0%} of its wording is that of {first.item.id!r} (line {first.line})"
-                yield Finding("near duplicate", item_row.item.id, item_row.line, reason)
+                yield ItemFinding("near duplicate", item_row.item.id, item_row.line, reason)
                 break
         for triple in triples:
             by_triple[triple].append(at)
@@ -296,7 +298,7 @@ def _near_duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
 # ---- answers given away ----------------------------------------------------------------------------------------------
 
 
-def _leaks(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
+def _leaks(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
     """Find answers that appear, word for word, in the question or in a hint. Short answers and plain numbers are left
     out: they appear anywhere.
     """
@@ -309,7 +311,7 @@ def _leaks(item_rows: Sequence[_ItemRow]) -> Iterator[Finding]:
         leaking = [name for name, text in places if f" {answer} " in f" {' '.join(_words(text))} "]
         more = " (no harm where the question lists the choices)" if leaking == ["question"] else ""
         if leaking:
-            yield Finding(
+            yield ItemFinding(
                 "leak",
                 item_row.item.id,
                 item_row.line,

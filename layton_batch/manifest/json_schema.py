@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import orjson
 
-from layton_batch.manifest.form import Form
+from layton_batch.manifest.form import ManifestForm
 
 SCHEMA_FILE = "layton-batch.schema.json"
 """Name of the schema's file beside a manifest."""
@@ -18,7 +18,7 @@ def manifest_schema() -> Mapping[str, object]:
     from layton_batch.providers import provider_names
     from layton_batch.tasks import task_names
 
-    schema = Form.model_json_schema()
+    schema = ManifestForm.model_json_schema()
     tables = schema["$defs"]
     named = [(schema, "task", task_names())]
     named += [(tables[name], "provider", provider_names()) for name in ("ModelTable", "JudgeTable", "PriceTable")]

@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, BudgetTable, Form, JudgeTable
+from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, BudgetTable, JudgeTable, ManifestForm
 from layton_batch.manifest.prompt_files import prompt_path
 from layton_batch.records import JsonValue, Judge, ModelSpec
 
@@ -29,7 +29,7 @@ asked."""
 _NOT_ASKED = {"window"}
 
 
-class Manifest(Form):
+class Manifest(ManifestForm):
     """A checked manifest. Attributes are the tables of the file; methods give what other modules work with."""
 
     _folder: Path = PrivateAttr(default_factory=Path)

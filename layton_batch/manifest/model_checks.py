@@ -15,7 +15,7 @@ from layton_batch import model_table
 from layton_batch.clock import Clock, utc
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import End, Fact, KnownModel, ModelTable, Stated
+from layton_batch.model_table import End, Fact, KnownModel, KnownModels, Stated
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
 
@@ -34,7 +34,7 @@ class ModelFindings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Finding:
+class _ModelFinding:
     """One thing said of a model; ``fails``: its requests are sure to be refused, ``params`` can say it otherwise."""
 
     reason: str
@@ -44,12 +44,12 @@ class _Finding:
 
 
 def check_models(
-    manifest: Manifest, settings: Settings, clock: Clock, table: ModelTable | None = None
+    manifest: Manifest, settings: Settings, clock: Clock, table: KnownModels | None = None
 ) -> ModelFindings:
     """Check the manifest's models and their judges against the table, as of now."""
     table, today = table or model_table.load(), utc(clock.now()).date()
     specs = asked_models(manifest)
-    names_by_finding: dict[tuple[str, str, _Finding], list[str]] = {}
+    names_by_finding: dict[tuple[str, str, _ModelFinding], list[str]] = {}
     for spec in specs:
         for finding in _findings(spec, table, today):
             names_by_finding.setdefault((spec.provider, spec.model, finding), []).append(spec.name)
@@ -73,7 +73,7 @@ def asked_models(manifest: Manifest) -> list[ModelSpec]:
 # ---- one model -----------------------------------------------------------------------------------------------------
 
 
-def _findings(spec: ModelSpec, table: ModelTable, today: date) -> Iterator[_Finding]:
+def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_ModelFinding]:
     for stated in table.wire_refusals(spec.provider):
         for name in _named(spec, stated.fact.parameters):
             yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
@@ -84,7 +84,7 @@ def _findings(spec: ModelSpec, table: ModelTable, today: date) -> Iterator[_Find
         yield from _of_parameters(spec, model)
 
 
-def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_Finding]:
+def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_ModelFinding]:
     if (end := model.end) is not None and (sentence := _of_end(end.fact, today)):
         yield _finding(end, sentence, fails=end.fact.announced and today >= end.fact.day)
     if (batch := model.runs_as_batch) is not None and not batch.fact:
@@ -101,7 +101,7 @@ def _of_end(end: End, today: date) -> str:
     return f"was shut down on {end.day}{instead}" if today >= end.day else f"will be shut down on {end.day}{instead}"
 
 
-def _of_reasoning(spec: ModelSpec, model: KnownModel) -> Iterator[_Finding]:
+def _of_reasoning(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
     effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
     efforts, thinking = model.efforts, model.thinking
     if effort is not None and efforts is not None and effort not in efforts.fact:
@@ -118,7 +118,7 @@ def _ways_to_reason(model: KnownModel) -> str:
     return f"set it to {ways}" if ways else "leave it out"
 
 
-def _of_parameters(spec: ModelSpec, model: KnownModel) -> Iterator[_Finding]:
+def _of_parameters(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
     if (refuses := model.refuses) is not None:
         for name in _named(spec, refuses.fact):
             yield _finding(refuses, f"refuses params.{name}: leave it out")
@@ -133,11 +133,11 @@ def _named(spec: ModelSpec, parameters: Sequence[str]) -> list[str]:
     return [name for name in parameters if name in spec.params]
 
 
-def _finding(stated: Stated[Fact], reason: str, *, fails: bool = True) -> _Finding:
-    return _Finding(reason, f"{stated.source}, {stated.as_of}", fails)
+def _finding(stated: Stated[Fact], reason: str, *, fails: bool = True) -> _ModelFinding:
+    return _ModelFinding(reason, f"{stated.source}, {stated.as_of}", fails)
 
 
-def _setting(stated: Stated[Fact], reason: str) -> _Finding:
+def _setting(stated: Stated[Fact], reason: str) -> _ModelFinding:
     """Make a finding about a manifest key that ``params`` can also set under the API's name."""
     return replace(_finding(stated, reason), in_params=True)
 
@@ -151,7 +151,7 @@ def who(provider: str, model: str, names: Sequence[str]) -> str:
     return f"{'model' if len(set(names)) == 1 else 'models'} {shown} ({provider}): {model}"
 
 
-def _way_out(finding: _Finding, provider: str, settings: Settings) -> str:
+def _way_out(finding: _ModelFinding, provider: str, settings: Settings) -> str:
     """Say how to overrule the table."""
     address = f"set {settings.address_names(provider)[0]}, if only to its usual address, and this is a warning"
     params = "write it in params as the API has it, or " if finding.in_params else ""
@@ -165,7 +165,7 @@ def _elsewhere(provider: str, settings: Settings) -> str:
 # ---- the table -----------------------------------------------------------------------------------------------------
 
 
-def _of_the_table(specs: Sequence[ModelSpec], table: ModelTable, today: date, settings: Settings) -> Iterator[str]:
+def _of_the_table(specs: Sequence[ModelSpec], table: KnownModels, today: date, settings: Settings) -> Iterator[str]:
     """Yield what the table cannot say, at most once for all models."""
     models: Mapping[tuple[str, str], KnownModel | None] = {
         (spec.provider, spec.model): table.model(spec.provider, spec.model) for spec in specs

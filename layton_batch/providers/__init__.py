@@ -48,7 +48,7 @@ OWN_ADDRESSES = {
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 
-class Dialect(Provider, Protocol):
+class ProviderClass(Provider, Protocol):
     """A provider class as the registry makes it."""
 
     def __init__(self, access: Access | None) -> None: ...
@@ -59,10 +59,10 @@ def provider_names() -> tuple[str, ...]:
     return _REGISTRY.names()
 
 
-def provider_class(name: str) -> type[Dialect]:
+def provider_class(name: str) -> type[ProviderClass]:
     """The class of a provider. Raises ManifestError naming the nearest name for one that is not there, and for an entry
     point that cannot be loaded."""
-    return cast("type[Dialect]", _REGISTRY.load(name))
+    return cast("type[ProviderClass]", _REGISTRY.load(name))
 
 
 def unknown_provider(name: str) -> str:

@@ -52,7 +52,7 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
 
     class Client(kind):  # type: ignore[misc]
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            call = _Call(library, bounds, request)
+            call = _HttpCall(library, bounds, request)
             response = call.response(functools.partial(super().send, request, stream=True, **options), whole=not stream)
             if not stream:
                 response.read()
@@ -61,7 +61,7 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
     return Client(verify=certificates(name), **options)
 
 
-class _Call:
+class _HttpCall:
     """One call of a client.
 
     A caller that stops waiting leaves a thread in its step. From then on the thread sends nothing more of the request's

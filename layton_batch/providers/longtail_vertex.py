@@ -22,7 +22,7 @@ STORAGE = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _VertexLocation:
     """Project, region and folder of a Vertex job; see :class:`Vertex`."""
 
     base: str
@@ -137,7 +137,7 @@ class Vertex(Adapted):
     def _base(self) -> str:
         return self._place().base
 
-    def _place(self) -> _Place:
+    def _place(self) -> _VertexLocation:
         self._key()  # without a key there is no address either: the key is what to ask for first
         address = (self._access.base_url if self._access else None) or ""
         parts = urlsplit(address)
@@ -149,7 +149,7 @@ class Vertex(Adapted):
                 "vertex: GOOGLE_VERTEX_BASE_URL must read https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/"
                 f"locations/LOCATION?gcs=gs://BUCKET/PREFIX, not {clean(address)!r}"
             )
-        return _Place(f"{parts.scheme}://{parts.netloc}", version, parent, bucket)
+        return _VertexLocation(f"{parts.scheme}://{parts.netloc}", version, parent, bucket)
 
 
 def _bucket_of(uri: str) -> tuple[str, str]:

@@ -121,7 +121,7 @@ def unreadable_reply(error: BaseException, message: str | None = None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reply:
+class _ErrorReply:
     status: int
     headers: Mapping[str, str]
     body: object
@@ -137,7 +137,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__
 
 
-def _reply(error: BaseException) -> _Reply | None:
+def _reply(error: BaseException) -> _ErrorReply | None:
     response = getattr(error, "response", None)
     if response is None:
         response = getattr(error, "raw_response", None)
@@ -145,7 +145,7 @@ def _reply(error: BaseException) -> _Reply | None:
     for status in (*own, getattr(response, "status_code", None)):
         if type(status) is int and 100 <= status <= 999:
             headers = getattr(response, "headers", None)
-            return _Reply(status, headers if isinstance(headers, Mapping) else {}, _body(error, response))
+            return _ErrorReply(status, headers if isinstance(headers, Mapping) else {}, _body(error, response))
     return None
 
 
@@ -169,7 +169,7 @@ def _parsed(body: object) -> object:
     return body
 
 
-def _refusal(reply: _Reply, where: str, fallback: str, secret: str, *, paid: bool) -> ProviderError:
+def _refusal(reply: _ErrorReply, where: str, fallback: str, secret: str, *, paid: bool) -> ProviderError:
     status = reply.status
     reason = clean(_redacted(_message(reply.body) or fallback, secret))
     code = _code(reply.body, secret)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.manifest.item_check import Checked
+from layton_batch.manifest.item_check import ItemCheck
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.text import Table, columns, one_line, plural
 
@@ -10,7 +10,7 @@ LISTED = 200
 """Findings on a terminal; ``--json`` has all."""
 
 
-def print_items(checked: Checked) -> None:
+def print_items(checked: ItemCheck) -> None:
     """Print the number of rows that fit each split, then the findings, a line each."""
     fits = ", ".join(f"{split} {count}" for split, count in checked.fits.items()) or "none"
     is_of_all = len(checked.fits) > 1 and set(checked.fits.values()) == {checked.rows}

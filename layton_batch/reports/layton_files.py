@@ -19,7 +19,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.rejudging import recorded_jury
 from layton_batch.scoring.annotations import Joined, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
-from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, Gold
+from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.gold_file import gold_rows
 from layton_batch.stages.rank import (
     board,
@@ -54,7 +54,7 @@ def write_ppi(run: Run, out: Path) -> int:
     named = [name.removeprefix(begins) for name in rows.columns if name.startswith(begins)]
     judges = [name for name in (*_panel(run), *named) if name in named and _has_verdict(rows, name)]
     jury = recorded_jury(run.manifest) if recorded.is_empty() else {}  # others' votes may be of another jury's models
-    gold = Gold(tuple(dict.fromkeys(judges)), rows, jury, has_labels_of_another_jury(run))
+    gold = GoldSet(tuple(dict.fromkeys(judges)), rows, jury, has_labels_of_another_jury(run))
     return _write(out, gold_rows(gold))
 
 

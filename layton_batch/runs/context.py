@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from layton_batch.runs.paid_answers import PaidAnswers
     from layton_batch.runs.past_usage import PastUsage
     from layton_batch.runs.rejudging import Rejudged
-    from layton_batch.scoring.gold import Gold
-    from layton_batch.scoring.rules import Rules
+    from layton_batch.scoring.gold import GoldSet
+    from layton_batch.scoring.rules import ScoringRules
     from layton_batch.store.run_store import RunStore
 
 
@@ -94,7 +94,7 @@ class Run:
     executor: Executor
     prices: PriceBook
     load_items: Callable[[], Sequence[Item]]
-    load_gold: Callable[[], Gold | None]
+    load_gold: Callable[[], GoldSet | None]
     load_labels: Callable[[], Labels]
     pacing: Pacing = field(default_factory=Pacing)
     engine: Engine = field(default_factory=Engine)
@@ -248,14 +248,14 @@ class Run:
         }
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> ScoringRules:
         """Return the manifest's rules for scoring its board."""
-        from layton_batch.scoring.rules import HIERARCHICAL, Rules
+        from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
 
         scoring = self.manifest.scoring
         metric = scoring.metric or self.task.metrics[0]
         gold = self.manifest.gold
-        return Rules(
+        return ScoringRules(
             method=scoring.method or HIERARCHICAL,
             metric=metric,
             level=scoring.level,

@@ -18,7 +18,7 @@ from layton_batch.errors import DataError, file_error
 from layton_batch.files import atomic
 from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import RunFolder, slug
-from layton_batch.files.sources import Place, Row
+from layton_batch.files.sources import Row, RowLocation
 from layton_batch.scoring.annotations import Annotation, annotation_row, parse_annotation
 
 LABEL, UNSURE, SKIP, UNDO, FLAG, UNFLAG = "label", "unsure", "skip", "undo", "flag", "unflag"
@@ -160,13 +160,13 @@ class LogReader:
         if _decoded(rest) is not None:
             lines, rest = [*lines, rest], b""
         for number, line in enumerate(lines, before + 1):
-            self._take(line, Place(str(path), number), path)
+            self._take(line, RowLocation(str(path), number), path)
         # an incomplete line was cut off, or is being written and will be complete at the next reading
         (self._cut.add if rest.strip() else self._cut.discard)(path)
         self._at[path] = (done + len(content) - len(rest), before + len(lines))
         return bool(content)
 
-    def _take(self, line: bytes, place: Place, path: Path) -> None:
+    def _take(self, line: bytes, place: RowLocation, path: Path) -> None:
         row = _decoded(line)
         if row is not None:
             try:
@@ -207,7 +207,7 @@ def _check_of(row: Mapping[str, object]) -> str:
     return sha256(orjson.dumps(row)).hexdigest()[:16]
 
 
-def _parse_action(row: Row, place: Place) -> LabelAction:
+def _parse_action(row: Row, place: RowLocation) -> LabelAction:
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
     hints, note = row.get("n_hints"), row.get("note")

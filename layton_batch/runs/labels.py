@@ -27,7 +27,7 @@ from layton_batch.runs.label_log import is_log, log_paths, read_label_actions
 from layton_batch.runs.rejudging import frozen_gold
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import HUMAN, Gold
+from layton_batch.scoring.gold import HUMAN, GoldSet
 from layton_batch.scoring.gold_file import BUNDLED, bundled_gold, gold_rows, parse_gold
 from layton_batch.settings import Settings
 from layton_batch.text import plural
@@ -55,7 +55,7 @@ class Labels:
     could not be read, and the copies used instead.
     """
 
-    gold: Gold | None = None
+    gold: GoldSet | None = None
     annotations: tuple[Annotation, ...] = ()
     change: LabelChange = field(default_factory=LabelChange)
     notes: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class LabelSources:
         if table is not None and table.annotations and not self.folder.annotations(table.annotations).exists():
             check_annotations(self.manifest, self.settings, self.clock)
 
-    def keep_first(self, gold: Gold | None) -> None:
+    def keep_first(self, gold: GoldSet | None) -> None:
         """Copy the labels at the run's beginning, unless there is a copy. A source named later is copied as empty."""
         table = self.manifest.gold
         if table is None:
@@ -139,7 +139,7 @@ class LabelSources:
             digest=_digest(chain(gold_rows(gold) if gold else (), map(annotation_row, annotations))),
         )
 
-    def _gold(self, notes: list[str]) -> Gold | None:
+    def _gold(self, notes: list[str]) -> GoldSet | None:
         table = self.manifest.gold
         if table is None or table.source is None:
             return None
@@ -261,7 +261,7 @@ def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
     return not any(path.exists() and (path.is_dir() or path.stat().st_size) for path in paths)
 
 
-def _marks(gold: Gold | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
+def _marks(gold: GoldSet | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:
     """Return every label by its subject."""
     marks: dict[tuple[object, ...], object] = {}
     if gold:

@@ -16,7 +16,7 @@ from layton_batch.clock import Clock, utc
 from layton_batch.errors import LaytonBatchError, ManifestError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
-from layton_batch.model_table import ModelTable, is_same_model
+from layton_batch.model_table import KnownModels, is_same_model
 from layton_batch.providers import closing, connect, knows_models
 from layton_batch.providers.protocol import Access, ModelNotice, Patience
 from layton_batch.providers.without_keys import without_keys
@@ -48,7 +48,7 @@ def ask_providers(
     settings: Settings,
     clock: Clock,
     *,
-    table: ModelTable | None = None,
+    table: KnownModels | None = None,
     is_elsewhere: Callable[[str], bool] | None = None,
 ) -> ModelFindings:
     """Ask the providers about the manifest's models and judges: each is asked about once, the providers at the
@@ -105,7 +105,7 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNoti
 
 
 def _against(
-    provider: str, model: str, notice: ModelNotice | None, table: ModelTable, today: date
+    provider: str, model: str, notice: ModelNotice | None, table: KnownModels, today: date
 ) -> Iterator[_Objection]:
     model_facts = table.model(provider, model)
     replacement = model_facts.end.fact.replacement if model_facts is not None and model_facts.end is not None else None

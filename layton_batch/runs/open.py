@@ -56,7 +56,7 @@ from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels, LabelSources
-    from layton_batch.scoring.gold import Gold
+    from layton_batch.scoring.gold import GoldSet
     from layton_batch.store.run_store import RunStore
 
 FRESH_SECONDS = 1.0
@@ -392,7 +392,7 @@ class _Inputs:
             return False
 
     @functools.cache  # noqa: B019  lives as long as the run
-    def gold(self) -> Gold | None:
+    def gold(self) -> GoldSet | None:
         return _read_gold(self.manifest, self.task, self.folder, self.settings, self.clock)
 
     @cached_property
@@ -434,7 +434,7 @@ class _Inputs:
         )
 
 
-def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> Gold | None:
+def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Settings, clock: Clock) -> GoldSet | None:
     """Read the gold set: the run folder's copy if there is one, so that it is fetched once and stays the same."""
     if manifest.gold is None or manifest.gold.source is None:
         return None

@@ -15,7 +15,7 @@ from layton_batch.records import ModelSpec
 from layton_batch.runs.fingerprints import scoped
 from layton_batch.runs.request_planner import AnswerStatus
 from layton_batch.states import AnswerState
-from layton_batch.store.places import Place, other_places
+from layton_batch.store.places import RunLocation, other_places
 from layton_batch.store.request_rows import KnownAnswer, asked_again
 from layton_batch.store.run_store import RunStore
 
@@ -37,8 +37,8 @@ class PaidAnswers:
     store: RunStore
     local: Collection[str]
     _homes: dict[str, Workspace | None] = field(default_factory=dict)
-    _places: dict[str, Place] = field(default_factory=dict)
-    out_of_reach: dict[str, Place | None] = field(default_factory=dict)
+    _places: dict[str, RunLocation] = field(default_factory=dict)
+    out_of_reach: dict[str, RunLocation | None] = field(default_factory=dict)
     """Runs that have answers which cannot be had here, as far as any were looked for."""
     reported: set[str] = field(default_factory=set)
     """The ones among them that an event reports."""
@@ -124,7 +124,7 @@ class PaidAnswers:
             self._homes[run_id] = next((home for home in homes if home.batches(run_id).is_dir()), None)
         return self._homes[run_id]
 
-    def _place(self, run_id: str) -> Place | None:
+    def _place(self, run_id: str) -> RunLocation | None:
         if run_id not in self._places:
             self._places = {place.run_id: place for place in other_places(self.store)}
         return self._places.get(run_id)
@@ -134,7 +134,7 @@ _BOUGHT = (AnswerState.ANSWERED, AnswerState.UNCERTAIN)
 """States of what was paid for, or may have been."""
 
 
-def out_of_reach_sentence(run_id: str, place: Place | None) -> str:
+def out_of_reach_sentence(run_id: str, place: RunLocation | None) -> str:
     """Return the sentence that a run of the database has answers which cannot be had here."""
     where = f" ({place.folder} on {place.host})" if place else ""
     return (

@@ -22,7 +22,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.identity import predict_id
 from layton_batch.scoring.evidence import ENTRANT, Entrant
-from layton_batch.scoring.gold import VERDICT, Gold
+from layton_batch.scoring.gold import VERDICT, GoldSet
 from layton_batch.scoring.gold_file import BUNDLED
 from layton_batch.scoring.jury_record import JudgeRecord, judge_record
 from layton_batch.states import Role
@@ -52,7 +52,7 @@ class Rejudged:
         return repr((self.judged.provider, self.judged.name, self.hints))
 
 
-def differences(manifest: Manifest, gold: Gold) -> list[str]:
+def differences(manifest: Manifest, gold: GoldSet) -> list[str]:
     """List the differences between the gold set's jury and this run's, a clause each. Empty: as far as the file tells,
     it is the same jury.
 
@@ -89,7 +89,7 @@ def recorded_jury(manifest: Manifest) -> Mapping[str, JudgeRecord]:
     return {judge.model.name: judge_record(judge.model, prompts) for judge in manifest.panel()}
 
 
-def frozen_gold(manifest: Manifest, gold: Gold) -> Gold:
+def frozen_gold(manifest: Manifest, gold: GoldSet) -> GoldSet:
     """The gold set as a run keeps it: of the bundled one it is known that its judges had the packaged prompts."""
     if manifest.gold is None or manifest.gold.source != BUNDLED or gold.recorded:
         return gold
@@ -97,7 +97,7 @@ def frozen_gold(manifest: Manifest, gold: Gold) -> Gold:
     return replace(gold, recorded={} if prompts.is_empty else dict.fromkeys(gold.judges, prompts))
 
 
-def check_labels(manifest: Manifest, gold: Gold) -> None:
+def check_labels(manifest: Manifest, gold: GoldSet) -> None:
     """Raises ManifestError where the manifest neither rejudges nor trusts the labels of another jury."""
     table = manifest.gold
     if table is None or table.rejudge != 0 or table.trust:
@@ -111,7 +111,7 @@ def check_labels(manifest: Manifest, gold: Gold) -> None:
         )
 
 
-def rejudge_count(manifest: Manifest, gold: Gold) -> int | Literal["all"]:
+def rejudge_count(manifest: Manifest, gold: GoldSet) -> int | Literal["all"]:
     """Return the number of labelled answers for the run's jury: the manifest's, else all where the jury differs."""
     table = manifest.gold
     if table is None:
@@ -121,7 +121,7 @@ def rejudge_count(manifest: Manifest, gold: Gold) -> int | Literal["all"]:
     return "all" if not table.trust and differences(manifest, gold) else 0
 
 
-def rejudge_jobs(manifest: Manifest, gold: Gold, item_ids: Collection[str]) -> list[Rejudged]:
+def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -> list[Rejudged]:
     """The jobs that put labelled answers before the run's jury, one for each labelled model and judge.
 
     An answer to an item that the run does not have cannot be judged, and is left out.
@@ -160,7 +160,7 @@ def _by_model(manifest: Manifest, rows: pl.DataFrame) -> Iterator[tuple[ModelSpe
         yield spec, entrant.n_hints, answers
 
 
-def _sample(rows: pl.DataFrame, gold: Gold, count: int | Literal["all"]) -> pl.DataFrame:
+def _sample(rows: pl.DataFrame, gold: GoldSet, count: int | Literal["all"]) -> pl.DataFrame:
     """Choose so many of the rows, from every published vote in proportion. The choice depends on the rows alone."""
     if count == "all" or count >= rows.height:
         return rows

@@ -16,7 +16,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import Place, Row, Rows, with_text_id
+from layton_batch.files.sources import Row, RowLocation, Rows, with_text_id
 from layton_batch.scoring.evidence import ENTRANT, LABELS, PREDICTION, VOTES, Entrant, content_key
 from layton_batch.scoring.propensity import propensity_of
 
@@ -113,7 +113,7 @@ def parse_annotations(rows: Rows) -> list[Annotation]:
     return [parse_annotation(row, place) for row, place in zip(rows.rows, rows.places, strict=True)]
 
 
-def parse_annotation(row: Row, place: Place) -> Annotation:
+def parse_annotation(row: Row, place: RowLocation) -> Annotation:
     """One row. Raises DataError naming file, line and column."""
     answer, justification, both = (_truth(row, names, place) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
     if answer is None and justification is None and both is None:
@@ -173,7 +173,7 @@ def _named(row: Row, names: Sequence[str]) -> str:
     return next((name for name in names if row.get(name) is not None), names[0])
 
 
-def _truth(row: Row, names: Sequence[str], place: Place) -> bool | None:
+def _truth(row: Row, names: Sequence[str], place: RowLocation) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
     if isinstance(value, str) and place.file.endswith(ENDINGS):
@@ -183,14 +183,14 @@ def _truth(row: Row, names: Sequence[str], place: Place) -> bool | None:
     return value
 
 
-def _text(row: Row, names: Sequence[str], place: Place) -> str:
+def _text(row: Row, names: Sequence[str], place: RowLocation) -> str:
     value = _optional_text(row, names, place)
     if not value:
         raise DataError(f"{place}: column {_named(row, names)!r} must be text, not {row.get(_named(row, names))!r:.60}")
     return value
 
 
-def _optional_text(row: Row, names: Sequence[str], place: Place) -> str | None:
+def _optional_text(row: Row, names: Sequence[str], place: RowLocation) -> str | None:
     name = _named(row, names)
     value = row.get(name)
     if value is not None and not isinstance(value, str):
@@ -198,7 +198,7 @@ def _optional_text(row: Row, names: Sequence[str], place: Place) -> str | None:
     return value
 
 
-def _hints(row: Row, place: Place) -> int | None:
+def _hints(row: Row, place: RowLocation) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
     if isinstance(value, str) and place.file.endswith(ENDINGS) and value.isdecimal():
@@ -210,7 +210,7 @@ def _hints(row: Row, place: Place) -> int | None:
     return value
 
 
-def _time(row: Row, place: Place) -> str | None:
+def _time(row: Row, place: RowLocation) -> str | None:
     name = _named(row, _TIME)
     value = row.get(name)
     if value is None or value == "":

@@ -29,7 +29,7 @@ from layton_batch.scoring.leaderboard import (
     leaderboard,
     with_flag,
 )
-from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, Rules
+from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.posterior import ModelScore
@@ -40,7 +40,7 @@ _NEVER_JUDGED = ("abstained", "unparsed", "missing")
 _Row = dict[str, Any]
 
 
-def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> pl.DataFrame:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
     Neither the order of the rows nor ``rules.seed`` moves a range: what is drawn for it is always the same. Raises
@@ -78,7 +78,7 @@ def _with_a_short_jury(votes: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[A
     return set(short.select(ENTRANT).iter_rows())
 
 
-def _paper_rows(counted: Counted, rules: Rules) -> Iterable[_Row]:
+def _paper_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
     strata = counted.strata
     behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
     scores = paper_scores(strata, seed=rules.seed)
@@ -102,7 +102,7 @@ def _paper_rows(counted: Counted, rules: Rules) -> Iterable[_Row]:
         )
 
 
-def _jury_rows(counted: Counted, rules: Rules) -> Iterable[_Row]:
+def _jury_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
     law, has_labels = VoteLaw(counted, rules), bool(len(counted.gold.label))
     scores, counts = law.scores(), _counts(counted)
     is_unknown = ~np.isin(counted.target.provider, counted.gold.provider)
@@ -181,7 +181,7 @@ def _flags(flags: Sequence[object], reason: str | None) -> list[str]:
     return [*named, reason] if reason else named
 
 
-def rank_marks(sheets: Sequence[ItemScores], rules: Rules) -> pl.DataFrame:
+def rank_marks(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFrame:
     """Rank entrants by their mean mark, in percent, best first: no jury, no labels.
 
     On these items score and rank are exact, so their ranges are themselves; the interval and the rank range for new
@@ -236,7 +236,7 @@ _UNKNOWN = (None,) * len(ESTIMATE)
 
 def _row(
     entrant: Entrant,
-    rules: Rules,
+    rules: ScoringRules,
     *,
     new: Sequence[object] = _UNKNOWN,
     this_set: Sequence[object] = _UNKNOWN,

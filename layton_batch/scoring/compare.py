@@ -13,7 +13,7 @@ from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores, entrants_of
 from layton_batch.scoring.law import VoteLaw, mark_law
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
-from layton_batch.scoring.rules import HIERARCHICAL, Rules
+from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
 from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.planning import Separation, labels_to_separate
@@ -83,7 +83,7 @@ def _spellings(entrant: Entrant) -> tuple[str, ...]:
     return entrant.model, long, f"{entrant.model}@{entrant.n_hints}", f"{long}@{entrant.n_hints}"
 
 
-def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, str], rules: Rules) -> Comparison:
+def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, str], rules: ScoringRules) -> Comparison:
     """Two entrants of a jury board; without any label by the jury's raw shares, as the board has them.
 
     Raises DataError for names that are not clear, are the same entrant, or are of an entrant that nobody judged.
@@ -115,12 +115,12 @@ def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, s
     )
 
 
-def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: Rules) -> Comparison:
+def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: ScoringRules) -> Comparison:
     """Two entrants of a board graded by rule, on new items; on these their scores are exact."""
     return _compare_means(sheets, names, rules, RULE)
 
 
-def _compare_shares(votes: pl.DataFrame, names: tuple[str, str], rules: Rules) -> Comparison:
+def _compare_shares(votes: pl.DataFrame, names: tuple[str, str], rules: ScoringRules) -> Comparison:
     sheets, entrants = share_sheets(votes), entrants_of(votes)
     judged = {sheet.entrant for sheet in sheets}
     for name in names:
@@ -129,7 +129,9 @@ def _compare_shares(votes: pl.DataFrame, names: tuple[str, str], rules: Rules) -
     return _compare_means(sheets, names, rules, UNCALIBRATED)
 
 
-def _compare_means(sheets: Sequence[ItemScores], names: tuple[str, str], rules: Rules, method: str) -> Comparison:
+def _compare_means(
+    sheets: Sequence[ItemScores], names: tuple[str, str], rules: ScoringRules, method: str
+) -> Comparison:
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)

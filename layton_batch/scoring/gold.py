@@ -33,7 +33,7 @@ GOLD: Mapping[str, pl.DataType] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Gold:
+class GoldSet:
     """A gold set. ``judges`` are the names in the file's column names, in column order; ``rows``: the columns of
     ``GOLD``, ``VERDICT`` by judge and ``HUMAN``; ``recorded``: what more the file says of judges, by name;
     ``other_jury``: whether it is a run's export whose labels stand beside another jury's votes."""
@@ -58,7 +58,7 @@ class Gold:
         )
 
 
-def rounds_of(gold: Gold, metric: str) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
+def rounds_of(gold: GoldSet, metric: str) -> list[tuple[pl.DataFrame, pl.DataFrame]]:
     """Return votes and labels by round. A prediction without an answer counts as wrong.
 
     A model with fewer samples than others starts again with its first sample.
@@ -89,25 +89,25 @@ _KIND = (
 )
 
 
-def samples_of(gold: Gold) -> dict[str, int]:
+def samples_of(gold: GoldSet) -> dict[str, int]:
     """Count the samples (answers to one item) of each model."""
     return dict(_samples(gold).select("model", "samples").iter_rows())
 
 
-def _samples(gold: Gold) -> pl.DataFrame:
+def _samples(gold: GoldSet) -> pl.DataFrame:
     """Count the samples (answers to one item) of each ranked entrant."""
     ranked = gold.rows.filter("ranked")
     return ranked.group_by(ENTRANT, maintain_order=True).agg(samples=pl.col("sample").max().fill_null(1))
 
 
-def labels_of(gold: Gold, metric: str) -> pl.DataFrame:
+def labels_of(gold: GoldSet, metric: str) -> pl.DataFrame:
     """The predictions a person judged on this metric, with their jury's votes; what several samples say is one."""
     labels, is_sample = gold.on(metric).drop_nulls("correct"), pl.col("sample").is_not_null()
     is_first = pl.struct(*PREDICTION, is_sample.alias("is_sample")).is_first_distinct()
     return labels.filter(~is_sample | is_first).select(*LABELS)
 
 
-def judged_of(gold: Gold, metric: str) -> pl.DataFrame:
+def judged_of(gold: GoldSet, metric: str) -> pl.DataFrame:
     """Every recorded prediction of the first round with each judge's verdict on this metric; the provider stands for
     the family."""
     verdicts = []

@@ -28,10 +28,10 @@ from msgspec import Meta
 
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Lines, Place, Row, nothing_in, portions, with_text_id
+from layton_batch.files.sources import JsonLines, Row, RowLocation, nothing_in, portions, with_text_id
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import ENTRANT, content_key
-from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, Gold
+from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.jury_record import JudgeRecord, record_columns, record_columns_of, recorded_value
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
@@ -72,7 +72,7 @@ def read_gold(
     bundled_items: Path | None = None,
     *,
     keep_texts: bool = True,
-) -> Gold:
+) -> GoldSet:
     """Read the gold set of a source as ``sources.read_rows`` takes it; ``bundled`` is the one beside ``bundled_items``.
 
     Without ``keep_texts`` the texts of answers are left out, as for a board: it has no ``rows`` then. Raises DataError
@@ -84,7 +84,7 @@ def read_gold(
         source = str(bundled_gold(bundled_items))
     reader = _Reader(keep_texts=keep_texts)
     for portion in portions(source, base, settings, clock):
-        if not (isinstance(portion, Lines) and reader.take_lines(portion)):
+        if not (isinstance(portion, JsonLines) and reader.take_lines(portion)):
             reader.take(list(portion))
     if reader.is_empty:
         raise nothing_in(source)
@@ -96,7 +96,7 @@ def bundled_gold(bundled_items: Path) -> Path:
     return bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
 
 
-def parse_gold(rows: Iterable[tuple[Place, Row]]) -> Gold:
+def parse_gold(rows: Iterable[tuple[RowLocation, Row]]) -> GoldSet:
     """Make a gold set of rows. Raises DataError naming file, line and column."""
     reader, remaining = _Reader(), iter(rows)
     while portion := list(islice(remaining, _PORTION_ROWS)):
@@ -163,7 +163,7 @@ class _Reader:
     def is_empty(self) -> bool:
         return not self._lines
 
-    def take_lines(self, lines: Lines) -> bool:
+    def take_lines(self, lines: JsonLines) -> bool:
         """Append the rows of lines, all of which have the known columns. False: they have to be taken one by one."""
         if self._form is None or self._fault is not None:
             return False
@@ -174,7 +174,7 @@ class _Reader:
         self._add(values)
         return True
 
-    def take(self, rows: Sequence[tuple[Place, Row]]) -> None:
+    def take(self, rows: Sequence[tuple[RowLocation, Row]]) -> None:
         """Append rows of any columns."""
         names = dict.fromkeys(chain.from_iterable(row for _, row in rows))
         if self._form is None or not names.keys() <= self._names.keys():
@@ -196,9 +196,9 @@ class _Reader:
             self._files.append((len(self._lines), file))
         self._lines.extend(lines)
 
-    def _place(self, row: int) -> Place:
+    def _place(self, row: int) -> RowLocation:
         first = bisect_right(self._files, row, key=itemgetter(0)) - 1
-        return Place(self._files[first][1], self._lines[row])
+        return RowLocation(self._files[first][1], self._lines[row])
 
     def _add(self, rows: Sequence[_Values]) -> None:
         """Append rows whose places are the last that were noted."""
@@ -226,7 +226,7 @@ class _Reader:
         self._frames.append(pl.DataFrame(columns, schema=types))
         self._waiting.clear()
 
-    def gold(self) -> Gold:
+    def gold(self) -> GoldSet:
         """The gold set of all rows. Raises DataError for the first thing that is wrong with them."""
         file = self._files[0][1]
         missing = [column for column in _NEEDED if column not in self._names]
@@ -248,7 +248,7 @@ class _Reader:
             *(_both(*columns) for columns in graders),
         )
         self._check_unique(rows)
-        return Gold(judges, rows, recorded, self._other_jury)
+        return GoldSet(judges, rows, recorded, self._other_jury)
 
     def _recorded(self, rows: pl.DataFrame, judges: Sequence[str]) -> dict[str, JudgeRecord]:
         """Read the judges' records from the rows, which must agree. Judges without a record are left out."""
@@ -296,7 +296,7 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
     return judges
 
 
-def _checked(row: Row, place: Place, form: _GoldForm) -> _Values:
+def _checked(row: Row, place: RowLocation, form: _GoldForm) -> _Values:
     """Return a row's values as the line decoder does. Raises DataError naming the wrong column."""
     row = with_text_id(row, ITEM)
     item, provider, model = (_text(row, column, place) for column in (ITEM, "provider", "model"))
@@ -311,39 +311,39 @@ def _checked(row: Row, place: Place, form: _GoldForm) -> _Values:
     return (*fixed_values, *decisions, *(_of_jury(row, column, place) for column in form.of_jury))
 
 
-def _of_jury(row: Row, column: str, place: Place) -> JsonValue:
+def _of_jury(row: Row, column: str, place: RowLocation) -> JsonValue:
     return row.get(column) is True if column == _OTHER_JURY else _optional_text(row, column, place)
 
 
-def _decision(row: Row, column: str, place: Place) -> bool | None:
+def _decision(row: Row, column: str, place: RowLocation) -> bool | None:
     value = row.get(column)
     if value is not None and value is not True and value is not False:
         raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
     return value
 
 
-def _sample(row: Row, place: Place) -> int | None:
+def _sample(row: Row, place: RowLocation) -> int | None:
     sample = row.get("sample")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= _SAMPLES):
         raise DataError(f"{place}: column 'sample' must be a whole number from 1 to {_SAMPLES:,}, not {sample!r:.60}")
     return sample
 
 
-def _text(row: Row, column: str, place: Place) -> str:
+def _text(row: Row, column: str, place: RowLocation) -> str:
     value = row.get(column)
     if not isinstance(value, str) or not value:
         raise DataError(f"{place}: column {column!r} must be text, not {value!r:.60}")
     return value
 
 
-def _optional_text(row: Mapping[str, JsonValue], column: str, place: Place) -> str | None:
+def _optional_text(row: Mapping[str, JsonValue], column: str, place: RowLocation) -> str | None:
     value = row.get(column)
     if value is not None and not isinstance(value, str):
         raise DataError(f"{place}: column {column!r} must be text or null, not {value!r:.60}")
     return value
 
 
-def gold_rows(gold: Gold) -> Iterator[dict[str, object]]:
+def gold_rows(gold: GoldSet) -> Iterator[dict[str, object]]:
     """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with the judges' records."""
     jury_columns: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
     jury_columns |= {

@@ -14,7 +14,7 @@ from layton_batch.scoring.audit import picked_labels
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.law import VoteLaw
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import exact_sign_test, two_sided_quantile
 from layton_batch.stats.joint import detectable
 from layton_batch.stats.judges import (
@@ -175,7 +175,7 @@ def diagnose(
     votes: pl.DataFrame,
     labels: pl.DataFrame,
     judge_families: Mapping[str, str],
-    rules: Rules,
+    rules: ScoringRules,
 ) -> Diagnosis:
     """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``judge_families``: the family of
     each judge, as far as that is known.
@@ -240,7 +240,7 @@ def _codes(names: pl.Series, order: Sequence[str] | pl.Series) -> Ints:
     return names.cast(pl.Enum(order)).to_physical().cast(pl.Int64).to_numpy()
 
 
-def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: Rules) -> tuple[JudgeFinding, ...]:
+def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: ScoringRules) -> tuple[JudgeFinding, ...]:
     reports = judge_reports(arrays.verdicts, arrays.human, level=rules.level)
     groups = leniency_by_group(arrays.verdicts, arrays.human, arrays.family)
     place = {family: i for i, family in enumerate(arrays.families)}

@@ -21,7 +21,7 @@ from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
 from layton_batch.scoring.law import VoteLaw
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (
     AS_SHORT,
@@ -139,7 +139,7 @@ class LabellingPlan:
 
 
 def plan_next(
-    votes: pl.DataFrame, labels: pl.DataFrame, aim: Aim, rules: Rules, models: Sequence[Entrant] = ()
+    votes: pl.DataFrame, labels: pl.DataFrame, aim: Aim, rules: ScoringRules, models: Sequence[Entrant] = ()
 ) -> LabellingPlan:
     """Plan which predictions to label next for ``aim``, for all entrants or only for ``models``.
 
@@ -172,13 +172,13 @@ class _BoardNow:
     """A board as it is now: what plans start from."""
 
     counted: Counted
-    rules: Rules
+    rules: ScoringRules
     post: Posterior
     spread: Spread
     picks: PickedLabels
 
     @classmethod
-    def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules, *, this_set: bool) -> _BoardNow:
+    def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _BoardNow:
         counted = count_votes(votes, labels)
         law = VoteLaw(counted, rules)
         post, models = law.posterior, len(counted.entrants)
@@ -423,7 +423,7 @@ class Outlook:
 def outlook(
     votes: pl.DataFrame,
     labels: pl.DataFrame,
-    rules: Rules,
+    rules: ScoringRules,
     design: str = DESIGNS[0],
     *,
     steps: Sequence[int] = (),
@@ -468,7 +468,7 @@ def label_need_text(labels: int, now: float | None, then: float, run: str) -> st
     return f"{gain}, and only more items make them shorter: {command}"
 
 
-def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Rules) -> IntArray:
+def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: ScoringRules) -> IntArray:
     """The first free rows of the balanced order of all rows."""
     strata = counted.strata
     unlabelled = replace(strata, row_label=np.full_like(strata.row_label, -1))

@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.law import VoteLaw, mark_law
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.strata import FloatArray
 
@@ -32,7 +32,7 @@ class Pair:
     better_new: float
 
 
-def pairs_by_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> list[Pair]:
+def pairs_by_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> list[Pair]:
     """All pairs of a jury board, each once; none where there are more than ``MOST`` entrants."""
     counted = count_votes(votes, labels)
     if not 1 < len(counted.entrants) <= MOST:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Row
+from layton_batch.files.sources import Row, RowLocation
 
 COLUMN = "propensity"
 
 
-def propensity_of(row: Row, place: Place) -> float | None:
+def propensity_of(row: Row, place: RowLocation) -> float | None:
     """None where the row does not say. Raises DataError for what is no chance above 0."""
     value = row.get(COLUMN)
     if value is None:

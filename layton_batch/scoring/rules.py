@@ -9,7 +9,7 @@ PAPER_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ScoringRules:
     """Rules by which a board is scored. ``method``: hierarchical, or the paper's, which reproduces the published table
     at its level 0.95; ``other_jury``: the labels stand beside votes of another jury, which widens intervals;
     ``label_error``: the chance that a label is wrong. The paper's method knows neither."""

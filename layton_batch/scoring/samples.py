@@ -20,7 +20,7 @@ from layton_batch.files.leaderboard_columns import COUNTS, NEW, SET
 from layton_batch.scoring.board import failures_of, rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import flags_of, leaderboard
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.ranks import score_ranks
 
 
@@ -30,7 +30,7 @@ def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
     return [_mean_sheet(rounds) for rounds in _by_entrant(sheets).values()]
 
 
-def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> pl.DataFrame:
+def rank_sampled(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFrame:
     """Rank as ``rank_marks`` does. Several sheets of an entrant are its rounds; failures of all rounds count."""
     return with_rounds(rank_marks(mean_sheets(sheets), rules), sheets)
 

@@ -11,7 +11,7 @@ from layton_batch.files.leaderboard_columns import COUNTS, ESTIMATE, NEW, SET
 from layton_batch.scoring.board import ceil_tenth, floor_tenth, rank_board, rank_marks
 from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, Entrant, ItemScores
 from layton_batch.scoring.leaderboard import NEW_ITEMS, SHORT_JURY, leaderboard
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
 
@@ -22,7 +22,7 @@ AIM_POINTS = 3
 _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by itself
 
 
-def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> pl.DataFrame:
+def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> pl.DataFrame:
     """Rank as ``rank_board`` does, but without any label by the raw share: how often the jury says yes.
 
     Nothing is known then of how often the jury is wrong. ``method`` is ``uncalibrated``, and a row is for new items
@@ -78,7 +78,9 @@ _HAS_OUTCOME = (pl.col("total") > 0) | NEEDS_NO_JURY
 _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
 
 
-def _row(row: dict[str, Any] | None, needed: int | None, rules: Rules, counts: Mapping[str, Any]) -> dict[str, object]:
+def _row(
+    row: dict[str, Any] | None, needed: int | None, rules: ScoringRules, counts: Mapping[str, Any]
+) -> dict[str, object]:
     """``row``: by the share of yes, None where nobody judged anything; ``counts``: counts of the entrant's answers, and
     how many numbers of judges voted on them."""
     names, items, unjudged = (
@@ -104,7 +106,7 @@ def _row(row: dict[str, Any] | None, needed: int | None, rules: Rules, counts: M
     return {**row, **same, **unknown, **{NEW + name: end for name, end in ends.items()}, "labels_needed": needed}
 
 
-def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> dict[tuple[object, ...], int]:
+def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> dict[tuple[object, ...], int]:
     """Return the number of labels for each entrant, as ``label-plan --this-set --half-width 3`` says."""
     from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
 

@@ -49,7 +49,7 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         raise ManifestError(f"job {job.id}: {problem}")
     planner = RequestPlanner(provider, prefix, earlier, paid)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
-        new = _NewRequests(files, CostBounds(run.prices))
+        new = _RequestWriter(files, CostBounds(run.prices))
         for request in planner.plan(_prompts(run, job)):
             new.enter(request)
     _reach(run, job, paid, earlier)
@@ -317,7 +317,7 @@ class _BatchNames:
 
 
 @dataclass(slots=True)
-class _NewRequests:
+class _RequestWriter:
     """The new requests of a job, as they are planned: what is to be sent is written to ``files`` on the way.
 
     ``contents``: of each file; ``waits_for``: the runs that ask for some of the answers now.

@@ -15,15 +15,15 @@ from layton_batch.batches import machine, raw_results
 from layton_batch.batches.answer_table import write_answers
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.completeness import Downloaded, Reading, counted, lack
+from layton_batch.batches.completeness import CompletenessCheck, Downloaded, counted, lack
 from layton_batch.batches.cost_tables import write_cost_tables
-from layton_batch.batches.decisions import Step, apply, at, carry_out
-from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
+from layton_batch.batches.decisions import StageDecision, apply, at, carry_out
+from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, summed
 from layton_batch.batches.raw_repair import stored_snapshot
 from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
-from layton_batch.costs.stated import Statement
+from layton_batch.costs.stated import CostComparison
 from layton_batch.errors import ProviderError, ProviderReplyError
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.wire_errors import clean
@@ -58,12 +58,12 @@ def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
 
 def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
     download = _download(run, tick, batch)
-    if isinstance(download, Step):
+    if isinstance(download, StageDecision):
         return carry_out(run, batch, download)
     max_costs, folder = run.store.asked_of(batch.id), run.folder.batch(batch.id).root
     with run.filing:  # one batch's texts at a time are in memory
         replies = read_replies(folder, partial(_decode, run, batch))
-        reading = Reading(replies, frozenset(max_costs))
+        reading = CompletenessCheck(replies, frozenset(max_costs))
         raw_results.prune(folder, replies.parts.keys(), reading.naming)
         decision = _decided(run, batch, download, reading)
         if isinstance(decision, Wait):
@@ -89,7 +89,7 @@ class _Download:
     uncounted: ProviderError | None = None
 
 
-def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Step:
+def _download(run: Run, tick: Tick, batch: Batch) -> _Download | StageDecision:
     """Bring the raw results to disk. A step: the download failed, and is tried again later."""
     if batch.provider_id is None:
         return _Download()  # never reached the provider
@@ -102,10 +102,10 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download | Step:
         return _Download(snapshot, parts, uncounted=uncounted)
     except ProviderError as error:
         again = machine.after_failed_download(batch, error, at(run, batch))
-        return _Download(snapshot, failed=error) if again is None else Step(again, error)
+        return _Download(snapshot, failed=error) if again is None else StageDecision(again, error)
 
 
-def _decided(run: Run, batch: Batch, download: _Download, reading: Reading) -> Wait | Collect:
+def _decided(run: Run, batch: Batch, download: _Download, reading: CompletenessCheck) -> Wait | Collect:
     """Whether what is on disk is all there is."""
     if download.snapshot is None:
         return machine.after_download(batch, Downloaded(), at(run, batch))
@@ -152,7 +152,7 @@ def _file(
     bill = Bill(run.prices.price(batch.provider, batch.model), max_costs)
     _write_answers(run, batch, replies, tally, bill)
     stated = bill.stated(snapshot)
-    statement = Statement(batch.id, batch.provider, job.spec.name, stated, bill.ours())
+    statement = CostComparison(batch.id, batch.provider, job.spec.name, stated, bill.ours())
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if tick.is_cancelled else attempts.again(tally.ends, run.manifest.policy.attempts)
     move = machine.collected(
@@ -169,7 +169,7 @@ def _file(
     run.store.apply(batch, move, now)
 
 
-def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None:
+def _put_out_of_reach(tally: ReplyTally, named: Collection[str], reason: str) -> None:
     """What no line names was perhaps answered and paid for: whether it is bought again is a person's word (`retry`)."""
     for custom_id, reply in tally.replies.items():
         if custom_id not in named:
@@ -177,7 +177,7 @@ def _put_out_of_reach(tally: Tally, named: Collection[str], reason: str) -> None
             tally.replies[custom_id] = Reply(lost)
 
 
-def _write_answers(run: Run, batch: Batch, replies: Replies, tally: Tally, bill: Bill) -> None:
+def _write_answers(run: Run, batch: Batch, replies: Replies, tally: ReplyTally, bill: Bill) -> None:
     """Write the answers of the batch, and enter them into its bill."""
 
     def enter(responses: Sequence[Response]) -> None:
@@ -187,7 +187,7 @@ def _write_answers(run: Run, batch: Batch, replies: Replies, tally: Tally, bill:
     write_answers(run.folder.batch(batch.id), batch, replies, tally, enter)
 
 
-def _said_of_costs(statement: Statement) -> Iterator[tuple[str, str]]:
+def _said_of_costs(statement: CostComparison) -> Iterator[tuple[str, str]]:
     """The event that keeps a stated cost, or says where a statement differs from the bill."""
     if statement.differs:
         yield "cost_differs", statement.text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_results
-from layton_batch.batches.decisions import Step, at, carry_out, step_each
+from layton_batch.batches.decisions import StageDecision, at, carry_out, step_each
 from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError
@@ -33,7 +33,7 @@ def poll(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch])
     return step_each(run, tick, f"poll {thread.provider}", due, step)
 
 
-def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> Step:
+def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> StageDecision:
     """Read the status of the batch at its provider, and ask for its stop where that is decided."""
     snapshot: Snapshot | ProviderError
     try:
@@ -44,10 +44,10 @@ def _read(run: Run, tick: Tick, provider: Provider, batch: Batch) -> Step:
     if decision.stop:
         decision = _stopped(provider, batch, decision)
     if isinstance(snapshot, ProviderError):
-        return Step(decision, snapshot)
+        return StageDecision(decision, snapshot)
     if snapshot.state is Lifecycle.ENDED:
         tick.ended.add(batch, snapshot)
-    return Step(decision)
+    return StageDecision(decision)
 
 
 def _stopped(provider: Provider, batch: Batch, decision: Move | Wait) -> Move | Wait:

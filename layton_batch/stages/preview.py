@@ -40,7 +40,7 @@ from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.runs.rejudging import Rejudged
-    from layton_batch.scoring.gold import Gold
+    from layton_batch.scoring.gold import GoldSet
 
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
@@ -198,7 +198,7 @@ def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKe
     return tuple(NeededKey(tuple(settings.key_names(name)), settings.has_key(name)) for name in providers)
 
 
-def _rejudging(manifest: Manifest, gold: Gold | None, items: Sequence[Item]) -> Sequence[Rejudged]:
+def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) -> Sequence[Rejudged]:
     """Return the labelled answers of the gold set that go before the run's jury."""
     if gold is None:
         return ()
@@ -207,7 +207,7 @@ def _rejudging(manifest: Manifest, gold: Gold | None, items: Sequence[Item]) -> 
     return rejudge_jobs(manifest, gold, {item.id for item in items})
 
 
-def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> Gold | None:
+def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> GoldSet | None:
     """Check what `run` would refuse besides manifest and items: keys, settings that no API honours, a bad gold set,
     labels of another jury. Return the gold set of a task with a jury.
     """
@@ -425,7 +425,7 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
     )
 
 
-def _of_labels(manifest: Manifest, gold: Gold) -> Iterator[str]:
+def _of_labels(manifest: Manifest, gold: GoldSet) -> Iterator[str]:
     """Yield a note if the gold set has the votes of another jury, with the remedy."""
     from layton_batch.runs.rejudging import differences, rejudge_count
 

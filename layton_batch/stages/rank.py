@@ -26,7 +26,7 @@ from layton_batch.scoring.judges import diagnose, has_verdicts
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, stored, with_flag
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.scoring.vote_files import votes_of
@@ -67,7 +67,7 @@ def _labels_digest(run: Run) -> str | None:
 _Evidence = tuple[pl.DataFrame, pl.DataFrame]
 
 
-def board(run: Run, rules: Rules, first: _Evidence | None = None) -> pl.DataFrame:
+def board(run: Run, rules: ScoringRules, first: _Evidence | None = None) -> pl.DataFrame:
     """The leaderboard of the models that are done, by these rules. ``first``: the first round's evidence, where it is
     known."""
     if not run.task.uses_jury:
@@ -81,7 +81,7 @@ def board(run: Run, rules: Rules, first: _Evidence | None = None) -> pl.DataFram
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
-def _voted(run: Run, rules: Rules, round_evidence: _Evidence) -> pl.DataFrame:
+def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataFrame:
     """The jury board of one round."""
     votes, labels = round_evidence
     other = has_labels_of_another_jury(run)
@@ -304,7 +304,7 @@ def _write_pairs(run: Run, board_evidence: _Evidence | None) -> None:
     tables.write(run.folder.part("label_need", "label_need"), tables.frame("label_need", rows))
 
 
-def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> None:
+def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> None:
     """Write the findings of `judges` on this board's jury; no row if nobody judged, or for too many verdicts."""
     record = None
     verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)

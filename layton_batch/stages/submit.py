@@ -14,7 +14,7 @@ from layton_batch.batches import machine
 from layton_batch.batches.admission import admitted
 from layton_batch.batches.batch_file import check_file
 from layton_batch.batches.cancel import stop_rest
-from layton_batch.batches.decisions import Step, at, carry_out, step_each
+from layton_batch.batches.decisions import StageDecision, at, carry_out, step_each
 from layton_batch.batches.reconcile import reconcile, sent_already, submission
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
@@ -82,22 +82,22 @@ def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
     show that the batch does not exist yet.
     """
     input_ref = _uploaded(run, provider, batch)
-    if isinstance(input_ref, Step):
+    if isinstance(input_ref, StageDecision):
         return carry_out(run, batch, input_ref)
     with run.threads.turn(batch.provider):
         run.heed_stop()
         if tick.responsiveness.is_silent(_stage(batch.provider)):
             return False  # another create got no answer meanwhile: this one would wait as long
         elsewhere = _listed(run, tick, provider, batch, input_ref)
-        if isinstance(elsewhere, Step):
+        if isinstance(elsewhere, StageDecision):
             return carry_out(run, batch, elsewhere)
         now = at(run, batch)
         try:
             batch = run.store.apply(batch, machine.before_create(batch, input_ref, now), now.now)
         except SentElsewhereError as error:
-            return carry_out(run, batch, Step(machine.withdrawn(batch, str(error), now.now, plan_again=True)))
+            return carry_out(run, batch, StageDecision(machine.withdrawn(batch, str(error), now.now, plan_again=True)))
         if elsewhere:
-            return carry_out(run, batch, Step(machine.after_certain(batch, elsewhere, at(run, batch))))
+            return carry_out(run, batch, StageDecision(machine.after_certain(batch, elsewhere, at(run, batch))))
         try:
             return carry_out(run, batch, _create(run, provider, batch))
         except NoAnswer:
@@ -105,35 +105,37 @@ def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
             raise
 
 
-def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | Step | None:
+def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | StageDecision | None:
     """Return the provider's name of the batch file, where it has one. A step: the file cannot be sent now."""
     try:
         check_file(run, batch)
         is_there = not machine.is_of_another_account(batch, at(run, batch))  # else the file is in the other account
         return (batch.input_ref if is_there else None) or provider.upload(submission(run, batch))
     except FileError as error:
-        return Step(machine.after_file_trouble(batch, error))
+        return StageDecision(machine.after_file_trouble(batch, error))
     except ProviderError as error:
-        return Step(machine.after_upload(batch, error, at(run, batch)), error)
+        return StageDecision(machine.after_upload(batch, error, at(run, batch)), error)
 
 
-def _listed(run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None) -> Sequence[Found] | Step:
+def _listed(
+    run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None
+) -> Sequence[Found] | StageDecision:
     """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. A step: the list cannot
     be read to its end now."""
     try:
         return sent_already(run, tick.lists, provider, batch, input_ref)
     except ProviderError as error:
-        return Step(machine.after_unread_list(batch, error, at(run, batch)), error)
+        return StageDecision(machine.after_unread_list(batch, error, at(run, batch)), error)
 
 
-def _create(run: Run, provider: Provider, batch: Batch) -> Step:
+def _create(run: Run, provider: Provider, batch: Batch) -> StageDecision:
     """Send the one paid call, unless the intent to pay is too old."""
     if (stale := machine.before_call(batch, at(run, batch))) is not None:
-        return Step(stale)
+        return StageDecision(stale)
     try:
         provider_id = provider.create(submission(run, batch))
     except FileError as error:
-        return Step(machine.after_create(batch, error, at(run, batch)))
+        return StageDecision(machine.after_create(batch, error, at(run, batch)))
     except ProviderError as error:
-        return Step(machine.after_create(batch, error, at(run, batch)), error)
-    return Step(machine.after_create(batch, provider_id, at(run, batch)))
+        return StageDecision(machine.after_create(batch, error, at(run, batch)), error)
+    return StageDecision(machine.after_create(batch, provider_id, at(run, batch)))

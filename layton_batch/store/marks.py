@@ -31,7 +31,7 @@ _FILES = "[!.]*.json"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Mark:
+class Intent:
     """The number of the event that tells of an intent, and the batch it is about."""
 
     seq: int
@@ -66,7 +66,7 @@ def strange_marks(folder: Path, store: Transactions) -> list[Path]:
     return [path for path in sorted(folder.glob(_FILES)) if (path.name, path.read_bytes()) not in written]
 
 
-def read_marks(folder: Path) -> list[Mark]:
+def read_marks(folder: Path) -> list[Intent]:
     """Every intent of a run by its folder, in order."""
     try:
         return sorted(_read(path) for path in folder.glob(_FILES))
@@ -74,10 +74,10 @@ def read_marks(folder: Path) -> list[Mark]:
         raise file_error(f"{folder} cannot be read: {error.strerror or error}", error) from error
 
 
-def _read(path: Path) -> Mark:
+def _read(path: Path) -> Intent:
     try:
         fields = orjson.loads(path.read_bytes())
-        return Mark(int(fields["seq"]), str(fields["batch"]))
+        return Intent(int(fields["seq"]), str(fields["batch"]))
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{path} is damaged, and with it the proof of what was paid for: put back a copy of the file, or remove it "
@@ -85,12 +85,12 @@ def _read(path: Path) -> Mark:
         ) from error
 
 
-def known_marks(store: Transactions) -> set[Mark]:
+def known_marks(store: Transactions) -> set[Intent]:
     """Return the intents that the database knows of, of every run: an event's number is there once in a database."""
     events = schema.events
     with store.reading() as connection:
         intents = connection.execute(select(events.c.seq, events.c.batch_id).where(events.c.kind == INTENT))
-        return {Mark(int(seq), batch_id) for seq, batch_id in intents}
+        return {Intent(int(seq), batch_id) for seq, batch_id in intents}
 
 
 def refuse_new_database(workspace: Workspace) -> None:
@@ -117,7 +117,7 @@ class Past:
     first, the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder
-    marks: Mapping[Path, Sequence[Mark]]
+    marks: Mapping[Path, Sequence[Intent]]
     traces: tuple[str, ...]
 
     def check(self, store: Events, *, has_run: bool) -> None:

@@ -12,7 +12,7 @@ from layton_batch.store.transactions import Transactions
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunLocation:
     """A run of the database, and the host and folder where it was opened last."""
 
     run_id: str
@@ -31,10 +31,10 @@ def note_place(store: Transactions, host: str, folder: Path) -> None:
             writing.connection.execute(runs.update().where(mine).values(host=host, folder=str(folder)))
 
 
-def other_places(store: Transactions) -> list[Place]:
+def other_places(store: Transactions) -> list[RunLocation]:
     """Return the places of the other runs of the database, by name."""
     runs = schema.runs
     query = select(runs.c.run_id, runs.c.host, runs.c.folder).where(runs.c.run_id != store.run_id)
     query = query.where(runs.c.folder.is_not(None)).order_by(runs.c.run_id)
     with store.reading() as connection:
-        return [Place(run_id, host, Path(folder)) for run_id, host, folder in connection.execute(query)]
+        return [RunLocation(run_id, host, Path(folder)) for run_id, host, folder in connection.execute(query)]

@@ -51,7 +51,7 @@ def run_from(row: Row) -> RunRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Money:
+class RunMoney:
     """A run's money in USD: what is known to be spent, what is set aside for open batches, and what may have been spent
     at most on requests whose cost cannot be told."""
 
@@ -65,12 +65,12 @@ class Money:
         return self.spent + self.reserved + self.unknown_cost
 
 
-def money_from(entries: Iterable[tuple[str, Decimal]]) -> Money:
+def money_from(entries: Iterable[tuple[str, Decimal]]) -> RunMoney:
     """Ledger entries, a kind and dollars each, added up."""
     sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNKNOWN_COST), ZERO)
     for kind, usd in entries:
         sums[kind] += usd
-    return Money(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNKNOWN_COST])
+    return RunMoney(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNKNOWN_COST])
 
 
 def event_from(row: Row) -> Event:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, Charge, End, Entry, FileDigest, Job, Move, Wait
+from layton_batch.records import Batch, Charge, End, FileDigest, Job, LedgerEntry, Move, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.marks import marking
@@ -25,7 +25,7 @@ from layton_batch.store.orders import take_back_retries
 from layton_batch.store.rows import (
     ACTUAL,
     UNKNOWN_COST,
-    Money,
+    RunMoney,
     RunRow,
     batch_from,
     batch_values,
@@ -605,7 +605,7 @@ class RunStore(Events):
 
     # ---- outcomes, money -------------------------------------------------------------------------------
 
-    def _enter_money(self, connection: Connection, money: Iterable[Entry], at: float) -> None:
+    def _enter_money(self, connection: Connection, money: Iterable[LedgerEntry], at: float) -> None:
         for entry in money:
             values = {"run_id": self.run_id, "batch_id": entry.batch_id, "kind": entry.kind, "usd": entry.usd, "at": at}
             connection.execute(schema.ledger.insert().values(**values))
@@ -620,11 +620,11 @@ class RunStore(Events):
             money = read_money(writing.connection, self.run_id, batch_id)
             more = {ACTUAL: spent - money.spent, UNKNOWN_COST: unknown - money.unknown_cost}
             if any(more.values()):
-                entries = [Entry(batch_id, kind, usd) for kind, usd in more.items() if usd]
+                entries = [LedgerEntry(batch_id, kind, usd) for kind, usd in more.items() if usd]
                 self._enter_money(writing.connection, entries, at)
                 writing.event(at, batch_id, "charged_again", f"${money.spent:f} became ${spent:f}: prices changed")
 
-    def money(self) -> Money:
+    def money(self) -> RunMoney:
         """The run's ledger, added up."""
         with self.reading() as connection:
             return read_money(connection, self.run_id)

@@ -28,7 +28,7 @@ from layton_batch.store.rows import COUNTERS, FLAGS
 metadata = MetaData()
 
 
-class Money(TypeDecorator[Decimal]):
+class UsdColumn(TypeDecorator[Decimal]):
     """US dollars as exact text: SQLite has no decimal type, and a float would lose cents."""
 
     impl = String(40)
@@ -117,7 +117,7 @@ attempts = Table(
     Column("fingerprint", LargeBinary(32), primary_key=True),
     Column("line", Integer, nullable=False),  # of the batch file, from 0
     Column("custom_id", String(64), nullable=False),
-    Column("max_cost", Money),  # upper bound in USD; NULL: not known
+    Column("max_cost", UsdColumn),  # upper bound in USD; NULL: not known
     Column("is_open", Boolean, nullable=False, default=False),  # it may be billed, and has not come to its end
     Column("outcome", String(16)),
     Column("error_class", String(32)),
@@ -126,8 +126,8 @@ attempts = Table(
     Column("output_tokens", Integer),
     Column("reasoning_tokens", Integer),
     Column("cache_write_tokens", Integer),
-    Column("cost_usd", Money),
-    Column("unbatched_usd", Money),
+    Column("cost_usd", UsdColumn),
+    Column("unbatched_usd", UsdColumn),
     Column("price_source", Text),
     Column("price_date", String(10)),
     Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
@@ -161,7 +161,7 @@ batches = Table(
     Column("path", Text, nullable=False),
     Column("sha256", String(64), nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
-    Column("max_cost", Money),
+    Column("max_cost", UsdColumn),
     Column("input_ref", Text),
     Column("account", String(32)),  # digest of the key and address that the create was intended for; never the key
     Column("organisation", String(32)),  # digest of the one that replies named then
@@ -183,7 +183,7 @@ batches = Table(
     Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
     Column("failures", Integer, nullable=False, default=0),
     Column("failed_status", Integer),
-    Column("stated_usd", Money),  # by the provider's books
+    Column("stated_usd", UsdColumn),  # by the provider's books
     Column("stated_input_tokens", BigInteger),
     Column("stated_output_tokens", BigInteger),
     *(Column(name, Integer, nullable=False, default=0) for name in COUNTERS),
@@ -230,7 +230,7 @@ ledger = Table(
     Column("run_id", String(128), nullable=False, index=True),
     Column("batch_id", String(256), nullable=False),
     Column("kind", String(16), nullable=False),  # reserved | released | actual | untold
-    Column("usd", Money, nullable=False),
+    Column("usd", UsdColumn, nullable=False),
     Column("at", Float, nullable=False),
 )
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
 from layton_batch.store import schema
-from layton_batch.store.rows import Money, money_from
+from layton_batch.store.rows import RunMoney, money_from
 
 HOUR = 3600.0
 
@@ -64,7 +64,7 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     )
 
 
-def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> Money:
+def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> RunMoney:
     """The ledger of a run, or of one of its batches, added up."""
     table = schema.ledger
     mine = table.c.run_id == run_id

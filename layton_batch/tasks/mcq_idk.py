@@ -25,9 +25,9 @@ from layton_batch.tasks.mcq_idk_rules.items import (
     item_key,
     option_letters,
 )
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Outcome, mark
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, McqOutcome, mark
 from layton_batch.tasks.mcq_idk_rules.original import read_original
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading, after_thoughts, without_thoughts
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, LetterReading, after_thoughts, without_thoughts
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
@@ -142,7 +142,7 @@ class McqIdkTask:
 
         return McqForm(self, options)
 
-    def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> Reading:
+    def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> LetterReading:
         """The original scores whatever text there is; corrected, a refusal answers nothing."""
         if self.protocol == CORRECTED and ended is FinishReason.REFUSAL:
             return NOTHING
@@ -153,11 +153,11 @@ def _joined(note: str | None, more: str | None) -> str | None:
     return f"{note}: {more}" if note and more else note or more or "no letter"
 
 
-def tag_of(outcome: Outcome, prediction: Prediction) -> str | None:
+def tag_of(outcome: McqOutcome, prediction: Prediction) -> str | None:
     """The kind of failure; None where nothing failed."""
-    if outcome is Outcome.CORRECT:
+    if outcome is McqOutcome.CORRECT:
         return None
-    if outcome is not Outcome.NO_LETTER:
+    if outcome is not McqOutcome.NO_LETTER:
         return str(outcome)
     if prediction.kind is PredictionKind.MISSING:
         return str(PredictionKind.MISSING)
@@ -165,7 +165,7 @@ def tag_of(outcome: Outcome, prediction: Prediction) -> str | None:
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
-def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False) -> Reading:
+def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False) -> LetterReading:
     """Read the letter of a reply. ``cut``: it hit the output limit, which only the corrected protocol minds.
 
     The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.

@@ -63,7 +63,7 @@ class GradedReply:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ItemOutcome:
     """Result of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and the failure.
 
     ``failure``: None for a right answer. ``stratum``: the item's kind, for benchmarks composed of kinds.
@@ -108,7 +108,7 @@ class GradedModel:
     provider: str
     report: Report | None = None
     document: Mapping[str, JsonValue] | None = None
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, ItemOutcome] = field(default_factory=dict)
     asked: dict[str, object] = field(default_factory=dict)
     twice: str | None = None
     tokens: list[float] = field(default_factory=list)
@@ -233,10 +233,10 @@ class OfflineForm:
         with its grade, in the forms that know ``--updated``."""
         return PlainReport(self._task.metrics, keep_rows=self.asked.keep_rows)
 
-    def outcome(self, reply: GradedReply, metric: str) -> Outcome:
+    def outcome(self, reply: GradedReply, metric: str) -> ItemOutcome:
         """Return the result of an item by one metric."""
         mark, stratum = float(reply.grade.marks[metric]), stratum_of(self._task, reply.item)
-        return Outcome(mark, str(reply.prediction.kind), reply.grade.tag, stratum)
+        return ItemOutcome(mark, str(reply.prediction.kind), reply.grade.tag, stratum)
 
     def report_text(self, document: JsonValue) -> str:
         """The report of one model as a file."""

@@ -23,7 +23,7 @@ from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected, original
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
-from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, Mark
+from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, RomeGrade
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
@@ -57,7 +57,7 @@ _CHINESE_SHARE = 0.2
 class MarkedGrade(Grade):
     """A grade with what the evaluator said, which the published files have too."""
 
-    mark: Mark = field(kw_only=True)
+    mark: RomeGrade = field(kw_only=True)
 
 
 _RULES = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
@@ -181,12 +181,12 @@ class RomeTask(_Rome):
 
         return RomeForm(self, options)
 
-    def _mark(self, rule: Rule | None, prediction: Prediction) -> Mark:
+    def _mark(self, rule: Rule | None, prediction: Prediction) -> RomeGrade:
         if rule is None:
-            return Mark(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
+            return RomeGrade(0, "", "KeyError: the annotation must include 'evaluator' and 'evaluator_kwargs'")
         reply = _said(prediction)
         if self.protocol == CORRECTED and _gave_no_answer(prediction.ending, reply):
-            return Mark(0, "")
+            return RomeGrade(0, "")
         return self._rules(*rule, reply)
 
 
@@ -317,7 +317,7 @@ def _gave_no_answer(ended: FinishReason | None, reply: str) -> bool:
     return ended is FinishReason.REFUSAL or (is_cut and final_statement(reply).source is Source.WHOLE)
 
 
-def _tag(mark: Mark, rule: Rule | None) -> str | None:
+def _tag(mark: RomeGrade, rule: Rule | None) -> str | None:
     if mark.error is not None:
         return "ungradable"
     if not mark.score:

@@ -22,8 +22,16 @@ from layton_batch.tasks.reply_json import ending, failure, joined
 from layton_batch.tasks.rows import id_of, needed_text
 from layton_batch.tasks.templates import Slots, Templates, block, without_surrogates
 from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
-from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
-from layton_batch.tasks.zebralogic_rules.grading import REFUSED, TRUNCATED, GridGrade, Reading, Rules, Tag, ended
+from layton_batch.tasks.zebralogic_rules.gold import GROUPS, GoldGrid, gold_from
+from layton_batch.tasks.zebralogic_rules.grading import (
+    REFUSED,
+    TRUNCATED,
+    GridGrade,
+    GridReading,
+    GridRules,
+    Tag,
+    ended,
+)
 from layton_batch.tasks.zebralogic_rules.original import ORIGINAL
 from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
     from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
 
 HERE = Path(__file__).parent
-PROTOCOLS: Mapping[str, Rules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
+PROTOCOLS: Mapping[str, GridRules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
 """The protocols by name; the first is the default."""
 ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
@@ -44,10 +52,10 @@ _BASE_TOKENS, _TOKENS_A_CELL, _TOKEN_STEP = 4096, 768, 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Puzzle(Item):
+class PuzzleItem(Item):
     """An item whose right grid is read already."""
 
-    gold: Gold = field(kw_only=True)
+    gold: GoldGrid = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,7 @@ class CellGrade(Grade):
     """A grade with the comparison cell by cell, and the right grid where the item has one."""
 
     grid: GridGrade = field(kw_only=True)
-    gold: Gold | None = field(default=None, kw_only=True)
+    gold: GoldGrid | None = field(default=None, kw_only=True)
 
 
 class ZebraLogicTask:
@@ -145,7 +153,7 @@ class ZebraLogicTask:
             return self.cell_grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note), gold)
         return self.cell_grade(prediction, self.rules.grade(prediction.raw_text or "", gold), gold)
 
-    def cell_grade(self, prediction: Prediction, grade: GridGrade, gold: Gold | None = None) -> CellGrade:
+    def cell_grade(self, prediction: Prediction, grade: GridGrade, gold: GoldGrid | None = None) -> CellGrade:
         """Return the grade of a prediction from its grid's grade and from how its reply ended."""
         grid = ended(grade, prediction.ending, retag=self.rules.name == "corrected")
         marks = dict(zip(self.metrics, (grid.score, grid.cell_accuracy or 0.0), strict=True))
@@ -161,16 +169,16 @@ class ZebraLogicTask:
         return ZebraForm(self, options)
 
 
-def rules_of(protocol: object) -> Rules:
+def rules_of(protocol: object) -> GridRules:
     """Raises ManifestError for a protocol there is none of; a manifest may say anything."""
     if not isinstance(protocol, str) or protocol not in PROTOCOLS:
         raise ManifestError(f"protocol {protocol!r}: zebralogic has {', '.join(PROTOCOLS)}")
     return PROTOCOLS[protocol]
 
 
-def gold_of(item: Item) -> Gold:
+def gold_of(item: Item) -> GoldGrid:
     """The right grid of an item. Raises DataError where its payload has none."""
-    return item.gold if isinstance(item, Puzzle) else gold_from(item.payload.get("solution"), f"item {item.id!r}")
+    return item.gold if isinstance(item, PuzzleItem) else gold_from(item.payload.get("solution"), f"item {item.id!r}")
 
 
 # ---- rows to items -------------------------------------------------------------------------------------------------
@@ -206,7 +214,7 @@ def _with_set(item: Item, name: JsonValue) -> Item:
     return replace(item, id=f"{name}:{item.id}")
 
 
-def _right_grid(gold: Gold) -> dict[str, dict[str, str]]:
+def _right_grid(gold: GoldGrid) -> dict[str, dict[str, str]]:
     grid: dict[str, dict[str, str]] = {}
     for cell in gold.cells:
         grid.setdefault(cell.house, {})[cell.attribute] = cell.value
@@ -231,7 +239,7 @@ def _named(wrong_cells: Sequence[str]) -> str | None:
     return f"wrong: {', '.join(wrong_cells)}" if wrong_cells else None
 
 
-def _shown(reading: Reading) -> str:
+def _shown(reading: GridReading) -> str:
     """The grid as one line of JSON, for people; grading reads the raw text. What nests deeper is left out."""
     grid = reading.grid
     if not isinstance(grid, Mapping):

@@ -10,7 +10,7 @@ from decimal import Decimal
 from layton_batch.batches.answer_table import read_tally, write_answers
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
-from layton_batch.batches.outcomes import Tally
+from layton_batch.batches.outcomes import ReplyTally
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Charge, End, Job
 from layton_batch.runs.context import Run
@@ -93,7 +93,7 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
     write_cost_tables(run.folder, job, batch, charges, requests)
 
 
-def _take_recorded_ends(tally: Tally, recorded: Mapping[str, End]) -> None:
+def _take_recorded_ends(tally: ReplyTally, recorded: Mapping[str, End]) -> None:
     """Have requests that no line names end as their rows say: what is out of reach is no part of the raw results."""
     for custom_id, (outcome, error_class) in recorded.items():
         reply = tally.replies[custom_id]

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, Lack, Reading, counted, lack
+from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, CompletenessCheck, Lack, counted, lack
 from layton_batch.batches.replies import read_replies
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
@@ -31,7 +31,7 @@ def lacking(folder: Path, one: Batch, snapshot: Snapshot, *answered: str, errors
     output = [ResultPart("output", iter([content]))] if answered else []
     failed = [ResultPart("errors", iter([b"\n".join(errors) + b"\n"]))] if errors else []
     parts = raw_results.store(folder, [*output, *failed])
-    reading = Reading(read_replies(folder, decode), IDS)
+    reading = CompletenessCheck(read_replies(folder, decode), IDS)
     return lack(one, counted(one, snapshot, reading), parts, reading)
 
 

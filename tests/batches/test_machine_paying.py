@@ -17,7 +17,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     TransientProviderError,
 )
-from layton_batch.records import Account, Entry, Facts, Found, Move, Wait
+from layton_batch.records import Account, Facts, Found, LedgerEntry, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from tests.support.batch_states import (
     AT,
@@ -151,7 +151,7 @@ def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
     paid = machine.before_create(before, "file-1", replace(AT, account=Account("key", "organisation"))).after
     assert (paid.account, paid.organisation) == ("key", "organisation")
     free = machine.before_create(planned(max_cost=None), None, AT)
-    assert free.entries == (Entry(batch(0).id, "reserved", Decimal(0)),)
+    assert free.entries == (LedgerEntry(batch(0).id, "reserved", Decimal(0)),)
 
 
 @pytest.mark.parametrize(("age", "is_fresh"), [(0.0, True), (60.0, True), (-60.0, True), (61.0, False), (-61.0, False)])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.batches.attempts import Attempts
-from layton_batch.batches.outcomes import Tally, assign_outcomes, summed
+from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, summed
 from layton_batch.batches.replies import Reply
 from layton_batch.providers.damaged_rows import unreadable
 from layton_batch.records import Batch, Response
@@ -93,12 +93,12 @@ def test_the_class_of_a_batch_that_failed_as_a_whole_is_its_rows_class() -> None
     assert {reply.response.error_class for reply in tally.replies.values()} == {ErrorClass.INVALID_REQUEST}
 
 
-def again(tally: Tally) -> frozenset[str]:
+def again(tally: ReplyTally) -> frozenset[str]:
     first = batch()
     return Attempts.of(first, [first]).again(tally.ends, 3)
 
 
-def unread(tally: Tally) -> set[str]:
+def unread(tally: ReplyTally) -> set[str]:
     return {name for name, got in tally.replies.items() if got.response.error_class is ErrorClass.UNREADABLE}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from layton_batch.grading.forms import form_of
 from layton_batch.grading.ranking import grade
-from layton_batch.grading.submissions import Submission
+from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradingOptions
@@ -70,7 +70,7 @@ def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for
     def graded(count: int) -> tuple[GradedModel, int]:
         path = Path(lines(f"{task}{count}.jsonl", list(rows_of(task, count))))
         form = form_of(task, "corrected", GradingOptions(keep_rows=False))
-        one = Submission("m", str(path), form, lambda: form.predictions(path, settings))
+        one = ModelPredictions("m", str(path), form, lambda: form.predictions(path, settings))
         tracemalloc.start()
         found = grade(one, None)
         peak = tracemalloc.get_traced_memory()[1]

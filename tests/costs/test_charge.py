@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import layton_batch
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import Price, Rates, Step, charge, charger
+from layton_batch.costs.rates import Price, Rates, RateStep, charge, charger
 from layton_batch.records import Usage
 from layton_batch.text import decimal_text
 
@@ -55,7 +55,7 @@ def test_cost_is_additive(a: Usage, b: Usage, batched: bool) -> None:
 
 rates = st.decimals(0, 1000, places=4) | st.sampled_from([D(0), D("1E+1"), D("2.50"), D("3E-9"), D("1E+7")])
 every_rate = st.builds(Rates, rates, rates, st.none() | rates, st.none() | rates)
-steps = st.lists(st.builds(Step, st.integers(0, 10**6), every_rate, every_rate), max_size=2).map(tuple)
+steps = st.lists(st.builds(RateStep, st.integers(0, 10**6), every_rate, every_rate), max_size=2).map(tuple)
 prices = st.builds(Price, st.just("p"), st.just("m"), every_rate, every_rate, st.just("s"), st.just(date.min), steps)
 
 
@@ -107,7 +107,7 @@ def test_counts_that_contradict_each_other_are_charged_without_going_below_zero(
 def test_a_step_applies_to_the_whole_request() -> None:
     rates = Rates(D(1), D(6), D("0.2"))
     high = Rates(D(2), D(9), D("0.4"))
-    price = Price("p", "m", rates, rates, "test", date(2026, 11, 1), (Step(200_000, high, high),))
+    price = Price("p", "m", rates, rates, "test", date(2026, 11, 1), (RateStep(200_000, high, high),))
     assert charge(Usage(200_000, 0, 100), price, batched=True) == D("0.2006")
     assert charge(Usage(200_001, 0, 100), price, batched=True) == D("0.400902")
 

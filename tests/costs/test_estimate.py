@@ -24,7 +24,7 @@ from layton_batch.costs.estimate import (
     output_bound,
 )
 from layton_batch.costs.prices import PriceBook
-from layton_batch.costs.rates import Price, Rates, Step, charge
+from layton_batch.costs.rates import Price, Rates, RateStep, charge
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
 from tests.support.paths import SHARED_DATA
 
@@ -60,7 +60,7 @@ rates = st.builds(
     st.none() | st.decimals(0, 80, places=4),
     st.none() | st.decimals(0, 80, places=4),
 )
-steps = st.lists(st.builds(Step, st.integers(1, 4_000), rates, rates), max_size=2).map(
+steps = st.lists(st.builds(RateStep, st.integers(1, 4_000), rates, rates), max_size=2).map(
     lambda found: tuple(sorted(found, key=lambda step: step.above))
 )
 prices = st.builds(

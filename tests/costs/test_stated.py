@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
 from layton_batch.costs.report import build_report
-from layton_batch.costs.stated import Statement, Sums, statement_json
+from layton_batch.costs.stated import CostComparison, Sums, statement_json
 from layton_batch.providers.chat_usage import batch_usage, dollars
 from layton_batch.records import JsonValue, Usage
 from layton_batch.reports.cost import differing_note, report_json
@@ -16,8 +16,8 @@ from layton_batch.reports.cost import differing_note, report_json
 OURS = Sums(Decimal("2.00"), 1_000, 500)
 
 
-def statement(stated: Sums, ours: Sums = OURS, batch: str = "b1") -> Statement:
-    return Statement(batch, "doubleword", "qwen", stated, ours)
+def statement(stated: Sums, ours: Sums = OURS, batch: str = "b1") -> CostComparison:
+    return CostComparison(batch, "doubleword", "qwen", stated, ours)
 
 
 @pytest.mark.parametrize(

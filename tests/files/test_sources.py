@@ -17,7 +17,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.addresses import LONGEST_WAIT_SECONDS, WAITS_SECONDS, shown
-from layton_batch.files.sources import Place, Rows, read_rows
+from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.settings import Settings
 from tests.support.manual_clock import ManualClock
 
@@ -39,7 +39,7 @@ def test_rows_know_their_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(GOOD)
     rows = read("x.jsonl", tmp_path)
     assert (len(rows), rows[1]["text"]) == (2, "é")
-    assert tuple(rows.places) == (Place(str(tmp_path / "x.jsonl"), 1), Place(str(tmp_path / "x.jsonl"), 3))
+    assert tuple(rows.places) == (RowLocation(str(tmp_path / "x.jsonl"), 1), RowLocation(str(tmp_path / "x.jsonl"), 3))
     assert str(rows.places[1]).endswith("x.jsonl, line 3")
 
 

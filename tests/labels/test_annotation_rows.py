@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.files.sources import Place, Rows, read_rows
+from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.scoring.annotations import (
     Annotation,
     annotation_row,
@@ -29,7 +29,7 @@ ROW: dict[str, Any] = {"item_id": "i1", "model": "a", "answer_correct": True, "j
 
 
 def parsed(**row: Any) -> Annotation:
-    return parse_annotation({**ROW, **row}, Place("labels.jsonl", 7))
+    return parse_annotation({**ROW, **row}, RowLocation("labels.jsonl", 7))
 
 
 def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
@@ -43,7 +43,7 @@ def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
         "is_justification_correct": False,
         "notes": "",
     }
-    one = parse_annotation(theirs, Place("llm.jsonl", 1))
+    one = parse_annotation(theirs, RowLocation("llm.jsonl", 1))
     assert (one.item_id, one.model, one.provider, one.n_hints) == ("088-294", "gemini-3-flash-preview", "gemini", 2)
     assert (one.answer_correct, one.justification_correct, one.both_correct) == (True, False, False)
     assert one.also == "gemini-3-flash_thinking_32k"
@@ -58,7 +58,7 @@ def test_the_columns_of_layton_eval_s_labelling_app_are_known() -> None:
             "justification_correct": True,
             "overall_correct": True,
         },
-        Place("f", 1),
+        RowLocation("f", 1),
     )
     assert one.both_correct is True
 
@@ -100,7 +100,7 @@ def test_a_row_that_is_no_label_is_named_by_file_and_line(row: dict[str, Any], c
 
 def test_a_label_reads_back_as_it_was_kept() -> None:
     one = parsed(annotator="ann", time="2026-11-20T08:00:00Z", n_hints=1, answer="x", source_file="s", provider="p")
-    assert parse_annotation(annotation_row(one), Place("f", 1)) == one  # type: ignore[arg-type]
+    assert parse_annotation(annotation_row(one), RowLocation("f", 1)) == one  # type: ignore[arg-type]
 
 
 def test_times_in_seconds_are_times() -> None:
@@ -188,7 +188,7 @@ def test_the_gold_set_is_one_of_the_annotators() -> None:
 
 
 def test_the_first_row_at_fault_stops_the_whole_file() -> None:
-    rows = Rows((ROW, {**ROW, "model": 1}), (Place("f", 1), Place("f", 2)))
+    rows = Rows((ROW, {**ROW, "model": 1}), (RowLocation("f", 1), RowLocation("f", 2)))
     with pytest.raises(DataError, match="f, line 2"):
         parse_annotations(rows)
 
@@ -198,7 +198,7 @@ def test_a_spreadsheet_s_rows_and_ids_that_are_numbers_are_labels(tmp_path: Path
     path.write_text("item_id,model,n_hints,answer_correct,justification_correct\n7,m,1,TRUE,\n", encoding="utf-8")
     (found,) = parse_annotations(read_rows(str(path), tmp_path, Settings.from_process()))
     assert (found.item_id, found.n_hints, found.answer_correct, found.justification_correct) == ("7", 1, True, None)
-    place = Place("labels.jsonl", 1)
+    place = RowLocation("labels.jsonl", 1)
     assert parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": False}, place).item_id == "7"
     with pytest.raises(DataError, match="true, false or null"):
         parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": "TRUE"}, place)

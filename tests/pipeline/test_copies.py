@@ -24,7 +24,7 @@ from layton_batch.runs.status import RunState, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.store.rows import Money
+from layton_batch.store.rows import RunMoney
 from tests.support.cli_harness import call
 from tests.support.lab import MODELS, Lab, lab, manifest_text
 from tests.support.tiers import tiered
@@ -204,10 +204,10 @@ def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
             send_again(run, first(run).id)
             again = first(run)
             assert (again.provider_id, again.submitted_at, again.deadline_at) == (None, None, None)
-            assert run.store.money() == Money(Decimal(0), Decimal(0), set_aside)
+            assert run.store.money() == RunMoney(Decimal(0), Decimal(0), set_aside)
             cancel_run(run)
             advance(run)
-            assert run.store.money() == Money(Decimal(0), Decimal(0), set_aside)
+            assert run.store.money() == RunMoney(Decimal(0), Decimal(0), set_aside)
             assert first(run).outcome is BatchOutcome.CANCELLED
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from layton_batch.batches.completeness import Reading
-from layton_batch.batches.decisions import Step
+from layton_batch.batches.completeness import CompletenessCheck
+from layton_batch.batches.decisions import StageDecision
 from layton_batch.errors import AnotherDriverError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
@@ -30,7 +30,7 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
     with lab(tmp_path) as bench, bench.open(text) as run:
         create = submitting._create
 
-        def drowsy(run: Run, provider: Any, batch: Batch) -> Step:
+        def drowsy(run: Run, provider: Any, batch: Batch) -> StageDecision:
             monkeypatch.undo()
             bench.clock.sleep(700.0)
             return create(run, provider, batch)
@@ -52,7 +52,7 @@ def test_who_was_frozen_while_another_collected_more_writes_no_older_table_over_
     decided = collect._decided
     with lab(tmp_path, Fault(on="results", action="short", provider="openai", times=1)) as bench:
 
-        def frozen(run: Run, batch: Batch, download: collect._Download, reading: Reading) -> Collect:
+        def frozen(run: Run, batch: Batch, download: collect._Download, reading: CompletenessCheck) -> Collect:
             monkeypatch.setattr(collect, "_decided", decided)
             assert len(reading.ours) < 3
             bench.clock.sleep(400.0)  # its lease runs out

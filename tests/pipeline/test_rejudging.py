@@ -16,11 +16,11 @@ from layton_batch.pipeline import advance, is_finished
 from layton_batch.runs.rejudging import rejudge_jobs
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.gold import Gold
+from layton_batch.scoring.gold import GoldSet
 from layton_batch.scoring.gold_file import read_gold
 from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.leaderboard import OTHER_JURY
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
 from layton_batch.stages.rank import board, evidence, judged
 from layton_batch.states import Role
@@ -48,7 +48,7 @@ def labelled_answers() -> pl.DataFrame:
     return bundled().labelled.filter(pl.col("answer").is_not_null())
 
 
-def bundled() -> Gold:
+def bundled() -> GoldSet:
     return read_gold(str(GOLD), GOLD.parent, Settings.from_environment({}, GOLD.parent))
 
 
@@ -63,7 +63,7 @@ def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_
         bench.finish(asked("rejudge = 5"))
         with bench.open(asked("rejudge = 5")) as run:
             verdicts = judged(run, "both_correct")
-            found = {one.judge: one for one in diagnose(verdicts, *frames([]), {}, Rules()).drift}
+            found = {one.judge: one for one in diagnose(verdicts, *frames([]), {}, ScoringRules()).drift}
         twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
         assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
         moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height

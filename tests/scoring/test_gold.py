@@ -11,7 +11,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files import sources
 from layton_batch.files.sources import placed_rows
-from layton_batch.scoring.gold import HUMAN, VERDICT, Gold, labels_of
+from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, labels_of
 from layton_batch.scoring.gold_file import bundled_gold, gold_rows, parse_gold, read_gold
 from layton_batch.settings import Settings
 from tests.support.paths import ROOT
@@ -36,19 +36,19 @@ def without(*columns: str) -> dict[str, Cell]:
     return {column: value for column, value in row().items() if column not in columns}
 
 
-def decided(found: Gold, row: int, judge: str) -> tuple[bool | None, ...]:
+def decided(found: GoldSet, row: int, judge: str) -> tuple[bool | None, ...]:
     """On answer, justification and both."""
     return tuple(found.rows[row, prefix + judge] for prefix in VERDICT.values())
 
 
-def labelled(found: Gold, row: int) -> tuple[bool | None, ...]:
+def labelled(found: GoldSet, row: int) -> tuple[bool | None, ...]:
     return found.rows.select(HUMAN.values()).row(row)
 
 
 NOTHING = (None, None, None)
 
 
-def gold(tmp_path: Path, *rows: dict[str, Cell]) -> Gold:
+def gold(tmp_path: Path, *rows: dict[str, Cell]) -> GoldSet:
     path = tmp_path / "gold.jsonl"
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in rows))
     return read_gold("gold.jsonl", tmp_path, Settings(tmp_path))
@@ -239,7 +239,7 @@ def test_lines_that_are_read_together_are_what_each_is_by_itself(
     path, settings = tmp_path / "gold.jsonl", Settings(tmp_path)
     path.write_bytes(b"".join([*ALIKE[:7], ALIKE[7].replace(old, new, 1).replace(b"\n", ends + b"\n"), *ALIKE[8:]]))
 
-    def told(read: Callable[[], Gold]) -> object:
+    def told(read: Callable[[], GoldSet]) -> object:
         try:
             found = read()
         except DataError as error:

@@ -12,7 +12,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.manifest.asked import judge_prompts_sha256
 from layton_batch.runs.rejudging import differences, frozen_gold, recorded_jury
-from layton_batch.scoring.gold import VERDICT, Gold
+from layton_batch.scoring.gold import VERDICT, GoldSet
 from layton_batch.scoring.gold_file import gold_rows, read_gold
 from layton_batch.scoring.jury_record import JudgeRecord
 from layton_batch.settings import Settings
@@ -23,19 +23,19 @@ OWN = '[gold]\nsource = "gold.jsonl"\nrejudge = "all"'
 JUDGE = "tern-3-referee"
 
 
-def written(folder: Path, gold: Gold) -> Gold:
+def written(folder: Path, gold: GoldSet) -> GoldSet:
     path = folder / "gold.jsonl"
     path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in gold_rows(gold)))
     return read_gold(str(path), folder, Settings(folder))
 
 
-def own_gold(folder: Path, text: str) -> Gold:
+def own_gold(folder: Path, text: str) -> GoldSet:
     """A gold set with the votes of the manifest's jury of one: of the bundled answers, those it would judge."""
     bundled = read_gold(str(BUNDLED / "gold_llm.jsonl"), folder, Settings(folder))
     answers = bundled.rows.filter(
         pl.col(VERDICT["answer_correct"] + JUDGE).is_not_null(), ~pl.col("provider").is_in(["gemini", "google"])
     )
-    return written(folder, Gold((JUDGE,), answers, {JUDGE: recorded_jury(load(folder, text))[JUDGE]}))
+    return written(folder, GoldSet((JUDGE,), answers, {JUDGE: recorded_jury(load(folder, text))[JUDGE]}))
 
 
 def test_a_gold_set_of_our_own_run_is_the_same_jury(tmp_path: Path) -> None:

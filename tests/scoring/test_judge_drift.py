@@ -10,7 +10,7 @@ from scipy import stats
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import JudgeDrift, diagnose
 from layton_batch.scoring.judges_told import diagnosis_told
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import exact_sign_test
 from tests.support.evidence import Judged, frames, judged_frame
 
@@ -27,7 +27,7 @@ def judged(before: list[bool], now: list[bool]) -> pl.DataFrame:
 
 
 def drift(before: list[bool], now: list[bool]) -> JudgeDrift:
-    (found,) = diagnose(judged(before, now), *frames([]), {}, Rules()).drift
+    (found,) = diagnose(judged(before, now), *frames([]), {}, ScoringRules()).drift
     return found
 
 
@@ -44,7 +44,9 @@ def test_a_judge_that_became_stricter_is_named_with_its_counts() -> None:
     assert (found.judge, found.answers, found.more_yes, found.fewer_yes) == ("owl", 80, 0, 12)
     assert found.p_value < 0.001
     (section,) = [
-        one for one in diagnosis_told(diagnose(judged(before, now), *frames([]), {}, Rules())) if one.key == "drift"
+        one
+        for one in diagnosis_told(diagnose(judged(before, now), *frames([]), {}, ScoringRules()))
+        if one.key == "drift"
     ]
     assert "yes to 0 more and 12 fewer (p 0.000): its votes may not mean" in section.parts[0].text  # type: ignore[union-attr]
 
@@ -53,14 +55,14 @@ def test_where_nothing_is_seen_it_is_said_what_would_have_been() -> None:
     few, many = drift([True, False] * 10, [True, False] * 10), drift([True, False] * 200, [True, False] * 200)
     assert (few.p_value, many.p_value) == (1.0, 1.0)
     assert few.detectable > 3 * many.detectable > 0
-    told = diagnosis_told(diagnose(judged([True] * 20, [True] * 20), *frames([]), {}, Rules()))
+    told = diagnosis_told(diagnose(judged([True] * 20, [True] * 20), *frames([]), {}, ScoringRules()))
     (section,) = [one for one in told if one.key == "drift"]
     assert "no drift; one of ±" in section.parts[0].text  # type: ignore[union-attr]
 
 
 def test_nothing_is_said_of_drift_where_no_answer_was_judged_twice() -> None:
     rows = [Judged(WHO, "birds", "i1", {"owl": True}, human=None, recorded={"hawk": True})]
-    found = diagnose(judged_frame(rows), *frames([]), {}, Rules())
+    found = diagnose(judged_frame(rows), *frames([]), {}, ScoringRules())
     assert found.drift == ()
     assert "drift" not in {section.key for section in diagnosis_told(found)}
 

@@ -30,7 +30,7 @@ from layton_batch.scoring.leaderboard import (
     THIS_SET,
     alike,
 )
-from layton_batch.scoring.rules import HIERARCHICAL, PAPER, Rules
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER, ScoringRules
 from layton_batch.settings import Settings
 from tests.support.evidence import UNKNOWN, Ballot, Label, Rows, frames
 from tests.support.paths import SHARED_DATA
@@ -57,15 +57,15 @@ HOSTILE = (
 )
 
 
-def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> Rows:
+def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> Rows:
     return Rows(board.rank_board(votes, labels, rules))
 
 
-def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: Rules) -> Rows:
+def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> Rows:
     return Rows(uncalibrated.rank_votes(votes, labels, rules))
 
 
-def rank_marks(sheets: list[ItemScores], rules: Rules) -> Rows:
+def rank_marks(sheets: list[ItemScores], rules: ScoringRules) -> Rows:
     return Rows(board.rank_marks(sheets, rules))
 
 
@@ -131,7 +131,7 @@ def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]
 @pytest.mark.parametrize("method", [HIERARCHICAL, PAPER])
 def test_the_order_of_the_input_changes_nothing(method: str) -> None:
     ballots, labels = made_up()
-    rules = Rules(method=method, seed=3)
+    rules = ScoringRules(method=method, seed=3)
     before = rank_board(*frames(ballots, labels), rules)
     rng = random.Random(1)
     rng.shuffle(ballots)
@@ -142,8 +142,8 @@ def test_the_order_of_the_input_changes_nothing(method: str) -> None:
 def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
     ballots, labels = made_up(8)
     for seed in range(4):
-        rows = rank_board(*frames(ballots, labels), Rules(seed=seed))
-        assert rows == rank_board(*frames(ballots, labels), Rules(seed=seed))
+        rows = rank_board(*frames(ballots, labels), ScoringRules(seed=seed))
+        assert rows == rank_board(*frames(ballots, labels), ScoringRules(seed=seed))
         for row in rows:
             for one in (row.new, row.this_set):
                 assert 1 <= (one.rank_best or 0) <= (one.rank or 0) <= (one.rank_worst or 0) <= 8
@@ -152,7 +152,7 @@ def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
 
 def test_labels_are_told_apart_by_whose_they_are() -> None:
     ballots, labels = made_up()
-    rows = {row.model: row for row in rank_board(*frames(ballots, labels), Rules())}
+    rows = {row.model: row for row in rank_board(*frames(ballots, labels), ScoringRules())}
     for model, row in rows.items():
         own = sum(label.entrant.model == model for label in labels)
         assert row.own_labels == own
@@ -168,7 +168,7 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     ballots, labels = made_up()
     hinted = Entrant("model-0", "provider-0", 2)
     at_two_hints = [replace(one, entrant=hinted) for one in ballots if one.entrant.model == "model-0"]
-    rows = rank_board(*frames([*ballots, *at_two_hints], labels), Rules())
+    rows = rank_board(*frames([*ballots, *at_two_hints], labels), ScoringRules())
     by_level = {row.n_hints: row for row in rows if row.model == "model-0"}
     assert by_level[2].own_labels == 0
     assert by_level[2].flags == ("borrowed_only", OTHER_HINTS)
@@ -177,21 +177,22 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     notes = " ".join(capsys.readouterr().out.split())
     assert "borrowed from other models and other hints" in notes
     assert any("borrowed labels are other hints'" in note for note in report.board_notes(rows.frame))
-    write_board(rank_board(*frames(ballots, labels), Rules()), "table")
+    write_board(rank_board(*frames(ballots, labels), ScoringRules()), "table")
     assert "other hints" not in capsys.readouterr().out
     assert all(
-        OTHER_HINTS not in row.flags for row in rank_board(*frames([*ballots, *at_two_hints], labels), Rules("paper"))
+        OTHER_HINTS not in row.flags
+        for row in rank_board(*frames([*ballots, *at_two_hints], labels), ScoringRules("paper"))
     )
 
 
 def test_without_any_label_the_board_says_so_and_promises_little() -> None:
     ballots, _ = made_up()
-    for row in rank_board(*frames(ballots, []), Rules()):
+    for row in rank_board(*frames(ballots, []), ScoringRules()):
         assert "no_gold" in row.flags
         assert (row.upper or 0) - (row.lower or 0) > 80
         assert row.score is None
         assert (row.own_labels, row.borrowed_labels, row.smallest_gold_bin) == (0, 0, 0)
-    (paper, *_) = rank_board(*frames(ballots, []), Rules(method="paper"))
+    (paper, *_) = rank_board(*frames(ballots, []), ScoringRules(method="paper"))
     assert paper.score is None
     assert paper.rank is None
 
@@ -203,11 +204,11 @@ def test_a_board_on_which_no_answer_was_judged_is_a_board(labels: bool) -> None:
     stranger, first = Entrant("stranger", "elsewhere", 0), known[0].entrant
     strangers = [replace(one, entrant=stranger) for one in known if labels and one.entrant == first]
     for rank in (rank_board, rank_votes):
-        rows = rank(*frames(silent, strangers), Rules())
+        rows = rank(*frames(silent, strangers), ScoringRules())
         assert len(rows) == 5
         assert {row.n_missing for row in rows} == {row.n_items for row in rows}
         assert all((row.this_set.upper or 0) == 0 for row in rows)
-    view = outlook(*frames(silent, strangers), Rules())
+    view = outlook(*frames(silent, strangers), ScoringRules())
     assert (view.queue, view.unlabelled, view.enough.labels) == ((), 0, 0)
 
 
@@ -215,7 +216,7 @@ def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None
     who = Entrant("m", "p", 0)
     kinds = ["answered", "abstained", "unparsed", "unparsed", "missing"]
     ballots = [Ballot(who, str(i), 3, 3, kind=kind) for i, kind in enumerate(kinds)]
-    (row,) = rank_board(*frames(ballots, []), Rules())
+    (row,) = rank_board(*frames(ballots, []), ScoringRules())
     assert (row.n_abstained, row.n_unparsed, row.n_missing, row.n_items) == (1, 2, 1, 5)
     assert (row.this_set.upper or 100) <= 20
 
@@ -223,10 +224,10 @@ def test_abstained_unparsed_and_missing_are_three_counts_and_all_wrong() -> None
 def test_contradictions_name_the_model_and_the_item() -> None:
     ballots, labels = made_up()
     with pytest.raises(DataError, match=r"item 'item-0' of model 'model-0' .* twice"):
-        rank_board(*frames([*ballots, ballots[0]], labels), Rules())
+        rank_board(*frames([*ballots, ballots[0]], labels), ScoringRules())
     other = replace(labels[0], correct=not labels[0].correct)
     with pytest.raises(DataError, match="2 human labels, half of them yes"):
-        rank_board(*frames(ballots, [*labels, other]), Rules())
+        rank_board(*frames(ballots, [*labels, other]), ScoringRules())
 
 
 def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> ItemScores:
@@ -235,7 +236,9 @@ def sheet(model: str, marks: list[float], kinds: list[str] | None = None) -> Ite
 
 
 def test_a_board_graded_by_rule_is_exact_here_and_careful_about_new_items() -> None:
-    rows = rank_marks([sheet("b", [1.0] * 10 + [0.0] * 30), sheet("a", [1.0] * 30 + [0.0] * 10)], Rules(metric="acc"))
+    rows = rank_marks(
+        [sheet("b", [1.0] * 10 + [0.0] * 30), sheet("a", [1.0] * 30 + [0.0] * 10)], ScoringRules(metric="acc")
+    )
     assert [(row.model, row.rank, row.score) for row in rows] == [("a", 1, 75.0), ("b", 2, 25.0)]
     for row in rows:
         here = row.this_set
@@ -248,30 +251,30 @@ def test_a_board_graded_by_rule_is_exact_here_and_careful_about_new_items() -> N
 
 
 def test_equal_marks_share_a_rank_and_close_ones_a_box() -> None:
-    rows = rank_marks([sheet(name, [1.0, 0.0, 1.0, 0.5]) for name in "abc"], Rules())
+    rows = rank_marks([sheet(name, [1.0, 0.0, 1.0, 0.5]) for name in "abc"], ScoringRules())
     assert [row.rank for row in rows] == [1, 1, 1]
     assert {(row.rank_best, row.rank_worst) for row in rows} == {(1, 3)}
 
 
 def test_marks_below_nothing_can_be_ranked() -> None:
-    (row, last) = rank_marks([sheet("a", [1.0, -1.0, 1.0, 1.0]), sheet("b", [-1.0, -1.0, 0.0, 1.0])], Rules())
+    (row, last) = rank_marks([sheet("a", [1.0, -1.0, 1.0, 1.0]), sheet("b", [-1.0, -1.0, 0.0, 1.0])], ScoringRules())
     assert (row.score, last.score) == (50.0, -25.0)
     assert (last.lower or 0) < -25 < (last.upper or 0)
 
 
 def test_kinds_are_counted_and_bad_marks_refused() -> None:
-    (row,) = rank_marks([sheet("a", [1.0, 0.0, 0.0], ["answered", "unparsed", "missing"])], Rules())
+    (row,) = rank_marks([sheet("a", [1.0, 0.0, 0.0], ["answered", "unparsed", "missing"])], ScoringRules())
     assert (row.n_unparsed, row.n_missing, row.n_abstained) == (1, 1, 0)
     with pytest.raises(DataError, match=r"'a'.*no number"):
-        rank_marks([sheet("a", [float("nan")])], Rules())
+        rank_marks([sheet("a", [float("nan")])], ScoringRules())
     with pytest.raises(DataError, match="more than one mark"):
-        rank_marks([sheet("a", [1.0]), sheet("a", [1.0])], Rules())
-    assert rank_marks([], Rules()) == []
+        rank_marks([sheet("a", [1.0]), sheet("a", [1.0])], ScoringRules())
+    assert rank_marks([], ScoringRules()) == []
 
 
 def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsys: pytest.CaptureFixture[str]) -> None:
     failing = replace(sheet("a", [1.0, 0.0, 0.0]), failures=[None, "no_answer", "no_answer"])
-    rows = rank_marks([failing, replace(sheet("b", [1.0] * 3), failures=[None] * 3)], Rules())
+    rows = rank_marks([failing, replace(sheet("b", [1.0] * 3), failures=[None] * 3)], ScoringRules())
     (first, row) = rows
     assert (dict(row.failures), dict(first.failures)) == ({"no_answer": 2}, {})
     write_board(rows, "table")
@@ -281,7 +284,7 @@ def test_failures_are_counted_in_the_rules_words_and_shown_under_the_board(capsy
 
 def test_kinds_that_do_not_fit_are_one_column(capsys: pytest.CaptureFixture[str]) -> None:
     kinds = [f"a_kind_of_length_{i}" for i in range(10) for _ in range(i + 1)]
-    write_board(rank_marks([replace(sheet("a" * 70, [0.0] * len(kinds)), failures=kinds)], Rules()), "table")
+    write_board(rank_marks([replace(sheet("a" * 70, [0.0] * len(kinds)), failures=kinds)], ScoringRules()), "table")
     shown = capsys.readouterr().out.partition("not right, by kind\n")[2].splitlines()
     assert max(map(len, shown)) <= 80
     counts = [int(part) for line in shown for part in line.split() if part.isdigit()]
@@ -293,7 +296,7 @@ def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.Capture
     ballots, labels = made_up()
     lost = [replace(one, kind="unparsed", yes=0, total=0) if i == 0 else one
             for i, one in enumerate(ballots)]  # fmt: skip
-    rows = rank_board(*frames(lost, labels), Rules())
+    rows = rank_board(*frames(lost, labels), ScoringRules())
     assert {row.model: dict(row.failures) for row in rows if row.failures} == {
         ballots[0].entrant.model: {"unparsed": 1}
     }
@@ -303,28 +306,28 @@ def test_with_a_jury_what_never_came_before_it_is_counted(capsys: pytest.Capture
 
 def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -> None:
     ballots, labels = made_up()
-    before = rank_board(*frames(ballots, labels), Rules())
-    assert rank_board(*frames(ballots, [*labels, labels[0]]), Rules()) == before
+    before = rank_board(*frames(ballots, labels), ScoringRules())
+    assert rank_board(*frames(ballots, [*labels, labels[0]]), ScoringRules()) == before
     other = replace(labels[0], correct=not labels[0].correct)
-    assert rank_board(*frames(ballots, [other, *labels, labels[0]]), Rules()) == before
+    assert rank_board(*frames(ballots, [other, *labels, labels[0]]), ScoringRules()) == before
 
 
 def test_ranges_are_those_of_the_data_and_not_of_a_seed() -> None:
-    assert len({repr(rank_board(*frames(*made_up()), Rules(seed=seed))) for seed in range(20)}) == 1
+    assert len({repr(rank_board(*frames(*made_up()), ScoringRules(seed=seed))) for seed in range(20)}) == 1
 
 
 def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
     ballots, labels = made_up()
     alone = ballots[0].entrant
     ballots = [replace(one, yes=min(one.yes, 1), total=1) if one.entrant == alone else one for one in ballots]
-    flagged = {row.model for row in rank_board(*frames(ballots, labels), Rules()) if "short_jury" in row.flags}
+    flagged = {row.model for row in rank_board(*frames(ballots, labels), ScoringRules()) if "short_jury" in row.flags}
     assert flagged == {alone.model}
     recused = [replace(one, yes=min(one.yes, 2), total=2) if one.entrant == alone else one for one in made_up()[0]]
-    assert not any("short_jury" in row.flags for row in rank_board(*frames(recused, labels), Rules()))
+    assert not any("short_jury" in row.flags for row in rank_board(*frames(recused, labels), ScoringRules()))
 
 
 def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
-    frame = rank_board(*frames(*made_up()), Rules()).frame
+    frame = rank_board(*frames(*made_up()), ScoringRules()).frame
     stored = leaderboard.stored(frame)
     assert tuple(stored.columns[: len(CONTRACT)]) == CONTRACT
     assert stored.schema == STORED
@@ -342,7 +345,7 @@ def hostile_board() -> Rows:
     ballots, labels = made_up(len(HOSTILE))
     names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
     renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
-    return rank_board(*frames(renamed, labels), Rules())
+    return rank_board(*frames(renamed, labels), ScoringRules())
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -383,19 +386,19 @@ def test_json_carries_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_board_without_rows_and_one_of_each_kind_print(capsys: pytest.CaptureFixture[str]) -> None:
-    write_board(rank_marks([], Rules()), "table")
+    write_board(rank_marks([], ScoringRules()), "table")
     assert "no model is done yet" in capsys.readouterr().out
-    write_board(rank_marks([sheet("a", [1.0, 0.0])], Rules(metric="acc")), "table")
+    write_board(rank_marks([sheet("a", [1.0, 0.0])], ScoringRules(metric="acc")), "table")
     shown = capsys.readouterr().out
     assert "graded by rule" in shown
     assert "labels" not in shown
-    write_board(rank_board(*frames(*made_up()), Rules(method="paper")), "table")
+    write_board(rank_board(*frames(*made_up()), ScoringRules(method="paper")), "table")
     assert "the published bootstrap's" in capsys.readouterr().out
 
 
 def test_what_holds_for_several_models_is_said_once() -> None:
     ballots, _ = made_up()
-    (note,) = report.board_notes(rank_board(*frames(ballots, []), Rules()).frame)
+    (note,) = report.board_notes(rank_board(*frames(ballots, []), ScoringRules()).frame)
     assert note.startswith("all models: ")
     assert FLAGS["no_gold"] in note
 
@@ -412,9 +415,9 @@ def test_a_long_name_breaks_after_a_hyphen_and_loses_nothing() -> None:
 def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: pytest.CaptureFixture[str]) -> None:
     ballots, labels = made_up()
     known = [label for label in labels if label.entrant.provider != "provider-1"]
-    rows = rank_board(*frames(ballots, known), Rules())
+    rows = rank_board(*frames(ballots, known), ScoringRules())
     assert {row.provider for row in rows if "maker_without_labels" in row.flags} == {"provider-1"}
-    assert not any("maker_without_labels" in row.flags for row in rank_board(*frames(ballots, labels), Rules()))
+    assert not any("maker_without_labels" in row.flags for row in rank_board(*frames(ballots, labels), ScoringRules()))
     write_board(rows, "table")
     shown = capsys.readouterr().out
     assert "Assumes that labels are right and that the jury is the one that was labelled." in shown
@@ -425,7 +428,7 @@ def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: p
 
 
 def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
-    rows = rank_board(*frames(*made_up()), Rules())
+    rows = rank_board(*frames(*made_up()), ScoringRules())
     here = on_this_set(rows)
     assert [row.rank for row in here] == sorted(row.rank or 0 for row in here)
     assert {row.target for row in rows} == {NEW_ITEMS}
@@ -442,16 +445,16 @@ def test_a_row_is_for_new_items_and_on_this_set_for_these_alone() -> None:
 
 def test_the_paper_s_board_is_on_this_set_and_an_unlabelled_one_on_new_items() -> None:
     ballots, labels = made_up()
-    paper = rank_board(*frames(ballots, labels), Rules(method="paper"))
+    paper = rank_board(*frames(ballots, labels), ScoringRules(method="paper"))
     assert on_this_set(paper) == paper
     assert all((row.target, row.new) == (THIS_SET, UNKNOWN) for row in paper)
-    unlabelled = rank_votes(*frames(ballots, []), Rules())
+    unlabelled = rank_votes(*frames(ballots, []), ScoringRules())
     assert on_this_set(unlabelled) == unlabelled
     assert all((row.target, row.this_set) == (NEW_ITEMS, UNKNOWN) for row in unlabelled)
 
 
 def test_marks_are_exact_on_this_set() -> None:
-    rows = on_this_set(rank_marks([sheet("b", [1.0, 0.0]), sheet("a", [1.0, 1.0])], Rules()))
+    rows = on_this_set(rank_marks([sheet("b", [1.0, 0.0]), sheet("a", [1.0, 1.0])], ScoringRules()))
     assert [(row.model, row.score, row.lower, row.upper, row.rank_best, row.rank_worst) for row in rows] == [
         ("a", 100.0, 100.0, 100.0, 1, 1),
         ("b", 50.0, 50.0, 50.0, 2, 2),
@@ -478,7 +481,7 @@ def spelt(text: str) -> set[str]:
 
 
 def test_the_table_says_what_it_is_for_and_marks_models_without_labels(capsys: pytest.CaptureFixture[str]) -> None:
-    rows = rank_board(*frames(*made_up()), Rules())
+    rows = rank_board(*frames(*made_up()), ScoringRules())
     for shown_rows, where in ((rows, "for new items of this kind"), (on_this_set(rows), "for exactly this set")):
         write_board(shown_rows, "table")
         shown = " ".join(capsys.readouterr().out.split())
@@ -512,15 +515,15 @@ def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: in
     expected = {(1, 1), (2, 2)} if apart else {(1, 2)}
     models = {"one": first, "other": second}
     sheets = [sheet(name, [float(item < right) for item in range(items)]) for name, right in models.items()]
-    assert ends_of_ranks(rank_marks(sheets, Rules(metric="acc"))) == expected
+    assert ends_of_ranks(rank_marks(sheets, ScoringRules(metric="acc"))) == expected
     ballots = [
         Ballot(Entrant(name, name, 0), f"i{item}", 3 * (item < right), 3, content=item)
         for name, right in models.items()
         for item in range(items)
     ]
-    assert ends_of_ranks(rank_votes(*frames(ballots, []), Rules())) == expected
+    assert ends_of_ranks(rank_votes(*frames(ballots, []), ScoringRules())) == expected
     own = [Label(one.entrant, one.item_id, one.yes, 3, one.yes == 3, one.content) for one in ballots]
-    assert ends_of_ranks(rank_votes(*frames(ballots, own), Rules())) == expected
+    assert ends_of_ranks(rank_votes(*frames(ballots, own), ScoringRules())) == expected
     stranger = Entrant("third", "third", 0)
     others = [Label(stranger, f"z{item}", 3 * (item % 2), 3, item % 2 == 1, 1000 + item) for item in range(200)]
-    assert ends_of_ranks(rank_votes(*frames(ballots, others), Rules())) == expected
+    assert ends_of_ranks(rank_votes(*frames(ballots, others), ScoringRules())) == expected

@@ -17,13 +17,13 @@ from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.label_plan import Aim, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.site.model_facts import label_need
 from tests.support.evidence import Ballot, Label, Rows, frames
 
 ITEMS = 40
-RULES = Rules()
+RULES = ScoringRules()
 
 
 def entrant(index: int) -> Entrant:

@@ -12,12 +12,12 @@ import pytest
 from layton_batch.grading.ranking import of_sheet, ranked
 from layton_batch.scoring import samples
 from layton_batch.scoring.evidence import Entrant, ItemScores
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.tasks.rome_rules.marks import over_rounds
 from tests.support.evidence import Ballot, Label, Rows, changed, frames
 
-RULES = Rules(metric="accuracy")
+RULES = ScoringRules(metric="accuracy")
 
 
 def sheet(model: str, marks: Sequence[float]) -> ItemScores:
@@ -31,7 +31,7 @@ def rounds_of(model: str, share: float, seed: int, samples: int = 4, items: int 
     return [sheet(model, (rng.random(items) < share).astype(float).tolist()) for _ in range(samples)]
 
 
-def rank_sampled(sheets: Sequence[ItemScores], rules: Rules) -> Rows:
+def rank_sampled(sheets: Sequence[ItemScores], rules: ScoringRules) -> Rows:
     return Rows(samples.rank_sampled(sheets, rules))
 
 
@@ -86,7 +86,7 @@ def votes(model: str, yes: Sequence[int]) -> list[Ballot]:
 
 @pytest.mark.parametrize("method", ["hierarchical", "paper"])
 def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
-    rules = Rules(method=method)
+    rules = ScoringRules(method=method)
     gold = Entrant("other", "mistral", 0)
     labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
     first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]

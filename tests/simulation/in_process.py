@@ -287,7 +287,7 @@ def connected(providers: Providers) -> Iterator[None]:
         stack.callback(sandbox.removeHandler, providers.mistakes)
         stack.enter_context(mock.patch.object(wire_side, "run_in_threadpool", _here))
         # nothing waits here, and the harness knows a program by its thread: the steps of a call are taken in it
-        stack.enter_context(mock.patch.object(http_client._Call, "_run", lambda _call, step: step()))
+        stack.enter_context(mock.patch.object(http_client._HttpCall, "_run", lambda _call, step: step()))
         # one of the SDKs loads the machine's certificates for each client, which takes as long as a tenth of a history
         stack.enter_context(mock.patch.object(ssl, "create_default_context", return_value=_TLS))
         for library in (httpx, httpx2):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import machine, reconcile
-from layton_batch.batches.decisions import Step, at, carry_out
+from layton_batch.batches.decisions import StageDecision, at, carry_out
 from layton_batch.clock import Pacing
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
@@ -50,8 +50,8 @@ def stop_after(world: int, label: str) -> Plan:
 
 
 def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def blindly(_run: Run, _provider: object, batch: Batch) -> Step:
-        return Step(moved(batch, Lifecycle.PLANNED))
+    def blindly(_run: Run, _provider: object, batch: Batch) -> StageDecision:
+        return StageDecision(moved(batch, Lifecycle.PLANNED))
 
     monkeypatch.setattr(submitting, "reconcile", blindly)
     monkeypatch.setattr(submitting, "sent_already", lambda *_: [])
@@ -60,7 +60,7 @@ def test_a_program_that_sends_again_without_looking_is_caught(monkeypatch: pytes
 
 
 def test_a_program_that_pays_before_it_has_written_down_that_it_will_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    create: Callable[..., Step] = submitting._create
+    create: Callable[..., StageDecision] = submitting._create
 
     def send(run: Run, _tick: object, provider: Any, batch: Batch) -> bool:
         ready = replace(batch, input_ref=provider.upload(reconcile.submission(run, batch)))

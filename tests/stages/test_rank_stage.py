@@ -7,14 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import Place, Row
+from layton_batch.files.sources import Row, RowLocation
 from layton_batch.files.tables import frame, read, write
 from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.labels import Labels
 from layton_batch.scoring.evidence import content_key
 from layton_batch.scoring.gold_file import parse_gold
 from layton_batch.scoring.leaderboard import FLAGS, RULE
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stages import rank
 from layton_batch.states import Role
 
@@ -50,7 +50,7 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         folder=folder,
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
         manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
-        rules=Rules(metric="acc"),
+        rules=ScoringRules(metric="acc"),
     )
 
 
@@ -92,11 +92,11 @@ class JudgedJobs(FinishedJobs):
         return [*super().jobs(), *judges]
 
 
-def gold_row(item: str, model: str, answer: str, human: bool) -> tuple[Place, Row]:
+def gold_row(item: str, model: str, answer: str, human: bool) -> tuple[RowLocation, Row]:
     decisions = ("is_answer_correct_old-judge", "is_justification_correct_old-judge", "both_correct_old-judge")
     people = ("human_answer_correct", "human_justification_correct", "human_both_correct")
     said: Row = {"riddle_id": item, "provider": "p", "model": model, "answer": answer, "justification": None}
-    return Place("gold.jsonl", 1), said | dict.fromkeys(decisions, True) | dict.fromkeys(people, human)
+    return RowLocation("gold.jsonl", 1), said | dict.fromkeys(decisions, True) | dict.fromkeys(people, human)
 
 
 def _given(verdicts: list[dict[str, Any]]) -> dict[str, bool]:

@@ -9,10 +9,10 @@ import pytest
 
 from layton_batch.clock import Pacing
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
-from layton_batch.records import Entry, Job
+from layton_batch.records import Job, LedgerEntry
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.reopening import reopen
-from layton_batch.store.rows import Money
+from layton_batch.store.rows import RunMoney
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, noted, opened, store_on
 
@@ -21,7 +21,7 @@ ALL = list(Lifecycle)
 
 def to_submitting(store: RunStore, at: float, *, money: str = "0.50") -> None:
     mine = batch(0)
-    entries = [Entry(mine.id, "reserved", Decimal(money))]
+    entries = [LedgerEntry(mine.id, "reserved", Decimal(money))]
     store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", submitting_at=at, entries=entries), at)
 
 
@@ -38,17 +38,19 @@ def test_what_is_entered_comes_back_as_it_was(url: str) -> None:
 def test_a_move_carries_its_money_and_event_or_nothing(url: str) -> None:
     with opened(url) as store:
         mine = batch(0)
-        entries = [Entry(mine.id, "reserved", Decimal("0.1")), Entry(mine.id, "reserved", Decimal("0.2"))]
+        entries = [LedgerEntry(mine.id, "reserved", Decimal("0.1")), LedgerEntry(mine.id, "reserved", Decimal("0.2"))]
         store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", entries=entries), NOW)
-        assert store.money() == Money(Decimal(0), Decimal("0.3"))
+        assert store.money() == RunMoney(Decimal(0), Decimal("0.3"))
         before = store.events()
         now = store.batch(mine.id)
-        nobody_s = Entry(str(None), None, Decimal("0.3"))  # type: ignore[arg-type]
-        ended = moved(now, Lifecycle.ENDED, "refused", entries=[Entry(mine.id, "released", Decimal("0.3")), nobody_s])
+        nobody_s = LedgerEntry(str(None), None, Decimal("0.3"))  # type: ignore[arg-type]
+        ended = moved(
+            now, Lifecycle.ENDED, "refused", entries=[LedgerEntry(mine.id, "released", Decimal("0.3")), nobody_s]
+        )
         with pytest.raises(StoreError):  # an entry of no kind cannot be kept, so nothing of this move happens
             store.apply(now, ended, NOW)
         assert store.batch(mine.id).state is Lifecycle.SUBMITTING
-        assert store.money() == Money(Decimal(0), Decimal("0.3"))
+        assert store.money() == RunMoney(Decimal(0), Decimal("0.3"))
         assert store.events() == before
 
 

@@ -12,10 +12,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Engine
 
 from layton_batch.errors import AnotherDriverError, StaleStateError
-from layton_batch.records import Batch, Entry
+from layton_batch.records import Batch, LedgerEntry
 from layton_batch.states import MOVES, Lifecycle
 from layton_batch.store.engine import open_engine, sqlite_url
-from layton_batch.store.rows import Money
+from layton_batch.store.rows import RunMoney
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, store_on
 
@@ -116,11 +116,11 @@ class Histories(RuleBasedStateMachine):
         self.told.append((batch(number).id, f"to {wish}"))
         self.seen[who, number] = self.stores[who].batch(believed.id)
 
-    def _money(self, number: int, wish: Lifecycle) -> list[Entry]:
+    def _money(self, number: int, wish: Lifecycle) -> list[LedgerEntry]:
         if wish is Lifecycle.SUBMITTING:
-            return [Entry(batch(number).id, "reserved", Decimal("0.50"))]
+            return [LedgerEntry(batch(number).id, "reserved", Decimal("0.50"))]
         if wish in {Lifecycle.PLANNED, Lifecycle.COLLECTED} and self.reserved[number]:
-            return [Entry(batch(number).id, "released", self.reserved[number])]
+            return [LedgerEntry(batch(number).id, "released", self.reserved[number])]
         return []
 
     @invariant()
@@ -131,7 +131,7 @@ class Histories(RuleBasedStateMachine):
         assert [one.state for one in store.batches()] == list(self.state.values())
         moves = [(str(event.batch_id), event.kind) for event in store.events() if event.kind.startswith("to ")]
         assert moves == self.told
-        assert store.money() == Money(Decimal(0), sum(self.reserved.values(), Decimal(0)))
+        assert store.money() == RunMoney(Decimal(0), sum(self.reserved.values(), Decimal(0)))
 
     def teardown(self) -> None:
         self.engine.dispose()

@@ -18,7 +18,7 @@ from pathlib import Path
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from layton_batch.states import Lifecycle
-from layton_batch.records import Entry
+from layton_batch.records import LedgerEntry
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import NOW, RUN, batch, driving, moved, opened
@@ -35,7 +35,7 @@ def commit_for_ever(told):
         now = store.batch(batch(0).id)
         sent = now.state is Lifecycle.PLANNED
         state, kind = (Lifecycle.SUBMITTING, "reserved") if sent else (Lifecycle.PLANNED, "released")
-        entries = [Entry(now.id, kind, Decimal(1))]
+        entries = [LedgerEntry(now.id, kind, Decimal(1))]
         move = moved(now, state, detail="x" * 3000, entries=entries, failures=now.failures + 1)
         store.apply(now, move, NOW)
         os.write(told, b".")

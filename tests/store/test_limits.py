@@ -15,7 +15,7 @@ from layton_batch.batches.admission import custom_id_problem
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
-from layton_batch.records import Entry
+from layton_batch.records import LedgerEntry
 from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
@@ -125,7 +125,7 @@ def test_the_queue_is_counted_by_model_and_never_blocks_a_batch_that_is_alone() 
 
 def test_the_load_of_a_provider_counts_what_every_run_of_the_database_has_there(url: str) -> None:
     with opened(url, 4) as store:
-        entries = [Entry(batch(0).id, "reserved", Decimal("0.50"))]
+        entries = [LedgerEntry(batch(0).id, "reserved", Decimal("0.50"))]
         submitting = moved(batch(0), Lifecycle.SUBMITTING, "submitting", submitting_at=NOW, entries=entries)
         store.apply(batch(0), submitting, NOW)
         load = store.load("openai", NOW + 1)

@@ -10,7 +10,7 @@ from layton_batch.scoring.annotators import AnnotatorAgreement
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judges import diagnose
-from layton_batch.scoring.rules import Rules
+from layton_batch.scoring.rules import ScoringRules
 from tests.support.evidence import Judged, frames, judged_frame
 
 ITEMS = 4
@@ -32,6 +32,6 @@ def judges_rows(
         for index in range(1, ITEMS + 1)
         for model in models
     ]
-    found = diagnose(judged_frame(judged), *frames([]), {f"{judge} 0": family}, Rules())
+    found = diagnose(judged_frame(judged), *frames([]), {f"{judge} 0": family}, ScoringRules())
     record = DiagnosisRecord(found, AnnotatorAgreement({judge: len(judged)}, 0, 0, 0.95, None))
     return [{"document": json.dumps(asdict(record))}]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.records import Batch, Entry, Job, ModelSpec, Move, Wait
+from layton_batch.records import Batch, Job, LedgerEntry, ModelSpec, Move, Wait
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests
@@ -42,7 +42,7 @@ def batch(number: int, **changes: Any) -> Batch:
 
 
 def moved(
-    before: Batch, state: Lifecycle, event: str = "moved", *, detail: str = "", entries: Sequence[Entry] = (),
+    before: Batch, state: Lifecycle, event: str = "moved", *, detail: str = "", entries: Sequence[LedgerEntry] = (),
     **changes: Any,
 ) -> Move:  # fmt: skip
     """A decision that takes the batch to ``state``."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import Place, Rows, read_rows
+from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind, RequestOutcome
@@ -57,12 +57,12 @@ def test_rows_of_another_split_are_passed_over() -> None:
 def test_pictures_are_base64_or_files_beside_the_items_file(tmp_path: Path) -> None:
     (tmp_path / "cat.PNG").write_bytes(PNG)
     row: Row = {"question": "What is it?", "images": ["cat.PNG", BASE64, f"data:image/png;base64,{BASE64}"]}
-    (only,) = task().items(Rows((row,), (Place(str(tmp_path / "quiz.jsonl"), 1),)))
+    (only,) = task().items(Rows((row,), (RowLocation(str(tmp_path / "quiz.jsonl"), 1),)))
     assert only.images == (PICTURE,) * 3
     assert task().prompt(only).parts[1:] == (PICTURE,) * 3
     assert "picture" in task().prompt(only).system
     with pytest.raises(DataError, match=r"'images': picture '../cat.png' is not a plain path"):
-        task().items(Rows(({**row, "images": "../cat.png"},), (Place(str(tmp_path / "quiz.jsonl"), 1),)))
+        task().items(Rows(({**row, "images": "../cat.png"},), (RowLocation(str(tmp_path / "quiz.jsonl"), 1),)))
 
 
 @pytest.mark.parametrize(

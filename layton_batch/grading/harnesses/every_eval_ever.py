@@ -22,7 +22,7 @@ from layton_batch.grading.harnesses.score_file import (
     text_at,
 )
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Outcome
+from layton_batch.tasks.offline import ItemOutcome
 
 SUFFIX = "_samples.jsonl"
 METRIC_MARK = "#"
@@ -104,7 +104,7 @@ def _add(file: ScoreFile, row: Object, place: str, metrics: Mapping[str, _Metric
     about = row.get("metadata")
     about = about if isinstance(about, Mapping) else {}
     kind, failure = about.get("kind"), about.get("failure")
-    outcome = Outcome(
+    outcome = ItemOutcome(
         mark,
         str(kind) if kind in _KINDS else str(PredictionKind.ANSWERED),
         failure if isinstance(failure, str) else None,

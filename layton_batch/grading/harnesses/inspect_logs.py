@@ -28,7 +28,7 @@ from layton_batch.grading.harnesses.score_file import (
 )
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Outcome
+from layton_batch.tasks.offline import ItemOutcome
 
 _ZSTD, _LOCAL_HEADER = 93, 30
 _WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -130,7 +130,7 @@ def _fill(file: ScoreFile, marks: Mapping[str, Mapping[str, list[float | None]]]
             given = [mark for mark in by_item.get(item, ()) if mark is not None]
             mean = sum(given) / len(given) if given else None
             kind = PredictionKind.ANSWERED if given else PredictionKind.MISSING
-            file.metrics[name][item] = Outcome(mean, str(kind), None)
+            file.metrics[name][item] = ItemOutcome(mean, str(kind), None)
 
 
 def _headline(about: Object) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from layton_batch.errors import DataError
 from layton_batch.grading.harnesses.score_file import Object, ScoreFile, fingerprint, json_lines, number_of, object_of
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Outcome
+from layton_batch.tasks.offline import ItemOutcome
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _NOT_METRICS = frozenset(
@@ -46,7 +46,7 @@ def _add(file: ScoreFile, row: Object, place: str, *, several: bool) -> None:
         raise DataError(f"{place}: there is no metric of document {number}")
     for name in names:
         mark = number_of(row.get(name))
-        outcome = Outcome(mark, str(PredictionKind.ANSWERED), None)
+        outcome = ItemOutcome(mark, str(PredictionKind.ANSWERED), None)
         file.add(f"{name},{row.get('filter', 'none')}" if several else name, str(number), outcome, place)
     file.asked[str(number)] = _asked(row)
 

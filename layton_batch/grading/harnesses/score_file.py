@@ -11,7 +11,7 @@ from pathlib import Path
 from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.records import JsonValue
-from layton_batch.tasks.offline import Outcome
+from layton_batch.tasks.offline import ItemOutcome
 
 LARGEST_JSON = 512 * 1024 * 1024
 """Bytes of one JSON document that are read at most, counted when it is unpacked."""
@@ -32,13 +32,13 @@ class ScoreFile:
     provider: str = ""
     n_hints: int = 0
     sample: int = 1
-    metrics: dict[str, dict[str, Outcome]] = field(default_factory=dict)
+    metrics: dict[str, dict[str, ItemOutcome]] = field(default_factory=dict)
     asked: dict[str, tuple[str, int]] = field(default_factory=dict)
     largest: dict[str, float] = field(default_factory=dict)
     lower_is_better: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
-    def add(self, metric: str, item: str, outcome: Outcome, place: str) -> None:
+    def add(self, metric: str, item: str, outcome: ItemOutcome, place: str) -> None:
         """Raises DataError naming the place for an item that has a mark by this metric already."""
         marks = self.metrics.setdefault(metric, {})
         if item in marks:

@@ -18,7 +18,7 @@ from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.grading.harnesses.score_file import Object, ScoreFile, text_at
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import Outcome
+from layton_batch.tasks.offline import ItemOutcome
 
 METRIC = "score"
 _COLUMNS = frozenset({"model", "item_id", METRIC})
@@ -49,11 +49,11 @@ def read(path: Path) -> list[ScoreFile]:
     return list(files.values())
 
 
-def _outcome(row: Object, place: str) -> Outcome:
+def _outcome(row: Object, place: str) -> ItemOutcome:
     kind = _text(row.get("kind")) or str(PredictionKind.ANSWERED)
     if kind not in set(PredictionKind):
         raise DataError(f"{place}: 'kind' is {kind!r}, and there are {', '.join(PredictionKind)}")
-    return Outcome(_score(row.get(METRIC), place), kind, _text(row.get("flag")))
+    return ItemOutcome(_score(row.get(METRIC), place), kind, _text(row.get("flag")))
 
 
 def _score(value: JsonValue, place: str) -> float | None:

@@ -11,7 +11,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.grading.harnesses import every_eval_ever, inspect_logs, lm_eval, score_table
 from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
-from layton_batch.tasks.offline import GradedModel, Outcome
+from layton_batch.tasks.offline import GradedModel, ItemOutcome
 
 NAMES = (
     "tables of model, item_id and score, Every Eval Ever lines, inspect_ai logs (.eval, .json), "
@@ -104,7 +104,7 @@ def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, larg
             model.asked[name] = file.asked[item]
 
 
-def _scaled(outcome: Outcome, scale: float, place: str) -> Outcome:
+def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
     if outcome.mark is None:
         return outcome
     mark = outcome.mark / scale

@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable
 
 from layton_batch.tasks.mcq_idk_rules.items import idk_letter, option_letters
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, OPEN, Reading
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, OPEN, LetterReading
 
-SEVERAL = Reading(note="names several letters")
+SEVERAL = LetterReading(note="names several letters")
 
 _TAIL_CHARS = 300
 _SHORT_CHARS = 400
@@ -55,7 +55,7 @@ _DENIED = re.compile(
 )
 
 
-def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
+def read_corrected(text: str, n_options: int, *, cut: bool = False) -> LetterReading:
     """The answer in a text whose thoughts are out already.
 
     ``cut``: the reply hit the output limit; only a requested form counts, for prose would be prose about the way there,
@@ -75,16 +75,16 @@ def read_corrected(text: str, n_options: int, *, cut: bool = False) -> Reading:
 # ---- the forms: the reading, or None where the reply has nothing of that form --------------------------------------
 
 
-def _hash(text: str, valid: str) -> Reading | None:
+def _hash(text: str, valid: str) -> LetterReading | None:
     letters = [letter.upper() for letter in _HASH.findall(text)] if "##" in text else []
     return next((_found(letter, "hash") for letter in reversed(letters) if letter in valid), None)
 
 
-def _explicit(text: str, valid: str) -> Reading | None:
+def _explicit(text: str, valid: str) -> LetterReading | None:
     return _last(text, valid, _ANSWER_OR_BOXED, ((_COLON, "answer"), (_BOXED, "boxed")), articles="AI")
 
 
-def _lone_line(text: str, valid: str) -> Reading | None:
+def _lone_line(text: str, valid: str) -> LetterReading | None:
     whole = text.strip()
     for line in (whole.rpartition("\n")[2], whole.partition("\n")[0]):
         if match := _LONE.fullmatch(line):
@@ -94,31 +94,31 @@ def _lone_line(text: str, valid: str) -> Reading | None:
     return None
 
 
-def _is(text: str, valid: str) -> Reading | None:
+def _is(text: str, valid: str) -> LetterReading | None:
     return _last(text, valid, _ANSWER_OR_OPTION, ((_IS, "answer is"),))
 
 
-def _bare_answer(text: str, valid: str) -> Reading | None:
+def _bare_answer(text: str, valid: str) -> LetterReading | None:
     return _last(text, valid, _ANSWER_OR_BOXED, ((_BARE_ANSWER, "answer"),))
 
 
-def _choice(text: str, valid: str) -> Reading | None:
+def _choice(text: str, valid: str) -> LetterReading | None:
     return _last(text[-_TAIL_CHARS:], valid, _CHOOSING, ((_CHOICE, "option"),))
 
 
-def _listed(text: str, valid: str) -> Reading | None:
+def _listed(text: str, valid: str) -> LetterReading | None:
     """The last line is an option as it was listed ("B) nitrogen"), and no other option is listed in the reply."""
     letters = set(_LISTED.findall(text))
     last = _LISTED.match(text.rstrip().rpartition("\n")[2])
     return _found(last[1], "line") if last and letters == {last[1]} and last[1] in valid else None
 
 
-def _words(text: str, valid: str) -> Reading | None:
+def _words(text: str, valid: str) -> LetterReading | None:
     last = text.rstrip().rpartition("\n")[2]
     return _found(valid[-1], "words") if len(last) <= _SHORT_CHARS and _WORDS.fullmatch(last) else None
 
 
-Form = Callable[[str, str], Reading | None]
+Form = Callable[[str, str], LetterReading | None]
 _REQUESTED: tuple[Form, ...] = (_hash, _explicit)
 _OTHER: tuple[Form, ...] = (_lone_line, _is, _bare_answer, _choice, _listed, _words)
 
@@ -127,8 +127,8 @@ _ANSWER_OR_OPTION = re.compile("answer|option|choice", re.IGNORECASE)
 _CHOOSING = re.compile("option|choice|choose|pick|select|go", re.IGNORECASE)
 
 
-def _found(letter: str, rule: str) -> Reading:
-    return Reading(letter, rule, "primary")
+def _found(letter: str, rule: str) -> LetterReading:
+    return LetterReading(letter, rule, "primary")
 
 
 # ---- a letter after an anchor word ---------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _last(
     anchor: re.Pattern[str],
     patterns: tuple[tuple[re.Pattern[str], str], ...],
     articles: str = "I",
-) -> Reading | None:
+) -> LetterReading | None:
     """Read the answer after the last anchor word that an answer follows.
 
     ``articles``: letters that are words as well, where the anchor comes before a sentence: "Answer: A company …".
@@ -154,7 +154,7 @@ def _last(
     return None
 
 
-def _meant(match: re.Match[str], text: str, valid: str, rule: str, articles: str) -> Reading | None:
+def _meant(match: re.Match[str], text: str, valid: str, rule: str, articles: str) -> LetterReading | None:
     """The reading of a match; None where its letter is a word, no option, or said to be wrong."""
     if match.groupdict().get("idk"):
         return _found(valid[-1], rule)

@@ -16,7 +16,7 @@ METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 """In the published order; the first is the one the published table is sorted by."""
 
 
-class Outcome(StrEnum):
+class McqOutcome(StrEnum):
     """Outcome of one reply; each reply has exactly one."""
 
     CORRECT = "correct"
@@ -26,7 +26,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class McqGrade:
     """One reply's marks: right (0, 1), right-or-penalised (-1, 0, 1), abstained (0, 1), unreadable (0, 1)."""
 
     trad_score: int
@@ -35,12 +35,12 @@ class Marks:
     extract_fail: int
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> McqOutcome:
         if self.trad_score:
-            return Outcome.CORRECT
+            return McqOutcome.CORRECT
         if self.idk_freq:
-            return Outcome.ABSTAINED
-        return Outcome.NO_LETTER if self.extract_fail else Outcome.WRONG
+            return McqOutcome.ABSTAINED
+        return McqOutcome.NO_LETTER if self.extract_fail else McqOutcome.WRONG
 
     def values(self) -> tuple[int, int, int, int]:
         """In the order of METRICS."""
@@ -50,10 +50,15 @@ class Marks:
         return dict(zip(METRICS, self.values(), strict=True))
 
 
-_RIGHT, _WRONG, _ABSTAINED, UNREAD = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0), Marks(0, -1, 0, 1)
+_RIGHT, _WRONG, _ABSTAINED, UNREAD = (
+    McqGrade(1, 1, 0, 0),
+    McqGrade(0, -1, 0, 0),
+    McqGrade(0, 0, 1, 0),
+    McqGrade(0, -1, 0, 1),
+)
 
 
-def mark(letter: str | None, gold: str, n_options: int) -> Marks:
+def mark(letter: str | None, gold: str, n_options: int) -> McqGrade:
     """Marks of the letter a reply gives; None: it could not be read.
 
     ``gold``: every letter that is right (more than one only where two options have the same text). A letter the item
@@ -64,12 +69,12 @@ def mark(letter: str | None, gold: str, n_options: int) -> Marks:
     return _ABSTAINED if letter == idk_letter(n_options) else _RIGHT if letter in gold else _WRONG
 
 
-def best_of(marks: Sequence[Marks]) -> Marks:
+def best_of(marks: Sequence[McqGrade]) -> McqGrade:
     """The best per metric of several replies to one item; unreadable only if all are."""
     if len(marks) == 1:
         return marks[0]
     columns = tuple(zip(*(mark.values() for mark in marks), strict=True)) or ((0,), (-1,), (0,), (1,))
-    return Marks(max(columns[0]), max(columns[1]), max(columns[2]), min(columns[3]))
+    return McqGrade(max(columns[0]), max(columns[1]), max(columns[2]), min(columns[3]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +86,15 @@ class Estimate:
 
 
 @dataclass(slots=True)
-class Tally:
+class McqTally:
     """Running totals of marks: whole numbers, so that means come out the same in any order."""
 
     n: int = 0
     sums: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
     squares: list[int] = field(default_factory=lambda: [0, 0, 0, 0])
-    outcomes: dict[Outcome, int] = field(default_factory=lambda: dict.fromkeys(Outcome, 0))
+    outcomes: dict[McqOutcome, int] = field(default_factory=lambda: dict.fromkeys(McqOutcome, 0))
 
-    def add(self, marks: Marks) -> None:
+    def add(self, marks: McqGrade) -> None:
         self.n += 1
         self.outcomes[marks.outcome] += 1
         for i, value in enumerate(marks.values()):
@@ -118,7 +123,7 @@ _LOWEST, _HIGHEST = (0, -1, 0, 0), (1, 1, 1, 1)
 
 
 def intervals(
-    counts: Mapping[Marks, int], *, level: float = 0.95, seed: int = 0, draws: int = DRAWS
+    counts: Mapping[McqGrade, int], *, level: float = 0.95, seed: int = 0, draws: int = DRAWS
 ) -> Mapping[str, tuple[float, float]]:
     """Lower and upper ends of every metric's mean, as fractions, by percentile bootstrap.
 
@@ -241,9 +246,9 @@ class Selective:
         }
 
 
-def selective(tally: Tally) -> Selective:
+def selective(tally: McqTally) -> Selective:
     """The abstention-aware view of a tally."""
     counts = tally.outcomes
     return Selective(
-        counts[Outcome.CORRECT], counts[Outcome.WRONG], counts[Outcome.ABSTAINED], counts[Outcome.NO_LETTER]
+        counts[McqOutcome.CORRECT], counts[McqOutcome.WRONG], counts[McqOutcome.ABSTAINED], counts[McqOutcome.NO_LETTER]
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, Reading
+from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, LetterReading
 
 _LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
 _MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"
@@ -47,12 +47,12 @@ _ANSWER = re.compile(r"\banswer\s*+[:\-]?\s*+([A-K])\b", re.IGNORECASE)
 _OPTION = re.compile(r"\b(?:option|choice)\s*+([A-K])\b", re.IGNORECASE)
 
 
-def read_original(text: str) -> Reading:
+def read_original(text: str) -> LetterReading:
     """The letter in a text whose thoughts are out already. It may be one that the item has no option for."""
     return _stage_1(text) or _stage_2(text) or NOTHING
 
 
-def _stage_1(text: str) -> Reading | None:
+def _stage_1(text: str) -> LetterReading | None:
     # Under IGNORECASE "ſ" is an s; so it is to casefold, which makes these tests without misses.
     folded = text.casefold()
     for rule, pattern in _STAGE_1:
@@ -62,11 +62,11 @@ def _stage_1(text: str) -> Reading | None:
         for last in pattern.finditer(text):  # noqa: B007  # the last match is the one that ends furthest right
             pass
         if last is not None:
-            return Reading(last["letter"].strip("()"), rule, "primary")
+            return LetterReading(last["letter"].strip("()"), rule, "primary")
     return None
 
 
-def _stage_2(text: str) -> Reading | None:
+def _stage_2(text: str) -> LetterReading | None:
     if letters := _HASH.findall(text):
         return _fallback(letters[-1], "hash")
     if "boxed" in text.casefold():
@@ -80,5 +80,5 @@ def _stage_2(text: str) -> Reading | None:
     return None
 
 
-def _fallback(letter: str, rule: str) -> Reading:
-    return Reading(letter.upper(), rule, "fallback")
+def _fallback(letter: str, rule: str) -> LetterReading:
+    return LetterReading(letter.upper(), rule, "fallback")

@@ -10,7 +10,7 @@ Stage = Literal["primary", "fallback", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LetterReading:
     """The letter a reply gives as its answer, None where there is none, and the rule that found it."""
 
     letter: str | None = None
@@ -19,7 +19,7 @@ class Reading:
     note: str | None = None  # why there is no letter, where the rule can tell
 
 
-NOTHING = Reading()
+NOTHING = LetterReading()
 
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@ from layton_batch.tasks.mcq_idk_rules.metrics import (
     METRICS,
     Bounds,
     Estimate,
-    Marks,
+    McqGrade,
+    McqTally,
     Selective,
-    Tally,
     intervals,
     selective,
 )
@@ -41,7 +41,7 @@ class LetterRow:
 
     item_id: str
     letter: str | None
-    marks: Marks
+    marks: McqGrade
     key: Key
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -56,8 +56,8 @@ class AbstentionReport:
     task: McqIdkTask
     keep_rows: bool = True
     rows: list[LetterRow] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
-    marks: Counter[Marks] = field(default_factory=Counter)
+    tally: McqTally = field(default_factory=McqTally)
+    marks: Counter[McqGrade] = field(default_factory=Counter)
 
     def add(self, reply: GradedReply) -> None:
         marks = marks_of(reply.grade)
@@ -107,9 +107,9 @@ def as_json(estimates: Mapping[str, Estimate]) -> dict[str, JsonValue]:
     return {name: {"mean": estimate.mean, "se": estimate.se} for name, estimate in estimates.items()}
 
 
-def marks_of(grade: Grade) -> Marks:
+def marks_of(grade: Grade) -> McqGrade:
     """A grade's marks as the whole numbers they are."""
-    return Marks(*(int(grade.marks[name]) for name in METRICS))
+    return McqGrade(*(int(grade.marks[name]) for name in METRICS))
 
 
 # ---- several models ------------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def vote_estimates(votes: Votes) -> Mapping[str, Estimate]:
     return dict(zip(METRICS, (_share(right, n), score, _share(n - right - wrong, n), Estimate(0.0, 0.0)), strict=True))
 
 
-def by_outcome(members: Sequence[Mapping[str, Marks]]) -> Votes:
+def by_outcome(members: Sequence[Mapping[str, McqGrade]]) -> Votes:
     """The published vote. ``members``: each model's marks by item; an unreadable reply votes 0, not -1."""
     ballots = [
         {item: 0 if marks.extract_fail else marks.idk_score for item, marks in marks_by_item.items()}

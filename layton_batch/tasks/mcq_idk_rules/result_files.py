@@ -26,7 +26,7 @@ _TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult:
+class ResultFile:
     """One run's result as it lies in a file; ``model`` is the full name, such as ``openrouter/openai/gpt-5``."""
 
     path: str
@@ -34,7 +34,7 @@ class RunResult:
     estimates: Mapping[str, Estimate]
 
 
-def latest(results: Iterable[RunResult]) -> dict[str, RunResult]:
+def latest(results: Iterable[ResultFile]) -> dict[str, ResultFile]:
     """Return the latest result of each model: the run with the largest path. A name is what follows the last slash."""
     in_order = sorted(results, key=lambda result: result.path)
     return {result.model.rpartition("/")[2]: result for result in in_order}
@@ -67,7 +67,7 @@ def detail_rows(rows: Iterable[FileRow], where: str) -> Iterator[FileRow]:
         }
 
 
-def results_in(folder: Path, benchmark: str | None) -> tuple[dict[str, Path], dict[str, RunResult]]:
+def results_in(folder: Path, benchmark: str | None) -> tuple[dict[str, Path], dict[str, ResultFile]]:
     """The replies of a folder by model, and the totals of the models without replies.
 
     Of several runs of a model the one with the largest path counts. Raises ManifestError where there are several
@@ -92,7 +92,7 @@ def chosen(names: set[str], where: str, benchmark: str | None) -> str:
     raise ManifestError(f"{where}: holds no results of --benchmark {benchmark!r}, but of {listed}")
 
 
-def totals_in(path: Path) -> dict[str, RunResult]:
+def totals_in(path: Path) -> dict[str, ResultFile]:
     """A run's published totals by benchmark; empty for a file of another kind."""
     if path.suffix != ".json":
         return {}
@@ -106,7 +106,7 @@ def totals_in(path: Path) -> dict[str, RunResult]:
     return totals_of(value, str(path), path.parent.name)
 
 
-def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, RunResult]:
+def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, ResultFile]:
     """Read totals from a document, if it has any. ``folder`` names a model that the document does not name."""
     results = value.get("results") if isinstance(value, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(results, Mapping):
@@ -116,7 +116,7 @@ def totals_of(value: JsonValue, path: str, folder: str) -> dict[str, RunResult]:
     names = (part.get("model_name") for part in (config, general) if isinstance(part, Mapping))
     model = next((name for name in names if isinstance(name, str) and name), folder)
     return {
-        benchmark_of(task): RunResult(path, model, estimates)
+        benchmark_of(task): ResultFile(path, model, estimates)
         for task, row in results.items()
         if task != "all" and isinstance(row, Mapping) and (estimates := _estimates(row))
     }

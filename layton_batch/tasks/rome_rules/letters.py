@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layton_batch.tasks.rome_rules.mentions import is_ruled_out
-from layton_batch.tasks.rome_rules.statement import Source, Statement
+from layton_batch.tasks.rome_rules.statement import AnswerStatement, Source
 
 MOST_CHARACTERS = 8_000
 """What a reply says before its last so many characters, or after the first ones behind a label, is not read."""
@@ -80,7 +80,7 @@ def label_letters(label: str) -> frozenset[str]:
     return frozenset(first.group(1).upper()) if first else frozenset()
 
 
-def chosen_letters(statement: Statement, wanted: int) -> str:
+def chosen_letters(statement: AnswerStatement, wanted: int) -> str:
     """The letters the answer commits to, in order and without repeats; "" where there are none.
 
     ``wanted``: how many the label has. Only a run of exactly so many small letters ("ac") is read as letters.

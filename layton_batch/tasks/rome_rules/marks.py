@@ -21,7 +21,7 @@ Score = int | float
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class RomeGrade:
     """``read``: what the rule took for the answer. ``error``: why the rule could not grade; the score is then 0."""
 
     score: Score
@@ -38,7 +38,7 @@ _TOTALS = ("final_score", "accuracy")
 
 
 @dataclass(slots=True)
-class Bucket:
+class GradeSum:
     """Sum and count."""
 
     total: Score = 0
@@ -54,14 +54,14 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class Tally:
+class RomeTally:
     """Sums over predictions by their question's ``task``."""
 
-    buckets: dict[str, Bucket] = field(default_factory=dict)
+    buckets: dict[str, GradeSum] = field(default_factory=dict)
 
     def add(self, row: Mapping[str, JsonValue], score: Score) -> None:
         """Count one prediction; ``row`` has the fields of its question."""
-        self.buckets.setdefault(_name(row.get("task")), Bucket()).add(score)
+        self.buckets.setdefault(_name(row.get("task")), GradeSum()).add(score)
 
     @property
     def count(self) -> int:

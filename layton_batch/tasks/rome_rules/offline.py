@@ -25,15 +25,15 @@ from layton_batch.tasks.offline import (
     GradedReply,
     GradedSet,
     GradingOptions,
+    ItemOutcome,
     OfflineForm,
-    Outcome,
     RowsFile,
     json_text,
     no_response,
     response,
 )
 from layton_batch.tasks.rome import ENDINGS, MarkedGrade, RomeTask, rule_of
-from layton_batch.tasks.rome_rules.marks import ORIGINAL, Mark, Rounds, Tally, over_rounds
+from layton_batch.tasks.rome_rules.marks import ORIGINAL, RomeGrade, RomeTally, Rounds, over_rounds
 from layton_batch.text import Table, text_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ScoresReport:
 
     protocol: str
     updated: RowsFile | None = None
-    tally: Tally = field(default_factory=Tally)
+    tally: RomeTally = field(default_factory=RomeTally)
 
     def add(self, reply: GradedReply) -> None:
         mark, row = mark_of(reply), updated_row(reply, self.protocol)
@@ -110,7 +110,7 @@ class RomeForm(OfflineForm):
         prediction = Prediction(item.id, model, PredictionKind.UNPARSED, note="no answer")
         grade = self._task.grade(item, prediction)
         if rule_of(item) is not None:
-            marks, mark = grade.marks, Mark(0, "", "KeyError: the prediction must include 'answer', a text")
+            marks, mark = grade.marks, RomeGrade(0, "", "KeyError: the prediction must include 'answer', a text")
             grade = MarkedGrade(item.id, model, marks, grade.tag, grade.note, mark=mark)
         return prediction, grade
 
@@ -122,19 +122,19 @@ class RomeForm(OfflineForm):
     def report_text(self, document: JsonValue) -> str:
         return json_text(document)
 
-    def outcome(self, reply: GradedReply, metric: str) -> Outcome:
+    def outcome(self, reply: GradedReply, metric: str) -> ItemOutcome:
         """Count like the published files: locations with their fractional score, errors apart from answers."""
         mark = mark_of(reply)
         kind, failure = PredictionKind.ANSWERED, "wrong_answer"
         if mark.score > 0:
-            return Outcome(float(mark.score), str(kind), "coarse_location" if mark.score < 1 else None)
+            return ItemOutcome(float(mark.score), str(kind), "coarse_location" if mark.score < 1 else None)
         if reply.prediction.kind is PredictionKind.MISSING:
             kind, failure = PredictionKind.MISSING, str(PredictionKind.MISSING)
         elif mark.error is not None:
             kind, failure = PredictionKind.UNPARSED, "ungradable"
         elif not mark.read.strip():
             kind, failure = PredictionKind.UNPARSED, ENDINGS.get(reply.prediction.ending, "no_answer")
-        return Outcome(float(mark.score), str(kind), failure)
+        return ItemOutcome(float(mark.score), str(kind), failure)
 
     def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
         for name, value in document.items():
@@ -186,7 +186,7 @@ def _over(rounds: Sequence[GradedModel]) -> dict[str, Rounds]:
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def mark_of(reply: GradedReply) -> Mark:
+def mark_of(reply: GradedReply) -> RomeGrade:
     """Return the evaluator's mark of a reply."""
     if not isinstance(reply.grade, MarkedGrade):
         raise TypeError(f"item {reply.item.id!r}: not a grade of this benchmark")

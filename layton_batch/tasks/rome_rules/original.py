@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.rome_rules.marks import Mark, Score
+from layton_batch.tasks.rome_rules.marks import RomeGrade, Score
 
 INDICATORS = ("Answer:", "Answer", "答案：", "答案:", "答案")
 LETTER_KEYWORDS = (
@@ -32,19 +32,19 @@ Evaluated = tuple[Score, str]
 Evaluator = Callable[..., Evaluated]
 
 
-def grade(evaluator: str, arguments: Mapping[str, JsonValue], reply: str) -> Mark:
+def grade(evaluator: str, arguments: Mapping[str, JsonValue], reply: str) -> RomeGrade:
     """The published evaluator's score of a reply."""
     prepared = prepare(reply)
     if evaluator in _UNDEFINED:
-        return Mark(0, prepared, f"NameError: name {evaluator!r} is not defined")
+        return RomeGrade(0, prepared, f"NameError: name {evaluator!r} is not defined")
     function = EVALUATORS.get(evaluator)
     if function is None:
-        return Mark(0, prepared, f"ValueError: Unsupported evaluator: {evaluator}")
+        return RomeGrade(0, prepared, f"ValueError: Unsupported evaluator: {evaluator}")
     try:
         score, read = function(prepared, **arguments)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError) as error:
-        return Mark(0, prepared, f"{type(error).__name__}: {error}")
-    return Mark(score, read)
+        return RomeGrade(0, prepared, f"{type(error).__name__}: {error}")
+    return RomeGrade(score, read)
 
 
 def prepare(reply: str) -> str:

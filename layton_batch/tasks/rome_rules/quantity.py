@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from layton_batch.tasks.rome_rules.mentions import is_ruled_out
 from layton_batch.tasks.rome_rules.numerals import Numeral, number_words, numerals
-from layton_batch.tasks.rome_rules.statement import Source, Statement
+from layton_batch.tasks.rome_rules.statement import AnswerStatement, Source
 
 RELATIVE, ABSOLUTE = 0.1, 1e-3
 """The published tolerances: a tenth of a ``float`` gold value, a thousandth for an ``int`` one."""
@@ -72,7 +72,7 @@ def gold_number(value: object) -> int | float | None:
         return None
 
 
-def stated_number(statement: Statement) -> tuple[str, tuple[float, ...]]:
+def stated_number(statement: AnswerStatement) -> tuple[str, tuple[float, ...]]:
     """The text of the number and its readings; no readings where there is no number, or more than one is offered."""
     if statement.source is Source.WHOLE:
         text = statement.text.strip()[-MOST_CHARACTERS:]
@@ -82,7 +82,7 @@ def stated_number(statement: Statement) -> tuple[str, tuple[float, ...]]:
     return stated if stated[1] or not _later(statement) else _chosen(statement.text[-MOST_CHARACTERS:], last=True)
 
 
-def _later(statement: Statement) -> bool:
+def _later(statement: AnswerStatement) -> bool:
     """Return whether an announced answer ("the total number:") comes only after an empty line."""
     return statement.source is Source.LABEL and statement.paragraph.endswith((":", "=", "is", "are"))
 

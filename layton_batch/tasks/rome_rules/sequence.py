@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layton_batch.tasks.rome_rules.characters import folded, is_unspaced, lowered
-from layton_batch.tasks.rome_rules.statement import Source, Statement, paragraphs
+from layton_batch.tasks.rome_rules.statement import AnswerStatement, Source, paragraphs
 
 MOST_CHARACTERS = 20_000
 _MOST_CUES, _LONGEST_HEAD = 20, 200
@@ -71,14 +71,14 @@ def _parts(order: str) -> list[str]:
     return list(order)
 
 
-def is_in_order(statement: Statement, things: Sequence[str]) -> bool:
+def is_in_order(statement: AnswerStatement, things: Sequence[str]) -> bool:
     """Return whether the statement gives this list at a place where a list may stand."""
     wanted = tuple(_Thing.of(thing) for thing in things)
     candidates = _candidates(statement, wanted)
     return any(_lists(version, wanted) for text in candidates for version in _versions(lowered(text)))
 
 
-def _candidates(statement: Statement, wanted: Sequence[_Thing]) -> Iterator[str]:
+def _candidates(statement: AnswerStatement, wanted: Sequence[_Thing]) -> Iterator[str]:
     """Yield the texts that may hold the list: from the answer's start, after its last cue, else the last lines."""
     wide = _one_line_spelling(statement.text)
     text = _one_line_spelling(statement.paragraph)

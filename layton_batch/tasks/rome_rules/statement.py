@@ -130,7 +130,7 @@ class Source(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class AnswerStatement:
     """``text`` is the answer as narrowly as the reply marks it; ``wide`` everything the mark may cover. Both are plain
     and in one spelling."""
 
@@ -145,7 +145,7 @@ class Statement:
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
-def final_statement(reply: str) -> Statement:
+def final_statement(reply: str) -> AnswerStatement:
     """The reply's answer, thoughts left out. The last label with something after it wins, then the last box."""
     text = spelled(without_thoughts(reply))
     label, cue = _label_and_cue(text)
@@ -154,11 +154,11 @@ def final_statement(reply: str) -> Statement:
     boxed_spans = boxes(text)
     if boxed_spans:
         boxed = plain(_contents(text, boxed_spans))
-        return Statement(boxed, boxed, Source.BOX)
+        return AnswerStatement(boxed, boxed, Source.BOX)
     if cue is not None:
         return _after(text[cue:], Source.CUE)
     whole = plain(text)
-    return Statement(whole, whole, Source.WHOLE)
+    return AnswerStatement(whole, whole, Source.WHOLE)
 
 
 def _label_and_cue(text: str) -> tuple[int | None, int | None]:
@@ -224,10 +224,10 @@ def without_thoughts(reply: str) -> str:
     return reply[end:]
 
 
-def _after(tail: str, source: Source) -> Statement:
+def _after(tail: str, source: Source) -> AnswerStatement:
     wide = plain(tail)
     spans = boxes(tail)
-    return Statement(plain(_contents(tail, spans)) if spans else wide, wide, source)
+    return AnswerStatement(plain(_contents(tail, spans)) if spans else wide, wide, source)
 
 
 def _contents(text: str, spans: Sequence[tuple[int, int]]) -> str:

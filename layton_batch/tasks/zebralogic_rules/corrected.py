@@ -12,26 +12,26 @@ from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.json_objects import objects, outermost
-from layton_batch.tasks.zebralogic_rules.gold import Gold, house_number, tolerant_house_key
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.gold import GoldGrid, house_number, tolerant_house_key
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
-def read(text: str) -> Reading:
+def read(text: str) -> GridReading:
     """The last object, in whatever it stands, with a key such as "House 1"; its own ``solution`` goes before it."""
-    reading: Reading | None = None
+    reading: GridReading | None = None
     for found_object in objects(text):
         for holder in outermost(found_object.value, _has_grid):
-            reading = Reading(_grid(holder), holder.get("reasoning"))
+            reading = GridReading(_grid(holder), holder.get("reasoning"))
     if reading is None:
         note = "no JSON object with houses found"
         if text.count("{") > text.count("}"):
             note = f"{note}, and a brace is never closed: the reply may be cut off"
-        return Reading(tag=Tag.NO_ANSWER, note=note)
+        return GridReading(tag=Tag.NO_ANSWER, note=note)
     return reading
 
 
-def compare(reading: Reading, gold: Gold) -> GridGrade:
+def compare(reading: GridReading, gold: GoldGrid) -> GridGrade:
     """Keys and values in lower case, blanks collapsed; "House1" and "House 01" are house 1; a list's first counts."""
     total = len(gold.cells)
     if reading.tag is not Tag.NONE:
@@ -68,4 +68,4 @@ def _value_key(value: JsonValue) -> str:
     return " ".join(str(value).lower().split())
 
 
-CORRECTED = Rules("corrected", read, compare)
+CORRECTED = GridRules("corrected", read, compare)

@@ -37,7 +37,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Gold:
+class GoldGrid:
     """The right grid, house by house. ``rows`` have the house's number first, as ``header`` has ``House``."""
 
     header: tuple[str, ...]
@@ -55,7 +55,7 @@ class Gold:
         return f"{len(self.rows)}*{len(self.header) - 1}"
 
 
-def gold_from(solution: JsonValue, where: str) -> Gold:
+def gold_from(solution: JsonValue, where: str) -> GoldGrid:
     """The solution column of a row. Raises DataError that starts with ``where``."""
     table = _table(solution, where)
     header = _texts(table.get("header"), f"{where}: solution.header")
@@ -74,7 +74,7 @@ def gold_from(solution: JsonValue, where: str) -> Gold:
             f"the gated data set {PRIVATE_SOURCE}: ask for access on its page and set HF_TOKEN"
         )
     cells = tuple(_cell(header, row, house, place) for house, row in enumerate(rows, 1) for place in range(1, len(row)))
-    return Gold(header, rows, cells)
+    return GoldGrid(header, rows, cells)
 
 
 def house_number(key: str) -> int | None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from layton_batch.records import JsonValue
 from layton_batch.states import FinishReason
-from layton_batch.tasks.zebralogic_rules.gold import Cell, Gold
+from layton_batch.tasks.zebralogic_rules.gold import Cell, GoldGrid
 
 
 class Tag(StrEnum):
@@ -44,7 +44,7 @@ TRUNCATED, REFUSED = "truncated at the output limit", "refused"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GridReading:
     """The grid in a reply. ``tag`` is NONE where there is one, else what kind of failure it is that there is none."""
 
     grid: JsonValue = None
@@ -77,19 +77,19 @@ class GridGrade:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GridRules:
     """A protocol: how a reply is read, and how what was read is compared. Neither raises, whatever the text."""
 
     name: str
-    read: Callable[[str], Reading]
-    compare: Callable[[Reading, Gold], GridGrade]
+    read: Callable[[str], GridReading]
+    compare: Callable[[GridReading, GoldGrid], GridGrade]
 
-    def grade(self, text: str, gold: Gold) -> GridGrade:
+    def grade(self, text: str, gold: GoldGrid) -> GridGrade:
         """The grade of a reply's text."""
         return self.compare(self.read(text), gold)
 
 
-def compared(gold: Gold, is_right: Callable[[Cell], bool], reasoning_chars: int) -> GridGrade:
+def compared(gold: GoldGrid, is_right: Callable[[Cell], bool], reasoning_chars: int) -> GridGrade:
     """The grade of a grid, cell by cell; it passes when all are right."""
     wrong = tuple(cell.label for cell in gold.cells if not is_right(cell))
     total = len(gold.cells)

@@ -22,14 +22,14 @@ from layton_batch.tasks.offline import (
     GradedReply,
     GradedSet,
     GradingOptions,
+    ItemOutcome,
     OfflineForm,
-    Outcome,
     RowsFile,
     percent,
     response,
 )
-from layton_batch.tasks.zebralogic import CellGrade, Puzzle, ZebraLogicTask, gold_of
-from layton_batch.tasks.zebralogic_rules.gold import GROUPS, Gold, gold_from
+from layton_batch.tasks.zebralogic import CellGrade, PuzzleItem, ZebraLogicTask, gold_of
+from layton_batch.tasks.zebralogic_rules.gold import GROUPS, GoldGrid, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, GridGrade, Tag, infrastructure_tag
 from layton_batch.tasks.zebralogic_rules.zeroeval import BEST_OF_N, MODES, RM_BON, check_mode, grade_samples
 from layton_batch.text import NONE, Table, text_table
@@ -39,7 +39,7 @@ _PAPER = ("Puzzle Acc", "Cell Acc", "No answer", "Easy", "Hard", "Small", "Mediu
 """The columns of ZebraLogic's tables; ``Total`` stands above them."""
 
 
-class Tally:
+class GridTally:
     """Grades of one model added up: agi-evals' run report, and the row of ZeroEval's table."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Tally:
         self._unanswered = 0
         self._reasoning_chars = self._reasonings = 0
 
-    def add(self, gold: Gold, size: str, grade: GridGrade) -> None:
+    def add(self, gold: GoldGrid, size: str, grade: GridGrade) -> None:
         self._tags[grade.tag] += 1
         self._puzzles[size] += 1
         self._solved[size] += grade.tag is Tag.NONE
@@ -111,7 +111,7 @@ class GridReport:
     samples: str | None = None
     n_items: int | None = None
     keep_rows: bool = True
-    tally: Tally = field(default_factory=Tally)
+    tally: GridTally = field(default_factory=GridTally)
     rows: list[tuple[str, GridGrade]] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
@@ -214,7 +214,7 @@ class ZebraForm(OfflineForm):
         count = None if items is None else len(items)
         return GridReport(self.task.rules.name, self.asked.samples, count, self.asked.keep_rows)
 
-    def outcome(self, reply: GradedReply, metric: str) -> Outcome:
+    def outcome(self, reply: GradedReply, metric: str) -> ItemOutcome:
         """Infrastructure errors are outside the score."""
         outcome = super().outcome(reply, metric)
         if outcome.failure in INFRASTRUCTURE:
@@ -256,14 +256,14 @@ def _summary(model: GradedModel) -> Mapping[str, JsonValue]:
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _item(name: str, row: FileRow, where: str) -> Puzzle:
+def _item(name: str, row: FileRow, where: str) -> PuzzleItem:
     """An item of which no more is known than what grading needs. ``category``: the size the row states, else the
     grid's own."""
     if row.get("solution") is None:
         raise DataError(f"{where}: column 'solution' is {'null' if 'solution' in row else 'missing'}")
     gold, size = gold_from(row["solution"], where), row.get("size")
     shown = size if isinstance(size, str) and size else gold.size
-    return Puzzle(name, "", shown, "", payload={"set": _set(row)}, gold=gold)
+    return PuzzleItem(name, "", shown, "", payload={"set": _set(row)}, gold=gold)
 
 
 def _rewards(row: FileRow, outputs: int, where: str) -> list[float]:

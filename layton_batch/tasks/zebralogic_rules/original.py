@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import Gold
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.gold import GoldGrid
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
 from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 MAX_WRONG_CELLS = 20
@@ -20,24 +20,24 @@ _BLANKS = re.compile(r"\s*")
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
-def read(text: str) -> Reading:
+def read(text: str) -> GridReading:
     """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house key."""
     for candidate in _candidates(text):
         try:
             value = load(candidate)
         except TooDeepError:
-            return Reading(tag=Tag.HARNESS_ERROR, note="JSON nested too deep for the original's reader")
+            return GridReading(tag=Tag.HARNESS_ERROR, note="JSON nested too deep for the original's reader")
         except ValueError:
             continue
         if not isinstance(value, Mapping):
             continue
         grid = value.get("solution", value)
         if isinstance(grid, Mapping) and any(key.lower().startswith("house") for key in grid):
-            return Reading(grid, value.get("reasoning"))
-    return Reading(tag=Tag.NO_ANSWER, note=NO_GRID)
+            return GridReading(grid, value.get("reasoning"))
+    return GridReading(tag=Tag.NO_ANSWER, note=NO_GRID)
 
 
-def compare(reading: Reading, gold: Gold) -> GridGrade:
+def compare(reading: GridReading, gold: GoldGrid) -> GridGrade:
     """Keys and values in lower case and stripped. Replies without a grid have no cell counts."""
     if reading.tag is not Tag.NONE:
         return GridGrade(reading.tag, note=reading.note)
@@ -87,4 +87,4 @@ def _value_key(value: JsonValue) -> str:
     return str(value).strip().lower()
 
 
-ORIGINAL = Rules("original", read, compare)
+ORIGINAL = GridRules("original", read, compare)

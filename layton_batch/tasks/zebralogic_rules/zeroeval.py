@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import Cell, Gold
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, Reading, Rules, Tag, compared
+from layton_batch.tasks.zebralogic_rules.gold import Cell, GoldGrid
+from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared
 from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 _BRACE = re.compile(r"[{}]")
@@ -31,23 +31,23 @@ class UnfitError(Exception):
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
-def read(text: str) -> Reading:
+def read(text: str) -> GridReading:
     """The last complete top-level ``{…}`` group, if it is JSON with a ``solution`` that is not null."""
     group = _last_group(text)
     if group is None:
-        return Reading(tag=Tag.NO_ANSWER, note="no complete {...} group")
+        return GridReading(tag=Tag.NO_ANSWER, note="no complete {...} group")
     try:
         value = load(group.replace("\n", ""))
     except TooDeepError:
-        return Reading(tag=Tag.MALFORMED_OUTPUT, note="JSON nested too deep for the paper's script")
+        return GridReading(tag=Tag.MALFORMED_OUTPUT, note="JSON nested too deep for the paper's script")
     except ValueError:
-        return Reading(tag=Tag.NO_ANSWER, note="the last {...} group is not JSON")
+        return GridReading(tag=Tag.NO_ANSWER, note="the last {...} group is not JSON")
     if not isinstance(value, Mapping) or value.get("solution") is None:
-        return Reading(tag=Tag.NO_ANSWER, note="no solution in the last {...} group")
-    return Reading(value["solution"], value.get("reasoning", ""))
+        return GridReading(tag=Tag.NO_ANSWER, note="no solution in the last {...} group")
+    return GridReading(value["solution"], value.get("reasoning", ""))
 
 
-def compare(reading: Reading, gold: Gold) -> GridGrade:
+def compare(reading: GridReading, gold: GoldGrid) -> GridGrade:
     """Keys as they are, values in lower case and stripped; houses are counted from 1, whatever the gold calls them."""
     total = len(gold.cells)
     if reading.tag is not Tag.NONE:
@@ -124,7 +124,7 @@ def _kind(value: object) -> str:
     return kinds.get(type(value), "a number")
 
 
-ZEROEVAL = Rules("zeroeval", read, compare)
+ZEROEVAL = GridRules("zeroeval", read, compare)
 
 
 # ---- several samples of one puzzle, made one answer ----------------------------------------------------------------
@@ -132,13 +132,13 @@ ZEROEVAL = Rules("zeroeval", read, compare)
 
 BEST_OF_N, MAJORITY_OF_N, RM_BON = "best_of_n", "majority_of_n", "rm_bon"
 
-Chooser = Callable[[Sequence[Reading], Gold], int]
+Chooser = Callable[[Sequence[GridReading], GoldGrid], int]
 Votes = Mapping[Cell, Sequence[str | None]]
 """What each sample says of each cell; None where it says nothing."""
 
 
 def grade_samples(
-    texts: Sequence[str], gold: Gold, mode: str = BEST_OF_N, rewards: Sequence[float] | None = None
+    texts: Sequence[str], gold: GoldGrid, mode: str = BEST_OF_N, rewards: Sequence[float] | None = None
 ) -> GridGrade:
     """The grade of one or more replies to a puzzle. ``rewards``: a score for each, for mode ``rm_bon`` alone.
 
@@ -157,10 +157,10 @@ def grade_samples(
     try:
         return compare(readable[0] if len(readable) == 1 else _chosen(readable, gold, mode, rewards or ()), gold)
     except UnfitError as error:
-        return replace(compare(Reading(tag=Tag.MALFORMED_OUTPUT), gold), note=str(error))
+        return replace(compare(GridReading(tag=Tag.MALFORMED_OUTPUT), gold), note=str(error))
 
 
-def _chosen(samples: Sequence[Reading], gold: Gold, mode: str, rewards: Sequence[float]) -> Reading:
+def _chosen(samples: Sequence[GridReading], gold: GoldGrid, mode: str, rewards: Sequence[float]) -> GridReading:
     if mode == MAJORITY_OF_N:
         return _voted(samples, gold)
     if mode == RM_BON:
@@ -177,20 +177,20 @@ def check_mode(mode: str) -> None:
 # ---- by the votes of all -------------------------------------------------------------------------------------------
 
 
-def _votes(samples: Sequence[Reading], gold: Gold) -> Votes:
+def _votes(samples: Sequence[GridReading], gold: GoldGrid) -> Votes:
     return {cell: [cell_value(reading.grid, cell) for reading in samples] for cell in gold.cells}
 
 
-def _voted(samples: Sequence[Reading], gold: Gold) -> Reading:
+def _voted(samples: Sequence[GridReading], gold: GoldGrid) -> GridReading:
     """A grid of each cell's most frequent value, the first named of equals; its reasoning is the first sample's."""
     rows: dict[str, dict[str, JsonValue]] = {}
     for cell, values in _votes(samples, gold).items():
         counts = Counter(value for value in values if value is not None)
         rows.setdefault(cell.house, {})[cell.attribute] = counts.most_common(1)[0][0] if counts else None
-    return Reading({**rows}, samples[0].reasoning)
+    return GridReading({**rows}, samples[0].reasoning)
 
 
-def _popularity(samples: Sequence[Reading], gold: Gold) -> list[int]:
+def _popularity(samples: Sequence[GridReading], gold: GoldGrid) -> list[int]:
     """Return for each sample how many samples share each of its values, summed over cells."""
     sums = [0] * len(samples)
     for values in _votes(samples, gold).values():
@@ -200,16 +200,16 @@ def _popularity(samples: Sequence[Reading], gold: Gold) -> list[int]:
     return sums
 
 
-def _most_common(samples: Sequence[Reading], gold: Gold) -> int:
+def _most_common(samples: Sequence[GridReading], gold: GoldGrid) -> int:
     sums = _popularity(samples, gold)
     return sums.index(max(sums))
 
 
-def _middle_common(samples: Sequence[Reading], gold: Gold) -> int:
+def _middle_common(samples: Sequence[GridReading], gold: GoldGrid) -> int:
     return _in_order(_popularity(samples, gold))[len(samples) // 2]
 
 
-def _least_common(samples: Sequence[Reading], gold: Gold) -> int:
+def _least_common(samples: Sequence[GridReading], gold: GoldGrid) -> int:
     sums = _popularity(samples, gold)
     return sums.index(min(sums))
 
@@ -217,7 +217,7 @@ def _least_common(samples: Sequence[Reading], gold: Gold) -> int:
 # ---- by the length of the reasoning --------------------------------------------------------------------------------
 
 
-def _by_length(samples: Sequence[Reading]) -> list[int]:
+def _by_length(samples: Sequence[GridReading]) -> list[int]:
     return _in_order([length(reading.reasoning) for reading in samples])
 
 

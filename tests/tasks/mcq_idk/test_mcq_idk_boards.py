@@ -13,11 +13,11 @@ from PIL import Image
 
 from layton_batch.drawing import rendered
 from layton_batch.tasks.mcq_idk_rules.charts import bar_chart, risk_chart
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, Marks, Selective
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, McqGrade, Selective
 from layton_batch.tasks.mcq_idk_rules.report import BoardRow, by_letter, by_outcome, markdown, ordered, vote_estimates
-from layton_batch.tasks.mcq_idk_rules.result_files import RunResult, latest
+from layton_batch.tasks.mcq_idk_rules.result_files import ResultFile, latest
 
-RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
+RIGHT, WRONG, ABSTAINED = McqGrade(1, 1, 0, 0), McqGrade(0, -1, 0, 0), McqGrade(0, 0, 1, 0)
 
 
 def estimates(
@@ -43,7 +43,7 @@ def estimates(
     ],
 )
 def test_the_published_vote_needs_a_strict_plurality_and_an_unreadable_reply_votes_for_neither(
-    marks: tuple[Marks, ...], vote: int
+    marks: tuple[McqGrade, ...], vote: int
 ) -> None:
     assert by_outcome([{"q": one} for one in marks]) == {"q": vote}
 
@@ -83,9 +83,9 @@ def test_a_vote_on_letters_needs_no_gold_to_be_cast() -> None:
 def test_of_several_runs_of_a_model_the_largest_path_counts() -> None:
     rows = latest(
         [
-            RunResult("r/b/results_2.json", "openrouter/x/late", estimates(0.2, 0.2)),
-            RunResult("r/b/results_3.json", "x/Late", estimates(0.4, 0.2)),
-            RunResult("r/a/results_9.json", "y/late", estimates(0.9, 0.2)),
+            ResultFile("r/b/results_2.json", "openrouter/x/late", estimates(0.2, 0.2)),
+            ResultFile("r/b/results_3.json", "x/Late", estimates(0.4, 0.2)),
+            ResultFile("r/a/results_9.json", "y/late", estimates(0.9, 0.2)),
         ]
     )
     means = [(name, result.estimates["trad_score"].mean) for name, result in rows.items()]

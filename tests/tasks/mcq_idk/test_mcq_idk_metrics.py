@@ -15,10 +15,10 @@ from layton_batch.tasks.mcq_idk_rules.metrics import (
     METRICS,
     UNREAD,
     Estimate,
-    Marks,
-    Outcome,
+    McqGrade,
+    McqOutcome,
+    McqTally,
     Selective,
-    Tally,
     best_of,
     intervals,
     mark,
@@ -26,17 +26,17 @@ from layton_batch.tasks.mcq_idk_rules.metrics import (
     share_bounds,
 )
 
-RIGHT, WRONG, ABSTAINED = Marks(1, 1, 0, 0), Marks(0, -1, 0, 0), Marks(0, 0, 1, 0)
+RIGHT, WRONG, ABSTAINED = McqGrade(1, 1, 0, 0), McqGrade(0, -1, 0, 0), McqGrade(0, 0, 1, 0)
 
 
-def tally(marks: Iterable[Marks]) -> Tally:
-    result = Tally()
+def tally(marks: Iterable[McqGrade]) -> McqTally:
+    result = McqTally()
     for one in marks:
         result.add(one)
     return result
 
 
-def some_marks(n: int, seed: int = 0) -> list[Marks]:
+def some_marks(n: int, seed: int = 0) -> list[McqGrade]:
     return random.Random(seed).choices([RIGHT, WRONG, ABSTAINED, UNREAD], [6, 3, 2, 1], k=n)
 
 
@@ -46,17 +46,19 @@ def some_marks(n: int, seed: int = 0) -> list[Marks]:
 @pytest.mark.parametrize(
     ("letter", "n_options", "marks", "outcome"),
     [
-        (None, 4, (0, -1, 0, 1), Outcome.NO_LETTER),
-        ("B", 4, (1, 1, 0, 0), Outcome.CORRECT),
-        ("A", 4, (0, -1, 0, 0), Outcome.WRONG),
-        ("E", 4, (0, 0, 1, 0), Outcome.ABSTAINED),
-        ("E", 10, (0, -1, 0, 0), Outcome.WRONG),
-        ("K", 10, (0, 0, 1, 0), Outcome.ABSTAINED),
-        ("F", 4, (0, -1, 0, 0), Outcome.WRONG),
-        ("C", 2, (0, 0, 1, 0), Outcome.ABSTAINED),
+        (None, 4, (0, -1, 0, 1), McqOutcome.NO_LETTER),
+        ("B", 4, (1, 1, 0, 0), McqOutcome.CORRECT),
+        ("A", 4, (0, -1, 0, 0), McqOutcome.WRONG),
+        ("E", 4, (0, 0, 1, 0), McqOutcome.ABSTAINED),
+        ("E", 10, (0, -1, 0, 0), McqOutcome.WRONG),
+        ("K", 10, (0, 0, 1, 0), McqOutcome.ABSTAINED),
+        ("F", 4, (0, -1, 0, 0), McqOutcome.WRONG),
+        ("C", 2, (0, 0, 1, 0), McqOutcome.ABSTAINED),
     ],
 )
-def test_a_letter_gets_its_marks(letter: str | None, n_options: int, marks: tuple[int, ...], outcome: Outcome) -> None:
+def test_a_letter_gets_its_marks(
+    letter: str | None, n_options: int, marks: tuple[int, ...], outcome: McqOutcome
+) -> None:
     found = mark(letter, "B", n_options)
     assert found.values() == marks
     assert found.outcome is outcome
@@ -64,8 +66,8 @@ def test_a_letter_gets_its_marks(letter: str | None, n_options: int, marks: tupl
 
 def test_of_several_replies_the_best_counts_and_only_all_unreadable_ones_are_unreadable() -> None:
     assert best_of([UNREAD, WRONG]) == WRONG
-    assert best_of([WRONG, ABSTAINED]) == Marks(0, 0, 1, 0)
-    assert best_of([UNREAD, ABSTAINED, RIGHT]) == Marks(1, 1, 1, 0)
+    assert best_of([WRONG, ABSTAINED]) == McqGrade(0, 0, 1, 0)
+    assert best_of([UNREAD, ABSTAINED, RIGHT]) == McqGrade(1, 1, 1, 0)
     assert best_of([UNREAD, UNREAD]) == best_of([]) == UNREAD
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from layton_batch.records import JsonValue
 from layton_batch.tasks.offline import FileRow
 from layton_batch.tasks.rome_rules import corrected, original
-from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, Mark
+from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, RomeGrade
 from tests.tasks.offline_rows import form, grade_rows
 
 
@@ -30,7 +30,7 @@ class Graded:
     rows: list[FileRow]
 
 
-def grade_answer(evaluator: str, arguments: FileRow, reply: str, protocol: str = CORRECTED) -> Mark:
+def grade_answer(evaluator: str, arguments: FileRow, reply: str, protocol: str = CORRECTED) -> RomeGrade:
     """One reply by one evaluator."""
     return {ORIGINAL: original.grade, CORRECTED: corrected.grade}[protocol](evaluator, arguments, reply)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.tasks.rome_rules.marks import Mark
+from layton_batch.tasks.rome_rules.marks import RomeGrade
 from layton_batch.tasks.rome_rules.original import grade, letters_of, prepare
 
 
@@ -109,6 +109,6 @@ def test_where_the_published_code_crashes_there_is_a_zero_and_the_exceptions_nam
     evaluator: str, arguments: dict[str, object], error: str
 ) -> None:
     mark = grade(evaluator, arguments, "a 42")  # type: ignore[arg-type]
-    assert isinstance(mark, Mark)
+    assert isinstance(mark, RomeGrade)
     assert mark.score == 0
     assert (mark.error or "").partition(":")[0] == error

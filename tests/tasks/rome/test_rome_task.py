@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import Place, Rows, read_rows
+from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.records import Image, Item, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
@@ -162,7 +162,7 @@ def test_rows_from_elsewhere_name_no_files_here(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "x.gif").write_bytes(base64.b64decode(GIF))
     monkeypatch.chdir(tmp_path)
     for address in ("https://example.org/items.jsonl", "hf://datasets/a/b/items.jsonl"):
-        rows = Rows(({**ROW, "img_path": "x.gif"},), (Place(address, 1),))  # type: ignore[arg-type]
+        rows = Rows(({**ROW, "img_path": "x.gif"},), (RowLocation(address, 1),))  # type: ignore[arg-type]
         with pytest.raises(DataError, match="no folder of pictures is named; the task option pictures names one"):
             task("vlm").items(rows)
 
