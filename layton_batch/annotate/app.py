@@ -24,7 +24,7 @@ from layton_batch.scoring.annotations import Annotation
 
 LONGEST_NAME = 60
 _ASSETS = {"annotate.css": "text/css", "annotate.js": "text/javascript"}
-_MARKS = {"right": True, "wrong": False, "": None}
+_VERDICTS = {"right": True, "wrong": False, "": None}
 Act = Callable[[str, Key, FormData], object]
 
 
@@ -201,10 +201,10 @@ class App:
         return key
 
     def _label(self, name: str, key: Key, form: FormData) -> None:
-        self.session.label(name, key, _marks(form), _note(form))
+        self.session.label(name, key, _label(form), _note(form))
 
     def _adjudicate(self, name: str, key: Key, form: FormData) -> None:
-        self.session.label(name, key, _marks(form), _note(form), adjudicated=True)
+        self.session.label(name, key, _label(form), _note(form), adjudicated=True)
 
     def _unsure(self, name: str, key: Key, form: FormData) -> None:
         self.session.pass_over(name, key, _note(form), unsure=True)
@@ -225,14 +225,14 @@ def _text(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _marks(form: FormData) -> Label:
+def _label(form: FormData) -> Label:
     words = [_text(form, name) for name in ("answer", "justification")]
-    if any(word not in _MARKS for word in words):
+    if any(word not in _VERDICTS for word in words):
         raise _RefusedError("A verdict is right or wrong.")
-    marks = Label(*(_MARKS[word] for word in words))
-    if marks == Label(None, None):
+    label = Label(*(_VERDICTS[word] for word in words))
+    if label == Label(None, None):
         raise _RefusedError("Say whether the answer or the justification is right or wrong.")
-    return marks
+    return label
 
 
 def _note(form: FormData) -> str:

@@ -131,11 +131,11 @@ class LabellingSession:
 
     # ---- what is done ------------------------------------------------------------------------------------------------
 
-    def label(self, annotator: str, key: Key, marks: Label, note: str = "", *, adjudicated: bool = False) -> None:
+    def label(self, annotator: str, key: Key, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
         """Keep a verdict on an answer, with the answer as the model gave it."""
         item_id, provider, model, n_hints = key
         label = Annotation(
-            item_id, model, marks.answer, marks.justification, marks.both, provider, n_hints, annotator,
+            item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
             self._time(), self.answers.text(key), None, note, adjudicated,
         )  # fmt: skip
         self._do(LabelAction(LABEL, annotator, str(label.time), key, label, note, adjudicated))

@@ -16,12 +16,12 @@ MOST_WAITS = 100
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The attempts that led to a batch, itself included. ``made``: those that count; ``turned_away``: those that the
+    """The attempts that led to a batch, itself included. ``creates``: those that count; ``turned_away``: those that the
     provider had no room for (queued tokens, rate limits), or that were not sent: no fault of the requests. ``splits``:
     how often it was halved."""
 
     batch: Batch
-    made: int
+    creates: int
     turned_away: int
     splits: int
 
@@ -40,7 +40,7 @@ class Attempts:
 
     def are_left(self, most: int) -> bool:
         """Return whether the requests may go again by themselves, ``most`` times in all."""
-        return self.made < most and self.turned_away < MOST_WAITS
+        return self.creates < most and self.turned_away < MOST_WAITS
 
     @property
     def is_split(self) -> bool:

@@ -68,23 +68,25 @@ def _figure(name: str, value: Decimal | int | None) -> str:
     return f"${decimal_text(value)}" if isinstance(value, Decimal) else f"{value:,} {_NAMES[name]}"
 
 
-def statement_json(statement: CostComparison) -> dict[str, JsonValue]:
+def statement_json(comparison: CostComparison) -> dict[str, JsonValue]:
     """Return one batch as JSON. USD are exact decimal text; a figure that a side does not state is null."""
     return {
-        "batch_id": statement.batch_id,
-        "provider": statement.provider,
-        "model": statement.model,
-        "stated_usd": decimal_text(statement.stated.usd),
-        "cost_usd": decimal_text(statement.ours.usd),
-        "stated_input_tokens": statement.stated.input_tokens,
-        "input_tokens": statement.ours.input_tokens,
-        "stated_output_tokens": statement.stated.output_tokens,
-        "output_tokens": statement.ours.output_tokens,
+        "batch_id": comparison.batch_id,
+        "provider": comparison.provider,
+        "model": comparison.model,
+        "stated_usd": decimal_text(comparison.stated.usd),
+        "cost_usd": decimal_text(comparison.ours.usd),
+        "stated_input_tokens": comparison.stated.input_tokens,
+        "input_tokens": comparison.ours.input_tokens,
+        "stated_output_tokens": comparison.stated.output_tokens,
+        "output_tokens": comparison.ours.output_tokens,
     }
 
 
 def differing(statements: Iterable[CostComparison]) -> tuple[CostComparison, ...]:
     """Return the statements whose two sides differ, in the order of their batches."""
     return tuple(
-        sorted((statement for statement in statements if statement.differs), key=lambda statement: statement.batch_id)
+        sorted(
+            (comparison for comparison in statements if comparison.differs), key=lambda comparison: comparison.batch_id
+        )
     )

@@ -51,14 +51,14 @@ class RowLocation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows(Sequence[Row]):
-    """Rows of a source in order, and the place of each."""
+    """Rows of a source in order, and the location of each."""
 
     rows: Sequence[Row]
-    places: Sequence[RowLocation]
+    locations: Sequence[RowLocation]
 
     def placed(self) -> Iterator[tuple[RowLocation, Row]]:
-        """Yield each row with its place."""
-        return zip(self.places, self.rows, strict=True)
+        """Yield each row with its location."""
+        return zip(self.locations, self.rows, strict=True)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -78,7 +78,7 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
     object, no rows at all.
     """
     placed = list(placed_rows(source, base, settings, clock, patient=patient))
-    return Rows([row for _, row in placed], [place for place, _ in placed])
+    return Rows([row for _, row in placed], [location for location, _ in placed])
 
 
 class SourceRows(Iterable[Row]):
@@ -90,7 +90,7 @@ class SourceRows(Iterable[Row]):
         self.error: DataError | None = None
 
     def placed(self) -> Iterator[tuple[RowLocation, Row]]:
-        """Yield each row with its place. Raises DataError as ``read_rows``, when the row is reached."""
+        """Yield each row with its location. Raises DataError as ``read_rows``, when the row is reached."""
         try:
             yield from placed_rows(*self._source)
         except DataError as error:
@@ -104,7 +104,7 @@ class SourceRows(Iterable[Row]):
 def placed_rows(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
 ) -> Iterator[tuple[RowLocation, Row]]:
-    """Yield the rows as ``read_rows`` does, one at a time, with their places. An error is raised when it is reached."""
+    """Yield the rows as ``read_rows`` does, one at a time, with locations. An error is raised when it is reached."""
     rows = itertools.chain.from_iterable(portions(source, base, settings, clock, patient=patient))
     first = next(rows, None)
     if first is None:
@@ -218,11 +218,11 @@ class JsonLines:
         for number, line in enumerate(io.BytesIO(self.content), self.first.line):
             if not line.strip():
                 continue
-            place = RowLocation(self.first.file, number)
+            location = RowLocation(self.first.file, number)
             if number == 1:
                 line = line.removeprefix(_UTF_8_MARK)
-                _check_start(line, place)
-            yield place, _decode(line, place)
+                _check_start(line, location)
+            yield location, _decode(line, location)
 
 
 def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
@@ -273,18 +273,18 @@ def _whole_lines(handle: _Bytes, at_once: int, name: str) -> Iterator[bytes]:
         yield content
 
 
-def _check_start(line: bytes, place: RowLocation) -> None:
+def _check_start(line: bytes, location: RowLocation) -> None:
     if line.lstrip().startswith(b"["):
-        raise DataError(f"{place}: this file is a JSON array; one object a line is expected")
+        raise DataError(f"{location}: this file is a JSON array; one object a line is expected")
 
 
-def _decode(line: bytes, place: RowLocation) -> Row:
+def _decode(line: bytes, location: RowLocation) -> Row:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise DataError(f"{place}: {_reason(line, error)}") from error
+        raise DataError(f"{location}: {_reason(line, error)}") from error
     if not isinstance(row, dict):
-        raise DataError(f"{place}: one object a line is expected, not {_kind(row)}")
+        raise DataError(f"{location}: one object a line is expected, not {_kind(row)}")
     return row
 
 
@@ -306,8 +306,8 @@ def _parquet(path: Path, name: str) -> Iterator[tuple[RowLocation, Row]]:
     numbers = itertools.count(1)
     for portion in _portions(path, name):
         for row in portion.iter_rows(named=True):
-            place = RowLocation(name, next(numbers))
-            yield place, {column: _plain(value, column, place) for column, value in row.items()}
+            location = RowLocation(name, next(numbers))
+            yield location, {column: _plain(value, column, location) for column, value in row.items()}
 
 
 def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
@@ -334,7 +334,7 @@ def _portions(path: Path, name: str) -> Iterator[pl.DataFrame]:
         raise DataError(f"{name}: not a readable Parquet file ({first})") from error
 
 
-def _plain(value: object, column: str, place: RowLocation) -> JsonValue:
+def _plain(value: object, column: str, location: RowLocation) -> JsonValue:
     """Convert a Parquet value to JSON: bytes become base64 text, times and decimals text."""
     match value:
         case None | bool() | int() | float() | str():
@@ -346,7 +346,7 @@ def _plain(value: object, column: str, place: RowLocation) -> JsonValue:
         case Decimal() | timedelta():
             return str(value)
         case Mapping():
-            return {str(key): _plain(part, column, place) for key, part in value.items()}
+            return {str(key): _plain(part, column, location) for key, part in value.items()}
         case list() | tuple():
-            return [_plain(part, column, place) for part in value]
-    raise DataError(f"{place}: column {column!r} holds a {type(value).__name__}, which has no form in JSON")
+            return [_plain(part, column, location) for part in value]
+    raise DataError(f"{location}: column {column!r} holds a {type(value).__name__}, which has no form in JSON")

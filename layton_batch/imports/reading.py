@@ -124,8 +124,8 @@ def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
         return
     rows = read_rows(str(full), settings.cwd, settings)
     is_csv = full.suffix.lower() in ENDINGS
-    for place, row in zip(rows.places, rows, strict=True):
-        yield str(RowLocation(str(path), place.line)), _texts(row) if is_csv else row
+    for location, row in zip(rows.locations, rows, strict=True):
+        yield str(RowLocation(str(path), location.line)), _texts(row) if is_csv else row
 
 
 def _texts(row: Row) -> Row:

@@ -79,7 +79,7 @@ def guess_task(rows: Rows) -> str:
 
     Raises ManifestError if that task takes none either.
     """
-    sample = Rows(rows.rows[:20], rows.places[:20])
+    sample = Rows(rows.rows[:20], rows.locations[:20])
     fits = {name: len(_fitting(name, sample)[0]) for name in BUILT_IN if name != OWN}
     best = max(fits, key=lambda name: fits[name])
     if fits[best]:
@@ -106,11 +106,13 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
     fits: Counter[str] = Counter()
     item_rows: dict[int, _ItemRow] = {}
     for split, task in tasks.items():
-        places = [at for at in range(len(rows)) if split in fitting.get(at, ())]
-        fits[split] = len(places)
-        items = task.items(Rows(tuple(rows.rows[at] for at in places), tuple(rows.places[at] for at in places)))
-        for at, item in zip(places, items, strict=True):
-            item_rows.setdefault(at, _ItemRow(item, rows.rows[at], rows.places[at].line))
+        fitting_rows = [at for at in range(len(rows)) if split in fitting.get(at, ())]
+        fits[split] = len(fitting_rows)
+        items = task.items(
+            Rows(tuple(rows.rows[at] for at in fitting_rows), tuple(rows.locations[at] for at in fitting_rows))
+        )
+        for at, item in zip(fitting_rows, items, strict=True):
+            item_rows.setdefault(at, _ItemRow(item, rows.rows[at], rows.locations[at].line))
     ordered = [item_rows[at] for at in sorted(item_rows)]
     nulls = _nulls(rows)
     findings = [
@@ -131,7 +133,7 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
 def _tasks(name: str, rows: Rows) -> dict[str, Task]:
     """Load the task for each of its usual splits and each split that the rows name."""
     named = [value for row in rows if isinstance(value := row.get("split"), str) and value]
-    folder = Path(rows.places[0].file).parent
+    folder = Path(rows.locations[0].file).parent
     tasks: dict[str, Task] = {}
     for split in dict.fromkeys((*SPLITS, *named[:10_000])):
         try:
@@ -147,20 +149,20 @@ def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[It
     tasks = _tasks(name, rows)
     fits: dict[int, tuple[str, ...]] = {}
     refused = []
-    for at, (row, place) in enumerate(zip(rows.rows, rows.places, strict=True)):
+    for at, (row, location) in enumerate(zip(rows.rows, rows.locations, strict=True)):
         reasons: list[str] = []
-        splits = tuple(split for split, task in tasks.items() if _takes(task, row, place, reasons))
+        splits = tuple(split for split, task in tasks.items() if _takes(task, row, location, reasons))
         if splits:
             fits[at] = splits
         else:
             reason = reasons[0] if reasons else f"belongs to no split that the task has ({', '.join(tasks)})"
-            refused.append(ItemFinding("row", _id(row), place.line, reason))
+            refused.append(ItemFinding("row", _id(row), location.line, reason))
     return fits, refused
 
 
-def _takes(task: Task, row: Row, place: RowLocation, reasons: list[str]) -> bool:
+def _takes(task: Task, row: Row, location: RowLocation, reasons: list[str]) -> bool:
     try:
-        return bool(task.items(Rows((row,), (place,))))
+        return bool(task.items(Rows((row,), (location,))))
     except DataError as error:
         reasons.append(str(error).partition(": ")[2] or str(error))
         return False
@@ -306,9 +308,9 @@ def _leaks(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
         answer = " ".join(_words(item_row.item.answer))
         if len(answer) < _LEAST_LEAK or answer.replace(" ", "").isdigit():
             continue
-        places = [("question", _question_alone(item_row.item))]
-        places += [(f"hint {number}", hint) for number, hint in enumerate(item_row.item.hints, 1) if hint]
-        leaking = [name for name, text in places if f" {answer} " in f" {' '.join(_words(text))} "]
+        texts = [("question", _question_alone(item_row.item))]
+        texts += [(f"hint {number}", hint) for number, hint in enumerate(item_row.item.hints, 1) if hint]
+        leaking = [name for name, text in texts if f" {answer} " in f" {' '.join(_words(text))} "]
         more = " (no harm where the question lists the choices)" if leaking == ["question"] else ""
         if leaking:
             yield ItemFinding(

@@ -83,8 +83,8 @@ def _system(system: str, model: str) -> JsonValue:
     """The system text. It is the same in all requests of a job, so a batch reads it from the cache where it is long
     enough for the model's: by documents 30 to 98 % of the rows of a batch do, and reading costs a tenth of input,
     keeping a quarter more than input. A shorter text is sent as it is, for the mark would do nothing."""
-    known = model_table.load().model("anthropic", model)
-    least = known.least_cached_tokens if known is not None else None
+    model_facts = model_table.load().model("anthropic", model)
+    least = model_facts.least_cached_tokens if model_facts is not None else None
     if least is None or len(system.encode("utf-8", "surrogatepass")) < least.fact * BYTES_PER_TOKEN:
         return system
     return [{"type": "text", "text": system, "cache_control": {"type": "ephemeral"}}]

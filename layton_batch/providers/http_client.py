@@ -50,7 +50,7 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
     name = next(base.__module__.partition(".")[0] for base in kind.__mro__ if base.__module__.startswith("httpx"))
     library, bounds = importlib.import_module(name), access or Access("")
 
-    class Client(kind):  # type: ignore[misc]
+    class BoundedClient(kind):  # type: ignore[misc]
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             call = _HttpCall(library, bounds, request)
             response = call.response(functools.partial(super().send, request, stream=True, **options), whole=not stream)
@@ -58,7 +58,7 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
                 response.read()
             return response
 
-    return Client(verify=certificates(name), **options)
+    return BoundedClient(verify=certificates(name), **options)
 
 
 class _HttpCall:

@@ -13,7 +13,7 @@ def connect(key: str, access: Access, address: str) -> Any:
     """A client for the address that ``access`` names, else for ``address``; its retries are off."""
     import openai
 
-    class Client(openai.OpenAI):
+    class AddressClient(openai.OpenAI):
         """OpenAI's client without what it takes from the environment for OpenAI: organization, project and extra
         headers, among them perhaps another Authorization. None of that is this provider's business."""
 
@@ -25,7 +25,7 @@ def connect(key: str, access: Access, address: str) -> Any:
     # the address is always given: else the SDK would take OpenAI's from the environment and send this key there
     base = access.base_url or address
     http = open_client(openai.DefaultHttpxClient, access, event_hooks=http_rules.HOOKS)
-    return Client(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
+    return AddressClient(api_key=key, base_url=base, timeout=access.timeout_seconds, max_retries=0, http_client=http)
 
 
 def _harmless(header: str) -> bool:

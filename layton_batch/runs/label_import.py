@@ -29,13 +29,13 @@ class LabelImport:
     run: str
     added: int
     changed: int
-    known: int
+    unchanged: int
     strangers: int
 
     def lines(self) -> list[str]:
         """Return the result in sentences."""
         sentences = [
-            f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.known} known already"
+            f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.unchanged} known already"
         ]
         if self.strangers:
             sentences.append(f"{self.strangers} of them are of models or items that the run does not have")

@@ -166,11 +166,11 @@ class LogReader:
         self._at[path] = (done + len(content) - len(rest), before + len(lines))
         return bool(content)
 
-    def _take(self, line: bytes, place: RowLocation, path: Path) -> None:
+    def _take(self, line: bytes, location: RowLocation, path: Path) -> None:
         row = _decoded(line)
         if row is not None:
             try:
-                action = _parse_action(row, place)
+                action = _parse_action(row, location)
             except DataError as error:  # a foreign line costs that line, not the labels of all
                 self._foreign.append(str(error))
                 return
@@ -207,21 +207,23 @@ def _check_of(row: Mapping[str, object]) -> str:
     return sha256(orjson.dumps(row)).hexdigest()[:16]
 
 
-def _parse_action(row: Row, place: RowLocation) -> LabelAction:
+def _parse_action(row: Row, location: RowLocation) -> LabelAction:
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
     hints, note = row.get("n_hints"), row.get("note")
     if _CHECK in row and row[_CHECK] != _check_of({name: value for name, value in row.items() if name != _CHECK}):
-        raise DataError(f"{place}: was changed since the labelling app wrote it")
+        raise DataError(f"{location}: was changed since the labelling app wrote it")
     if kind not in (*ON_ANSWERS, UNDO, FLAG, UNFLAG) or len(texts) < len(names) or not isinstance(hints, int):
-        raise DataError(f"{place}: is no line of the labelling app; `import --annotations` takes labels from elsewhere")
+        raise DataError(
+            f"{location}: is no line of the labelling app; `import --annotations` takes labels from elsewhere"
+        )
     item_id, provider, model, annotator, time = texts
     return LabelAction(
         str(kind),
         annotator,
         time,
         (item_id, provider, model, hints),
-        parse_annotation(row, place) if kind == LABEL else None,
+        parse_annotation(row, location) if kind == LABEL else None,
         note if isinstance(note, str) else "",
         row.get("adjudicated") is True,
     )

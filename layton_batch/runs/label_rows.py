@@ -31,7 +31,7 @@ def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
     nothing = tables.frame("predictions", []).select(_ANSWERS)
     parts = [with_contents(part) for part in (nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS))]
     answers = pl.concat(parts).with_columns(pl.col("sample").fill_null(1))
-    answers = answers.join(joined.places, on=[*ENTRANT, "item_id"], how="left", maintain_order="left")
+    answers = answers.join(joined.locations, on=[*ENTRANT, "item_id"], how="left", maintain_order="left")
     if gold is not None:
         words = gold.labelled.unique(PREDICTION, keep="last").select(*PREDICTION, *HUMAN.values(), in_gold=1)
         answers = answers.join(words, on=PREDICTION, how="left", maintain_order="left")

@@ -99,7 +99,7 @@ class Joined:
     apart: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def places(self) -> pl.DataFrame:
+    def locations(self) -> pl.DataFrame:
         """Return the annotated predictions (entrant and item) with their number in ``by_prediction``, ``about``."""
         names = [(entrant.model, entrant.provider, entrant.n_hints, item_id) for entrant, item_id in self.by_prediction]
         return pl.DataFrame(names, schema={name: VOTES[name] for name in _PLACE}, orient="row").with_row_index("about")
@@ -110,39 +110,39 @@ class Joined:
 
 def parse_annotations(rows: Rows) -> list[Annotation]:
     """Rows as annotations, in order. Raises DataError naming file and line of the first row that is none."""
-    return [parse_annotation(row, place) for row, place in zip(rows.rows, rows.places, strict=True)]
+    return [parse_annotation(row, location) for row, location in zip(rows.rows, rows.locations, strict=True)]
 
 
-def parse_annotation(row: Row, place: RowLocation) -> Annotation:
+def parse_annotation(row: Row, location: RowLocation) -> Annotation:
     """One row. Raises DataError naming file, line and column."""
-    answer, justification, both = (_truth(row, names, place) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
+    answer, justification, both = (_truth(row, names, location) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
     if answer is None and justification is None and both is None:
         raise DataError(
-            f"{place}: has no label: column 'answer_correct' or 'justification_correct' must be true or false"
+            f"{location}: has no label: column 'answer_correct' or 'justification_correct' must be true or false"
         )
     if answer is not None and justification is not None:
         if both is not None and both != (answer and justification):
-            raise DataError(f"{place}: {_named(row, _BOTH)!r} contradicts the labels of answer and justification")
+            raise DataError(f"{location}: {_named(row, _BOTH)!r} contradicts the labels of answer and justification")
         both = answer and justification
-    source_file = _optional_text(row, ("source_file",), place)
+    source_file = _optional_text(row, ("source_file",), location)
     named = _SOURCE_FILE.fullmatch(source_file or "")
-    hints = _hints(row, place)
-    text = _optional_text(row, ("answer",), place)
+    hints = _hints(row, location)
+    text = _optional_text(row, ("answer",), location)
     return Annotation(
-        item_id=_text(with_text_id(row, _named(row, _ITEM)), _ITEM, place),
-        model=_text(row, ("model",), place),
+        item_id=_text(with_text_id(row, _named(row, _ITEM)), _ITEM, location),
+        model=_text(row, ("model",), location),
         answer_correct=answer,
         justification_correct=justification,
         both_correct=both,
-        provider=_optional_text(row, ("provider",), place) or None,
+        provider=_optional_text(row, ("provider",), location) or None,
         n_hints=int(named["hints"]) if hints is None and named else hints,
-        annotator=_optional_text(row, ("annotator",), place) or "",
-        time=_time(row, place),
-        said=None if text is None else (text, _optional_text(row, ("justification",), place)),
+        annotator=_optional_text(row, ("annotator",), location) or "",
+        time=_time(row, location),
+        said=None if text is None else (text, _optional_text(row, ("justification",), location)),
         source_file=source_file,
         note=next((note for name in _NOTE if isinstance(note := row.get(name), str) and note.strip()), ""),
-        adjudicated=_truth(row, ("adjudicated",), place) is True,
-        propensity=propensity_of(row, place),
+        adjudicated=_truth(row, ("adjudicated",), location) is True,
+        propensity=propensity_of(row, location),
     )
 
 
@@ -173,44 +173,46 @@ def _named(row: Row, names: Sequence[str]) -> str:
     return next((name for name in names if row.get(name) is not None), names[0])
 
 
-def _truth(row: Row, names: Sequence[str], place: RowLocation) -> bool | None:
+def _truth(row: Row, names: Sequence[str], location: RowLocation) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
-    if isinstance(value, str) and place.file.endswith(ENDINGS):
+    if isinstance(value, str) and location.file.endswith(ENDINGS):
         value = _SPREADSHEET.get(value.strip().lower(), value)
     if value is not None and not isinstance(value, bool):
-        raise DataError(f"{place}: column {name!r} must be true, false or null, not {value!r:.60}")
+        raise DataError(f"{location}: column {name!r} must be true, false or null, not {value!r:.60}")
     return value
 
 
-def _text(row: Row, names: Sequence[str], place: RowLocation) -> str:
-    value = _optional_text(row, names, place)
+def _text(row: Row, names: Sequence[str], location: RowLocation) -> str:
+    value = _optional_text(row, names, location)
     if not value:
-        raise DataError(f"{place}: column {_named(row, names)!r} must be text, not {row.get(_named(row, names))!r:.60}")
+        raise DataError(
+            f"{location}: column {_named(row, names)!r} must be text, not {row.get(_named(row, names))!r:.60}"
+        )
     return value
 
 
-def _optional_text(row: Row, names: Sequence[str], place: RowLocation) -> str | None:
+def _optional_text(row: Row, names: Sequence[str], location: RowLocation) -> str | None:
     name = _named(row, names)
     value = row.get(name)
     if value is not None and not isinstance(value, str):
-        raise DataError(f"{place}: column {name!r} must be text or null, not {value!r:.60}")
+        raise DataError(f"{location}: column {name!r} must be text or null, not {value!r:.60}")
     return value
 
 
-def _hints(row: Row, place: RowLocation) -> int | None:
+def _hints(row: Row, location: RowLocation) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
-    if isinstance(value, str) and place.file.endswith(ENDINGS) and value.isdecimal():
+    if isinstance(value, str) and location.file.endswith(ENDINGS) and value.isdecimal():
         value = int(value)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise DataError(f"{place}: column {name!r} must be a whole number, 0 or more, not {value!r:.60}")
+        raise DataError(f"{location}: column {name!r} must be a whole number, 0 or more, not {value!r:.60}")
     return value
 
 
-def _time(row: Row, place: RowLocation) -> str | None:
+def _time(row: Row, location: RowLocation) -> str | None:
     name = _named(row, _TIME)
     value = row.get(name)
     if value is None or value == "":
@@ -223,7 +225,7 @@ def _time(row: Row, place: RowLocation) -> str | None:
             return datetime.fromtimestamp(value, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         pass
-    raise DataError(f"{place}: column {name!r} must be a time such as 2026-11-23T09:30:00Z, not {value!r:.60}")
+    raise DataError(f"{location}: column {name!r} must be a time such as 2026-11-23T09:30:00Z, not {value!r:.60}")
 
 
 def _moment(text: str) -> datetime:
@@ -353,7 +355,7 @@ def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: Joined, met
     null for a tie."""
     people = list(joined.by_prediction.values())
     gold_labels = gold.unique(PREDICTION, keep="last").select(*PREDICTION, gold="correct")
-    mine = votes.join(joined.places, on=_PLACE, maintain_order="left")
+    mine = votes.join(joined.locations, on=_PLACE, maintain_order="left")
     mine = mine.join(gold_labels, on=PREDICTION, how="left", maintain_order="left")
     words = [settled(word, people[at].values(), metric) for word, at in mine.select("gold", "about").iter_rows()]
     chances = [

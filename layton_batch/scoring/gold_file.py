@@ -181,11 +181,11 @@ class _Reader:
             self._close_frame()
             self._names |= names
             self._form = _GoldForm(self._names)
-        for file, places in groupby((place for place, _ in rows), attrgetter("file")):
-            self._note(file, (place.line for place in places))
+        for file, locations in groupby((location for location, _ in rows), attrgetter("file")):
+            self._note(file, (location.line for location in locations))
         if self._fault is None:
             try:
-                values = [_checked(row, place, self._form) for place, row in rows]
+                values = [_checked(row, location, self._form) for location, row in rows]
             except DataError as error:
                 self._fault = error
             else:
@@ -196,7 +196,7 @@ class _Reader:
             self._files.append((len(self._lines), file))
         self._lines.extend(lines)
 
-    def _place(self, row: int) -> RowLocation:
+    def _location(self, row: int) -> RowLocation:
         first = bisect_right(self._files, row, key=itemgetter(0)) - 1
         return RowLocation(self._files[first][1], self._lines[row])
 
@@ -256,13 +256,13 @@ class _Reader:
         for judge, name, column in record_columns_of(judges):
             values = rows[column].drop_nulls().unique(maintain_order=True).to_list() if column in rows.columns else []
             if len(values) > 1:
-                place = self._place(rows[column].index_of(values[1]) or 0)
+                location = self._location(rows[column].index_of(values[1]) or 0)
                 raise DataError(
-                    f"{place}: column {column!r} is not what it is in rows before; one gold set has one jury"
+                    f"{location}: column {column!r} is not what it is in rows before; one gold set has one jury"
                 )
             if len(values):
-                place = self._place(rows[column].is_not_null().arg_max() or 0)
-                records[judge][name] = recorded_value(name, values[0], f"{place}: column {column!r}")
+                location = self._location(rows[column].is_not_null().arg_max() or 0)
+                records[judge][name] = recorded_value(name, values[0], f"{location}: column {column!r}")
         return {judge: JudgeRecord(**record) for judge, record in records.items() if record}
 
     def _check_unique(self, rows: pl.DataFrame) -> None:
@@ -273,8 +273,8 @@ class _Reader:
         same = pl.all_horizontal(pl.col(name) == again[name] for name in key.columns)
         first = key.with_row_index("row").filter(same).item(0, "row")
         item, model = again["item_id"], again["model"]
-        places = f"{self._place(again['row'])}: item {item!r} of model {model!r} stands already in {self._place(first)}"
-        raise DataError(places)
+        second, first_location = self._location(again["row"]), self._location(first)
+        raise DataError(f"{second}: item {item!r} of model {model!r} stands already in {first_location}")
 
 
 def _both(answer: str, justification: str, both: str) -> pl.Expr:
@@ -296,50 +296,52 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
     return judges
 
 
-def _checked(row: Row, place: RowLocation, form: _GoldForm) -> _Values:
+def _checked(row: Row, location: RowLocation, form: _GoldForm) -> _Values:
     """Return a row's values as the line decoder does. Raises DataError naming the wrong column."""
     row = with_text_id(row, ITEM)
-    item, provider, model = (_text(row, column, place) for column in (ITEM, "provider", "model"))
+    item, provider, model = (_text(row, column, location) for column in (ITEM, "provider", "model"))
     n_hints = row.get("n_hints", 0)
     if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
-        raise DataError(f"{place}: column 'n_hints' must be a whole number, not {n_hints!r}")
-    sample = _sample(row, place)
-    decisions = [_decision(row, column, place) for column in form.decisions]
-    answer, justification, kind = (_optional_text(row, column, place) for column in (ANSWER, JUSTIFICATION, "kind"))
-    ranked, propensity = row.get("ranked") is not False, propensity_of(row, place)
+        raise DataError(f"{location}: column 'n_hints' must be a whole number, not {n_hints!r}")
+    sample = _sample(row, location)
+    decisions = [_decision(row, column, location) for column in form.decisions]
+    answer, justification, kind = (_optional_text(row, column, location) for column in (ANSWER, JUSTIFICATION, "kind"))
+    ranked, propensity = row.get("ranked") is not False, propensity_of(row, location)
     fixed_values = item, provider, model, n_hints, answer, justification, kind, ranked, propensity, sample
-    return (*fixed_values, *decisions, *(_of_jury(row, column, place) for column in form.of_jury))
+    return (*fixed_values, *decisions, *(_of_jury(row, column, location) for column in form.of_jury))
 
 
-def _of_jury(row: Row, column: str, place: RowLocation) -> JsonValue:
-    return row.get(column) is True if column == _OTHER_JURY else _optional_text(row, column, place)
+def _of_jury(row: Row, column: str, location: RowLocation) -> JsonValue:
+    return row.get(column) is True if column == _OTHER_JURY else _optional_text(row, column, location)
 
 
-def _decision(row: Row, column: str, place: RowLocation) -> bool | None:
+def _decision(row: Row, column: str, location: RowLocation) -> bool | None:
     value = row.get(column)
     if value is not None and value is not True and value is not False:
-        raise DataError(f"{place}: column {column!r} must be true, false or null, not {value!r:.60}")
+        raise DataError(f"{location}: column {column!r} must be true, false or null, not {value!r:.60}")
     return value
 
 
-def _sample(row: Row, place: RowLocation) -> int | None:
+def _sample(row: Row, location: RowLocation) -> int | None:
     sample = row.get("sample")
     if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= _SAMPLES):
-        raise DataError(f"{place}: column 'sample' must be a whole number from 1 to {_SAMPLES:,}, not {sample!r:.60}")
+        raise DataError(
+            f"{location}: column 'sample' must be a whole number from 1 to {_SAMPLES:,}, not {sample!r:.60}"
+        )
     return sample
 
 
-def _text(row: Row, column: str, place: RowLocation) -> str:
+def _text(row: Row, column: str, location: RowLocation) -> str:
     value = row.get(column)
     if not isinstance(value, str) or not value:
-        raise DataError(f"{place}: column {column!r} must be text, not {value!r:.60}")
+        raise DataError(f"{location}: column {column!r} must be text, not {value!r:.60}")
     return value
 
 
-def _optional_text(row: Mapping[str, JsonValue], column: str, place: RowLocation) -> str | None:
+def _optional_text(row: Mapping[str, JsonValue], column: str, location: RowLocation) -> str | None:
     value = row.get(column)
     if value is not None and not isinstance(value, str):
-        raise DataError(f"{place}: column {column!r} must be text or null, not {value!r:.60}")
+        raise DataError(f"{location}: column {column!r} must be text or null, not {value!r:.60}")
     return value
 
 

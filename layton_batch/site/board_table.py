@@ -71,7 +71,7 @@ class ShownRow:
     score: str
     interval: str
     labels: str
-    said: str
+    summary: str
     items: int
     counts: tuple[int, ...]
     notes: tuple[str, ...]
@@ -277,7 +277,9 @@ def _row(
         score=number_text(score),
         interval=interval,
         labels=NONE if own is None or borrowed is None else f"{own:.0f} · {borrowed:.0f}",
-        said=NONE if score is None else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
+        summary=NONE
+        if score is None
+        else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
         items=int(_number(row["n_items"]) or 0),
         counts=tuple(int(_number(row[name]) or 0) for name in counts),
         notes=tuple(letters[flag] for flag in flags_of(row["flags"])),

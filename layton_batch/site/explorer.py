@@ -95,7 +95,7 @@ class ItemTally:
         return tuple(bars)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """Describe the counts in words."""
         named = ((getattr(self, name), words) for name, words in self.words.items())
         return ", ".join(f"{count:,} {words}" for count, words in named if count) or "no answers yet"

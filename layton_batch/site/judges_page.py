@@ -58,12 +58,12 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class ShownSection:
-    """``why``: what its numbers are for; ``about``: judges or models, and what is said of each."""
+    """``why``: what its numbers are for; ``about``: judges or models, and what is known of each."""
 
     key: str
     title: str
     why: str
-    said: tuple[str, ...]
+    sentences: tuple[str, ...]
     tables: tuple[ShownTable, ...]
     about: tuple[tuple[str, str], ...]
     help: tuple[str, ...]
@@ -88,7 +88,7 @@ def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]
         key=section.key,
         title=short_line(section.title),
         why=_WHY.get(section.key, ""),
-        said=tuple(sentence(remark.text) for remark in remarks if not remark.is_help and not remark.about),
+        sentences=tuple(sentence(remark.text) for remark in remarks if not remark.is_help and not remark.about),
         tables=tuple(_table(part, _plots(section, record), items) for part in tables),
         about=tuple((short_line(remark.about), short_line(remark.text, 500)) for remark in remarks if remark.about),
         help=tuple(sentence(remark.text) for remark in remarks if remark.is_help),

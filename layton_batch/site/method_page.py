@@ -37,7 +37,7 @@ class RevisionLine:
     number: str
     at: str
     changes: tuple[str, ...]
-    asked: str
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _revision(revision: Mapping[str, object]) -> RevisionLine:
         number=short_line(revision.get("number")),
         at=short_line(revision.get("at")).replace("T", " ").replace("Z", " UTC"),
         changes=tuple(short_line(change, 300) for change in listed),
-        asked=short_line(revision.get("asked")),
+        digest=short_line(revision.get("asked")),
     )
 
 

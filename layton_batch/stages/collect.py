@@ -152,7 +152,7 @@ def _file(
     bill = Bill(run.prices.price(batch.provider, batch.model), max_costs)
     _write_answers(run, batch, replies, tally, bill)
     stated = bill.stated(snapshot)
-    statement = CostComparison(batch.id, batch.provider, job.spec.name, stated, bill.ours())
+    comparison = CostComparison(batch.id, batch.provider, job.spec.name, stated, bill.ours())
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
     again = frozenset() if tick.is_cancelled else attempts.again(tally.ends, run.manifest.policy.attempts)
     move = machine.collected(
@@ -162,7 +162,7 @@ def _file(
         charges=bill.charges,
         raw_files=raw_results.digests(run.folder.batch(batch.id).root, run.folder.workspace.root),
         stated=stated,
-        events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(statement)),
+        events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(comparison)),
         entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
     )  # fmt: skip
     write_cost_tables(run.folder, job, move.after, bill.charges, max_costs)
@@ -187,9 +187,9 @@ def _write_answers(run: Run, batch: Batch, replies: Replies, tally: ReplyTally, 
     write_answers(run.folder.batch(batch.id), batch, replies, tally, enter)
 
 
-def _said_of_costs(statement: CostComparison) -> Iterator[tuple[str, str]]:
+def _said_of_costs(comparison: CostComparison) -> Iterator[tuple[str, str]]:
     """The event that keeps a stated cost, or says where a statement differs from the bill."""
-    if statement.differs:
-        yield "cost_differs", statement.text
-    elif statement.stated.usd is not None:
-        yield "cost_stated", statement.text
+    if comparison.differs:
+        yield "cost_differs", comparison.text
+    elif comparison.stated.usd is not None:
+        yield "cost_stated", comparison.text

@@ -192,10 +192,10 @@ class RunStore(Events):
         batches: Sequence[Batch],
         at: float,
         new: request_rows.NewRequests,
-        kept: Collection[str],
+        remaining: Collection[str],
     ) -> None:
         """Enter what the job asks beside what it asked before, with the batches for it, whose files are on disk.
-        ``kept``: those of its earlier requests, custom_ids, that the manifest still has.
+        ``remaining``: those of its earlier requests, custom_ids, that the manifest still has.
 
         The job is to be planned again where batches of it were collected since it was read. Raises StaleStateError
         where it is planned already.
@@ -210,7 +210,7 @@ class RunStore(Events):
                 raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
             if not is_as_read:
                 self.plan_again(writing, (job.id,))
-            request_rows.keep_requests(connection, self.run_id, job.id, kept)
+            request_rows.keep_requests(connection, self.run_id, job.id, remaining)
             request_rows.enter_requests(connection, self.run_id, job.id, new)
             self._insert_batches(connection, batches)
             self._tell_of_batches(writing, job.id, batches, at)

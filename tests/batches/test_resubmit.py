@@ -49,13 +49,13 @@ def test_what_a_provider_had_no_room_for_takes_no_attempt(
 ) -> None:
     second = after(FIRST, 2, **fails)
     attempts = Attempts.of(second, [FIRST, second])
-    assert (attempts.made, attempts.turned_away) == (made, turned_away)
+    assert (attempts.creates, attempts.turned_away) == (made, turned_away)
 
 
 def test_a_batch_that_was_withdrawn_takes_no_attempt() -> None:
     withdrawn = replace(FIRST, outcome=BatchOutcome.CANCELLED, provider_id=None)
     second = after(withdrawn, 2)
-    assert Attempts.of(second, [withdrawn, second]).made == 1
+    assert Attempts.of(second, [withdrawn, second]).creates == 1
 
 
 def test_attempts_come_to_an_end() -> None:

@@ -39,8 +39,11 @@ def test_rows_know_their_file_and_line(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_bytes(GOOD)
     rows = read("x.jsonl", tmp_path)
     assert (len(rows), rows[1]["text"]) == (2, "é")
-    assert tuple(rows.places) == (RowLocation(str(tmp_path / "x.jsonl"), 1), RowLocation(str(tmp_path / "x.jsonl"), 3))
-    assert str(rows.places[1]).endswith("x.jsonl, line 3")
+    assert tuple(rows.locations) == (
+        RowLocation(str(tmp_path / "x.jsonl"), 1),
+        RowLocation(str(tmp_path / "x.jsonl"), 3),
+    )
+    assert str(rows.locations[1]).endswith("x.jsonl, line 3")
 
 
 def test_a_path_is_looked_for_beside_the_manifest_and_then_in_the_working_folder(tmp_path: Path) -> None:
@@ -80,7 +83,7 @@ def test_parquet_is_known_by_suffix_or_magic_and_comes_as_json_values(tmp_path: 
         "id": "a", "n": 7, "flag": True, "none": None, "list": ["x", "y"],
         "img": {"bytes": base64.b64encode(b"\x00\xff").decode(), "path": None}, "day": "2026-01-02", "usd": "1.50",
     }  # fmt: skip
-    assert rows.places[0].line == 1
+    assert rows.locations[0].line == 1
 
 
 @pytest.mark.parametrize(
@@ -125,9 +128,9 @@ def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_
     found = read("x.parquet", tmp_path)
     assert [row["id"] for row in found] == frame["id"].to_list()
     assert found[-1] == {"id": str(rows - 1), "bytes": "/w=="}
-    assert [place.line for place in found.places] == list(range(1, rows + 1))
-    assert found.places[-1] == (str(tmp_path / "x.parquet"), rows)
-    assert found.places[5:7] == [(str(tmp_path / "x.parquet"), 6), (str(tmp_path / "x.parquet"), 7)]
+    assert [location.line for location in found.locations] == list(range(1, rows + 1))
+    assert found.locations[-1] == (str(tmp_path / "x.parquet"), rows)
+    assert found.locations[5:7] == [(str(tmp_path / "x.parquet"), 6), (str(tmp_path / "x.parquet"), 7)]
 
 
 def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> None:
@@ -211,7 +214,7 @@ def test_a_hub_source_is_resolved_and_asked_for_with_the_token(site: Site, tmp_p
     rows = fetch("hf://datasets/o/n/sub/x.jsonl", site, tmp_path)
     assert ids(rows) == ["a", "b"]
     assert site.asked == [("/datasets/o/n/resolve/main/sub/x.jsonl", "Bearer hf_secret")]
-    assert rows.places[0].file == "hf://datasets/o/n/sub/x.jsonl"
+    assert rows.locations[0].file == "hf://datasets/o/n/sub/x.jsonl"
 
 
 def test_the_token_goes_neither_to_plain_urls_nor_along_a_redirect(site: Site, tmp_path: Path) -> None:

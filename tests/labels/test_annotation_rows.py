@@ -198,7 +198,7 @@ def test_a_spreadsheet_s_rows_and_ids_that_are_numbers_are_labels(tmp_path: Path
     path.write_text("item_id,model,n_hints,answer_correct,justification_correct\n7,m,1,TRUE,\n", encoding="utf-8")
     (found,) = parse_annotations(read_rows(str(path), tmp_path, Settings.from_process()))
     assert (found.item_id, found.n_hints, found.answer_correct, found.justification_correct) == ("7", 1, True, None)
-    place = RowLocation("labels.jsonl", 1)
-    assert parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": False}, place).item_id == "7"
+    location = RowLocation("labels.jsonl", 1)
+    assert parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": False}, location).item_id == "7"
     with pytest.raises(DataError, match="true, false or null"):
-        parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": "TRUE"}, place)
+        parse_annotation({"riddle_id": 7, "model": "m", "answer_correct": "TRUE"}, location)

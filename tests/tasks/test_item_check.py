@@ -205,7 +205,7 @@ def test_cells_over_several_lines_keep_their_breaks_and_the_lines_are_right(tmp_
     path.write_text('id,description\r\n007,"one\ntwo, ""three"""\r\n\r\n8,x\r\n', encoding="utf-8")
     rows = read_rows(str(path), tmp_path, Settings.from_process())
     assert list(rows) == [{"id": "007", "description": 'one\ntwo, "three"'}, {"id": "8", "description": "x"}]
-    assert [place.line for place in rows.places] == [2, 5]
+    assert [location.line for location in rows.locations] == [2, 5]
 
 
 # ---- as spreadsheet programs write them ------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_what_spreadsheet_programs_write_is_read(tmp_path: Path, name: str, cont
     (tmp_path / name).write_bytes(content)
     read = read_rows(name, tmp_path, Settings(tmp_path))
     assert list(read) == ROWS
-    assert str(read.places[0]).endswith(f"line {1 if name.endswith('jsonl') else 3 if b'sep=' in content else 2}")
+    assert str(read.locations[0]).endswith(f"line {1 if name.endswith('jsonl') else 3 if b'sep=' in content else 2}")
 
 
 def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
         {"question": "How many?", "answer": 7, "images": ["a.png"]},
         {"question": "When?", "answer": 1.5, "images": None},
     ]
-    assert [place.line for place in read.places] == [3, 5]
+    assert [location.line for location in read.locations] == [3, 5]
     (tmp_path / "none.xlsx").write_bytes(b"PK and nothing else")
     with pytest.raises(DataError, match=r"none\.xlsx: not a readable workbook .*; save the sheet as CSV in UTF-8"):
         read_rows("none.xlsx", tmp_path, Settings(tmp_path))

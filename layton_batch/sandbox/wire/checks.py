@@ -95,24 +95,24 @@ def image_of_url(url: object, field: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SchemaForm:
-    """Place of the schema in a structured-output request. `what` is the parameter's name in messages."""
+    """Place of the schema in a structured-output request. `parameter` is its name in messages."""
 
-    what: str
+    parameter: str
     strict_rules: bool
 
 
 def named_schema(form: Mapping[str, object], rules: SchemaForm) -> Mapping[str, object]:
     """The schema out of `{"name", "schema", "strict"}`, held to the strict rules where it asks for them."""
     no_strangers(
-        form, frozenset({"name", "schema", "schema_definition", "strict", "description", "type"}), f"{rules.what}."
+        form, frozenset({"name", "schema", "schema_definition", "strict", "description", "type"}), f"{rules.parameter}."
     )
     name = form.get("name")
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        message = f"Invalid '{rules.what}.name': expected [A-Za-z0-9_-], 1 to 64 characters."
-        raise Rejection(400, message, code="invalid_value", param=f"{rules.what}.name")
-    schema = as_object(form.get("schema"), f"{rules.what}.schema")
+        message = f"Invalid '{rules.parameter}.name': expected [A-Za-z0-9_-], 1 to 64 characters."
+        raise Rejection(400, message, code="invalid_value", param=f"{rules.parameter}.name")
+    schema = as_object(form.get("schema"), f"{rules.parameter}.schema")
     if rules.strict_rules and form.get("strict") is True:
-        strict_schema(schema, str(name), rules.what)
+        strict_schema(schema, str(name), rules.parameter)
     return schema
 
 
