@@ -201,10 +201,10 @@ class App:
         return key
 
     def _label(self, name: str, key: Key, form: FormData) -> None:
-        self.session.label(name, key, _label(form), _note(form))
+        self.session.label(name, key, _form_label(form), _note(form))
 
     def _adjudicate(self, name: str, key: Key, form: FormData) -> None:
-        self.session.label(name, key, _label(form), _note(form), adjudicated=True)
+        self.session.label(name, key, _form_label(form), _note(form), adjudicated=True)
 
     def _unsure(self, name: str, key: Key, form: FormData) -> None:
         self.session.pass_over(name, key, _note(form), unsure=True)
@@ -225,7 +225,7 @@ def _text(form: FormData, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _label(form: FormData) -> Label:
+def _form_label(form: FormData) -> Label:
     words = [_text(form, name) for name in ("answer", "justification")]
     if any(word not in _VERDICTS for word in words):
         raise _RefusedError("A verdict is right or wrong.")

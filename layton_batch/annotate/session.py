@@ -134,11 +134,11 @@ class LabellingSession:
     def label(self, annotator: str, key: Key, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
         """Keep a verdict on an answer, with the answer as the model gave it."""
         item_id, provider, model, n_hints = key
-        label = Annotation(
+        annotation = Annotation(
             item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
             self._time(), self.answers.text(key), None, note, adjudicated,
         )  # fmt: skip
-        self._do(LabelAction(LABEL, annotator, str(label.time), key, label, note, adjudicated))
+        self._do(LabelAction(LABEL, annotator, str(annotation.time), key, annotation, note, adjudicated))
 
     def pass_over(self, annotator: str, key: Key, note: str = "", *, unsure: bool) -> None:
         """Give no label. ``unsure``: leave the answer to other people; else show it again when all others are done."""

@@ -68,7 +68,7 @@ def _figure(name: str, value: Decimal | int | None) -> str:
     return f"${decimal_text(value)}" if isinstance(value, Decimal) else f"{value:,} {_NAMES[name]}"
 
 
-def statement_json(comparison: CostComparison) -> dict[str, JsonValue]:
+def comparison_json(comparison: CostComparison) -> dict[str, JsonValue]:
     """Return one batch as JSON. USD are exact decimal text; a figure that a side does not state is null."""
     return {
         "batch_id": comparison.batch_id,
@@ -83,10 +83,7 @@ def statement_json(comparison: CostComparison) -> dict[str, JsonValue]:
     }
 
 
-def differing(statements: Iterable[CostComparison]) -> tuple[CostComparison, ...]:
-    """Return the statements whose two sides differ, in the order of their batches."""
-    return tuple(
-        sorted(
-            (comparison for comparison in statements if comparison.differs), key=lambda comparison: comparison.batch_id
-        )
-    )
+def differing(comparisons: Iterable[CostComparison]) -> tuple[CostComparison, ...]:
+    """Return the comparisons whose two sides differ, in the order of their batches."""
+    different = (comparison for comparison in comparisons if comparison.differs)
+    return tuple(sorted(different, key=lambda comparison: comparison.batch_id))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from layton_batch.costs.notes import cached_note, differing_note, reused_note, unknown_cost_note
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
-from layton_batch.costs.stated import statement_json
+from layton_batch.costs.stated import comparison_json
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import as_csv, as_markdown, json_text, say_line, show
 from layton_batch.text import Column, Table, columns, tokens_text
@@ -28,13 +28,13 @@ def write_costs(report: CostReport, form: str) -> None:
 
 def report_json(report: CostReport) -> dict[str, JsonValue]:
     """``{"rows", "by_provider", "by_stage", "total", "differing", "reused"}``; keys are the cost table's columns
-    (``line_json``), and those of ``statement_json`` for batches of which the provider states another cost."""
+    (``line_json``), and those of ``comparison_json`` for batches of which the provider states another cost."""
     return {
         "rows": [line_json(line) for line in report.lines],
         "by_provider": [line_json(line) for line in report.by_provider],
         "by_stage": [line_json(line) for line in report.by_stage],
         "total": line_json(report.total),
-        "differing": [statement_json(statement) for statement in report.differing],
+        "differing": [comparison_json(comparison) for comparison in report.differing],
         "reused": {"requests": report.reused.requests, "paid_usd": report.reused.paid.exact},
     }
 

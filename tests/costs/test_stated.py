@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
 from layton_batch.costs.report import build_report
-from layton_batch.costs.stated import CostComparison, Sums, statement_json
+from layton_batch.costs.stated import CostComparison, Sums, comparison_json
 from layton_batch.providers.chat_usage import batch_usage, dollars
 from layton_batch.records import JsonValue, Usage
 from layton_batch.reports.cost import differing_note, report_json
@@ -59,7 +59,7 @@ def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
         "the provider's own statement differs by more than 1 % for 2 batches: "
         "b0: doubleword says $9; our bill says $2.00"
     )
-    assert report_json(report)["differing"] == [statement_json(one) for one in report.differing]
+    assert report_json(report)["differing"] == [comparison_json(one) for one in report.differing]
     assert differing_note(build_report([], stated=[statement(OURS)])) is None
 
 
