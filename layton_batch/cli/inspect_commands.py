@@ -173,7 +173,7 @@ def site(
     from layton_batch.site.build import build_site
     from layton_batch.site.front import HOME, check_front, write_front
     from layton_batch.stages.publish import cost_report
-    from layton_batch.verification.sources import pack_sources
+    from layton_batch.verification.inputs import pack_sources
 
     settings, pages, several = Settings.from_process(), {}, len(run_names) > 1
     if several:

@@ -37,11 +37,11 @@ class Begun:
         return copied_address(self.root.parent) or str(self.root.parent)
 
     def may_be_paid(self) -> bool:
-        """Return whether the run's folder has marks of payments, or what cannot be read of it may be some."""
-        from layton_batch.store.marks import read_marks  # loads SQLAlchemy, which `plan` of a new manifest need not
+        """Return whether the run's folder has intents to pay, or what cannot be read of it may be some."""
+        from layton_batch.store.intents import read_intents  # loads SQLAlchemy, which `plan` of a new manifest need not
 
         try:
-            return bool(read_marks(RunFolder(self.root).intents))
+            return bool(read_intents(RunFolder(self.root).intents))
         except LaytonBatchError:
             return True
 

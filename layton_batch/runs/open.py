@@ -103,7 +103,7 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
     """Open a run and yield it. ``request_digest``: digest of what the manifest asks now; None: keep the run's latest
     revision, and plan nothing else.
     """
-    from layton_batch.store.marks import read_past
+    from layton_batch.store.intents import read_past
     from layton_batch.store.places import note_place
 
     enable_sigint()

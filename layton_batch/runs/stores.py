@@ -73,7 +73,7 @@ def store_at(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[Run
     Raises StoreError where the workspace has lost its database.
     """
     from layton_batch.store.engine import sqlite_url
-    from layton_batch.store.marks import refuse_new_database
+    from layton_batch.store.intents import refuse_new_database
 
     if settings.state_url is None:
         refuse_new_database(folder.workspace)

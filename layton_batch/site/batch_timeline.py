@@ -11,7 +11,7 @@ from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.status import Status
 from layton_batch.site.pages import short_line
-from layton_batch.site.progress import role_words
+from layton_batch.site.progress_page import role_words
 from layton_batch.states import Lifecycle
 from layton_batch.text import plural
 

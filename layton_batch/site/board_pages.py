@@ -13,7 +13,7 @@ from layton_batch.scoring.leaderboard import ASSUMES
 from layton_batch.site.board_table import Board
 from layton_batch.site.comparison import comparison_data
 from layton_batch.site.downloads import write_downloads
-from layton_batch.site.history import show_history
+from layton_batch.site.history_page import show_history
 from layton_batch.site.item_rates import item_rates
 from layton_batch.site.model_facts import ModelFacts, label_need
 from layton_batch.site.origin import citation, licence, sentence

@@ -15,18 +15,18 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
 from layton_batch.scoring.leaderboard import RULE
-from layton_batch.site.bill import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.board_pages import Ranked, write_board_pages
 from layton_batch.site.board_table import board_on_this_set, show_board
 from layton_batch.site.comparison import has_comparison
+from layton_batch.site.cost_page import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.digests import write_digests
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_extras import answer_cells
-from layton_batch.site.item_list import Listed, listed_item, write_list
+from layton_batch.site.item_list_page import Listed, listed_item, write_list
 from layton_batch.site.model_facts import model_facts
 from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
-from layton_batch.site.progress import show_progress
+from layton_batch.site.progress_page import show_progress
 from layton_batch.site.reading import asked, date_of_tables, failures, table
 from layton_batch.site.run_pages import write_run_pages
 from layton_batch.site.sent import SentRequests

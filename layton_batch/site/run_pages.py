@@ -8,8 +8,8 @@ from pathlib import Path
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.status import Status
 from layton_batch.site.batch_timeline import show_timeline
-from layton_batch.site.bill import ShownBill
 from layton_batch.site.board_pages import Ranked
+from layton_batch.site.cost_page import ShownBill
 from layton_batch.site.judges_page import show_judges
 from layton_batch.site.method_page import show_method
 from layton_batch.site.pages import more_assets, passage, sentence, write

@@ -20,7 +20,7 @@ from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateE
 from layton_batch.records import Batch, Charge, End, FileDigest, Job, LedgerEntry, Move, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
-from layton_batch.store.marks import marking
+from layton_batch.store.intents import writing_intent
 from layton_batch.store.orders import take_back_retries
 from layton_batch.store.rows import (
     ACTUAL,
@@ -47,7 +47,7 @@ CHANGED, _APPLIED = "changed", "applied"
 class RunStore(Events):
     """One run in an open store. Safe to use from several threads: each call is one transaction of its own.
 
-    ``intents``: the folder in which every intent to pay is marked as well (see marks.py).
+    ``intents``: the folder in which every intent to pay is written as well (see intents.py).
     """
 
     intents: Path | None = None
@@ -365,7 +365,7 @@ class RunStore(Events):
         if not changes and not decision.events:
             return after
         paying = changes.get("state") == str(Lifecycle.SUBMITTING)
-        with marking(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
+        with writing_intent(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
             if paying:
                 if writing.cancelled:
                     raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")

@@ -25,9 +25,9 @@ from layton_batch.tasks.mcq_idk_rules.items import (
     item_key,
     option_letters,
 )
+from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading, after_thoughts, without_thoughts
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, McqOutcome, mark
 from layton_batch.tasks.mcq_idk_rules.original import read_original
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, LetterReading, after_thoughts, without_thoughts
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure

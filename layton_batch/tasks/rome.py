@@ -22,8 +22,8 @@ from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected, original
+from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, PROTOCOLS, RomeGrade
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
-from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, PROTOCOLS, RomeGrade
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
 from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates

@@ -24,7 +24,7 @@ from layton_batch.stages.readiness import finished
 from layton_batch.stages.score import score
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.run_store import RunStore
-from layton_batch.verification.sources import RunSources
+from layton_batch.verification.inputs import RunSources
 
 
 @dataclass(slots=True)

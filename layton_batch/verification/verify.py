@@ -26,11 +26,11 @@ from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_f
 from layton_batch.site.digests import DIGESTS, differing_files
 from layton_batch.site.front import MARKER as FRONT
 from layton_batch.stages.publish import cost_report
-from layton_batch.store.marks import strange_marks
+from layton_batch.store.intents import strange_intents
 from layton_batch.store.run_store import RunStore
-from layton_batch.verification.compare import compare_folders, count_files
+from layton_batch.verification.differences import compare_folders, count_files
+from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.recompute import Recomputation, recompute
-from layton_batch.verification.sources import RunSources, copied_sources, unpacked_sources
 
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""
@@ -92,7 +92,7 @@ def verify_run(folder: RunFolder, settings: Settings) -> Verification:
 
 
 def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:
-    """Yield differences of the run's inputs from their digests, and of log and marks from their rows."""
+    """Yield differences of the run's inputs from their digests, and of log and intents from their rows."""
     root = folder.workspace.root
     batches = [batch for batch in store.batches() if batch.path and (root / batch.path).parent.is_dir()]
     recorded = [
@@ -108,7 +108,7 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> I
     yield from (f"{path}: {count} lines cannot be read" for path, count in actions.damaged.items())
     yield from actions.foreign
     yield from _check_log(folder, store)
-    yield from (f"{path}: no row tells of this intent" for path in strange_marks(folder.intents, store))
+    yield from (f"{path}: no row tells of this intent" for path in strange_intents(folder.intents, store))
 
 
 def _check_others(folder: RunFolder, store: RunStore, sources: RunSources) -> Iterator[str]:

@@ -28,8 +28,8 @@ from layton_batch.settings import Settings
 from layton_batch.site.build import MARKER
 from layton_batch.site.digests import DIGESTS, write_digests
 from layton_batch.store.run_store import RunStore
+from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.recompute import recompute
-from layton_batch.verification.sources import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.verify import Verification, check_computed, check_inputs, compare_run
 from tests.support.cli_harness import call, desk
 from tests.support.lab import BUNDLED, MODELS, manifest_text

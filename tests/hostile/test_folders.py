@@ -15,7 +15,7 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from layton_batch.store.marks import Intent, read_marks
+from layton_batch.store.intents import Intent, read_marks
 from tests.pipeline.test_drivers import creates
 from tests.support.lab import MODELS, Lab, lab, manifest_text
 from tests.support.tiers import FAMILIES, tiered

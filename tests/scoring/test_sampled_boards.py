@@ -14,7 +14,7 @@ from layton_batch.scoring import samples
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.tasks.rome_rules.marks import over_rounds
+from layton_batch.tasks.rome_rules.grades import over_rounds
 from tests.support.evidence import Ballot, Label, Rows, changed, frames
 
 RULES = ScoringRules(metric="accuracy")

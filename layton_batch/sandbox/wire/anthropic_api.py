@@ -13,7 +13,7 @@ from starlette.responses import FileResponse, Response
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
-from layton_batch.sandbox.wire import model_pages
+from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.anthropic_rows import AnthropicRows, error_body
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer, rfc3339
 
@@ -51,7 +51,7 @@ class AnthropicApi:
         )
 
     def model(self, call: SandboxCall) -> Response:
-        return JsonReply(model_pages.anthropic_page(self._engine.config, call.params["id"]))
+        return JsonReply(model_endpoints.anthropic_page(self._engine.config, call.params["id"]))
 
     def create(self, call: SandboxCall) -> Response:
         version = call.headers.get("anthropic-version")

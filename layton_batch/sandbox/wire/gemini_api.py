@@ -15,7 +15,7 @@ from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.execution import lines_of
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire import model_pages
+from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.checks import as_list, as_object, as_text
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, rfc3339, save_upload
 from layton_batch.sandbox.wire.gemini_rows import GeminiRows, error_body
@@ -66,7 +66,7 @@ class GeminiApi:
         return Wire(_ME, "/gemini", endpoints, error_body, _key, _no_key())
 
     def model(self, call: SandboxCall) -> Response:
-        return JsonReply(model_pages.gemini_page(self._engine.config, call.params["model"]))
+        return JsonReply(model_endpoints.gemini_page(self._engine.config, call.params["model"]))
 
     def upload(self, call: SandboxCall) -> Response:
         command = call.headers.get("x-goog-upload-command", "")

@@ -12,7 +12,7 @@ from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.execution import lines_of
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile
-from layton_batch.sandbox.wire import model_pages
+from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.chat_rows import chat_question
 from layton_batch.sandbox.wire.checks import as_count, as_list, as_object, as_text, no_strangers
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
@@ -60,7 +60,7 @@ class MistralApi:
         return Wire(_ME, "/mistral", endpoints, error_body, bearer, Rejection(401, "Unauthorized"))
 
     def model(self, call: SandboxCall) -> Response:
-        return JsonReply(model_pages.mistral_page(self._engine.config, call.params["id"]))
+        return JsonReply(model_endpoints.mistral_page(self._engine.config, call.params["id"]))
 
     def upload(self, call: SandboxCall) -> Response:
         if call.upload is None or call.fields.get("purpose", "fine-tune") != "batch":

@@ -10,7 +10,7 @@ from starlette.responses import FileResponse, Response
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire import model_pages
+from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.openai_rows import Flavour, OpenAIRows, error_body
@@ -58,10 +58,10 @@ class OpenAIApi:
         )
 
     def models(self, _call: SandboxCall) -> Response:
-        return JsonReply(model_pages.openai_list(self._engine.config, self._provider))
+        return JsonReply(model_endpoints.openai_list(self._engine.config, self._provider))
 
     def model(self, call: SandboxCall) -> Response:
-        return JsonReply(model_pages.openai_page(self._engine.config, self._provider, call.params["id"]))
+        return JsonReply(model_endpoints.openai_page(self._engine.config, self._provider, call.params["id"]))
 
     def upload(self, call: SandboxCall) -> Response:
         if call.upload is None:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
-from layton_batch.sandbox.wire import model_pages
+from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.checks import as_list, as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.openrouter_rows import OpenRouterRows, error_body
@@ -49,7 +49,7 @@ class OpenRouterApi:
         )
 
     def models(self, _call: SandboxCall) -> Response:
-        return JsonReply(model_pages.openrouter_list(self._engine.config))
+        return JsonReply(model_endpoints.openrouter_list(self._engine.config))
 
     def create(self, call: SandboxCall) -> Response:
         size = call.body.seek(0, 2)
@@ -69,7 +69,7 @@ class OpenRouterApi:
             created=self._engine.now(),
             input_id=input_id,
             endpoint=_ENDPOINTS[0],
-            model=model.removesuffix(model_pages.BATCH_ENTRY),
+            model=model.removesuffix(model_endpoints.BATCH_ENTRY),
             echo={"model": model},
             rows=len(requests),
         )

@@ -17,7 +17,7 @@ from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire import model_pages
+from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.chat_rows import (
     ChatRules,
     chat_question,
@@ -74,7 +74,7 @@ class TogetherApi:
         return Wire(_ME, "/together", endpoints, error_body, bearer, no_key)
 
     def models(self, _call: SandboxCall) -> Response:
-        return JsonReply(model_pages.together_list(self._engine.config))
+        return JsonReply(model_endpoints.together_list(self._engine.config))
 
     def announce(self, call: SandboxCall) -> Response:
         """First step of the SDK's upload: the address to put the bytes to, or 409 with the id of the same content."""

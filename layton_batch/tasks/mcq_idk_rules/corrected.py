@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 
 from layton_batch.tasks.mcq_idk_rules.items import idk_letter, option_letters
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, OPEN, LetterReading
+from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, OPEN, LetterReading
 
 SEVERAL = LetterReading(note="names several letters")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from layton_batch.tasks.mcq_idk_rules.reading import NOTHING, LetterReading
+from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading
 
 _LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
 _MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"

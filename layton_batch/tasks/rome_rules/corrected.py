@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from layton_batch.records import JsonValue
+from layton_batch.tasks.rome_rules.grades import RomeGrade, Score
 from layton_batch.tasks.rome_rules.letters import chosen_letters, label_letters
-from layton_batch.tasks.rome_rules.marks import RomeGrade, Score
 from layton_batch.tasks.rome_rules.mentions import Mentions
 from layton_batch.tasks.rome_rules.quantity import gold_number, matches, stated_number
 from layton_batch.tasks.rome_rules.sequence import is_in_order, things_in_order

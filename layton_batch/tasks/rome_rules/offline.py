@@ -33,7 +33,7 @@ from layton_batch.tasks.offline import (
     response,
 )
 from layton_batch.tasks.rome import ENDINGS, MarkedGrade, RomeTask, rule_of
-from layton_batch.tasks.rome_rules.marks import ORIGINAL, RomeGrade, RomeTally, Rounds, over_rounds
+from layton_batch.tasks.rome_rules.grades import ORIGINAL, RomeGrade, RomeTally, Rounds, over_rounds
 from layton_batch.text import Table, text_table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.rome_rules.marks import RomeGrade, Score
+from layton_batch.tasks.rome_rules.grades import RomeGrade, Score
 
 INDICATORS = ("Answer:", "Answer", "答案：", "答案:", "答案")
 LETTER_KEYWORDS = (

@@ -10,7 +10,7 @@ import altair as alt
 
 from layton_batch.drawing import BLUE, Axis, Row, named_points, table, titled
 from layton_batch.errors import DataError
-from layton_batch.tasks.rome_rules.marks import Rounds
+from layton_batch.tasks.rome_rules.grades import Rounds
 
 _ROOM = 1.6  # twice this way is more than from 2 to 5, so there is always a tick
 

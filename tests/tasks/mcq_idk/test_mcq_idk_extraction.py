@@ -12,8 +12,8 @@ from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules import original
 from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
 from layton_batch.tasks.mcq_idk_rules.items import idk_letter, shuffled_order
+from layton_batch.tasks.mcq_idk_rules.letter_reading import CLOSE, OPEN, after_thoughts, without_thoughts
 from layton_batch.tasks.mcq_idk_rules.original import read_original
-from layton_batch.tasks.mcq_idk_rules.reading import CLOSE, OPEN, after_thoughts, without_thoughts
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from layton_batch.records import JsonValue
 from layton_batch.tasks.offline import FileRow
 from layton_batch.tasks.rome_rules import corrected, original
-from layton_batch.tasks.rome_rules.marks import CORRECTED, ORIGINAL, RomeGrade
+from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, RomeGrade
 from tests.tasks.offline_rows import form, grade_rows
 
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from layton_batch.tasks.rome_rules.grades import PROTOCOLS
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.marks import PROTOCOLS
 from tests.tasks.rome.grading import grade_answer
 
 SIZE = 1_000_000

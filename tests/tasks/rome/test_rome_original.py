@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.tasks.rome_rules.marks import RomeGrade
+from layton_batch.tasks.rome_rules.grades import RomeGrade
 from layton_batch.tasks.rome_rules.original import grade, letters_of, prepare
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from layton_batch.tasks.rome_rules.grades import PROTOCOLS
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.marks import PROTOCOLS
 from tests.tasks.rome.grading import grade_answer
 
 LABELS = st.sampled_from(

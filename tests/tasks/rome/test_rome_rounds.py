@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.drawing import rendered
 from layton_batch.errors import DataError
-from layton_batch.tasks.rome_rules.marks import Rounds, over_rounds
+from layton_batch.tasks.rome_rules.grades import Rounds, over_rounds
 from layton_batch.tasks.rome_rules.scatter import Point, scatter_chart
 
 

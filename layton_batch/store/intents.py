@@ -1,9 +1,9 @@
 """What is about to be paid for, told beside the store: a store that has lost its end must not pay for it again.
 
-The mark of an intent is a small file under the batch's name. It is written while the intent is being committed, and
-comes to its name and to the disk after the commit and before the call that pays. So a mark that the store does not know
-of means that the store is older than a payment, and nothing else does; such a store is refused when it is opened. A
-file of its own for each batch needs no lock: the run's driver is the only one to write it.
+An intent is a small file under the batch's name. It is written while the row is being committed, and comes to its name
+and to the disk after the commit and before the call that pays. So an intent that the store does not know means that the
+store is older than a payment, and nothing else does; such a store is refused when it is opened. A file of its own for
+each batch needs no lock: the run's driver is the only one to write it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from layton_batch.store.transactions import Events, Transactions
 INTENT = "submitting"
 """The event that an intent is committed with."""
 _FILES = "[!.]*.json"
-"""Names of marks; what is still being written has a dot before its name."""
+"""Names of intents; a file that is still being written has a dot before its name."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,10 +39,10 @@ class Intent:
 
 
 @contextmanager
-def marking(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], None]]:
+def writing_intent(folder: Path | None, batch_id: str) -> Iterator[Callable[[Event], None]]:
     """Yield a function that notes the intent's event within its transaction.
 
-    The mark is durable when the block ends, after the transaction. Without a folder nothing is marked.
+    The file is durable when the block ends, after the transaction. Without a folder nothing is written.
     """
     if folder is None:
         yield lambda _event: None
@@ -60,13 +60,13 @@ def _content(seq: int, batch_id: str | None) -> bytes:
     return orjson.dumps({"seq": seq, "batch": batch_id}, option=orjson.OPT_APPEND_NEWLINE)
 
 
-def strange_marks(folder: Path, store: Transactions) -> list[Path]:
-    """Return the files of a run's marks that are not as an intent in the database wrote them. Raises OSError."""
-    written = {(f"{mark.batch_id}.json", _content(mark.seq, mark.batch_id)) for mark in known_marks(store)}
+def strange_intents(folder: Path, store: Transactions) -> list[Path]:
+    """Return the files of a run's intents that are not as the database has them. Raises OSError."""
+    written = {(f"{intent.batch_id}.json", _content(intent.seq, intent.batch_id)) for intent in known_intents(store)}
     return [path for path in sorted(folder.glob(_FILES)) if (path.name, path.read_bytes()) not in written]
 
 
-def read_marks(folder: Path) -> list[Intent]:
+def read_intents(folder: Path) -> list[Intent]:
     """Every intent of a run by its folder, in order."""
     try:
         return sorted(_read(path) for path in folder.glob(_FILES))
@@ -85,7 +85,7 @@ def _read(path: Path) -> Intent:
         ) from error
 
 
-def known_marks(store: Transactions) -> set[Intent]:
+def known_intents(store: Transactions) -> set[Intent]:
     """Return the intents that the database knows of, of every run: an event's number is there once in a database."""
     events = schema.events
     with store.reading() as connection:
@@ -94,10 +94,10 @@ def known_marks(store: Transactions) -> set[Intent]:
 
 
 def refuse_new_database(workspace: Workspace) -> None:
-    """Raise StoreError where the workspace has no database, and a run in it has marks: a new one would pay again."""
+    """Raise StoreError where the workspace has no database, and a run in it has intents: a new one would pay again."""
     if workspace.database.exists():
         return
-    paid = sorted({mark.parent.parent.name for mark in _all_marks(workspace)})
+    paid = sorted({intent.parent.parent.name for intent in _all_intents(workspace)})
     if paid and not workspace.database.exists():  # else another process has just made it, and paid
         raise StoreError(
             f"the state store {workspace.database} is not there, and batches were paid for: the files in intents/ of "
@@ -107,17 +107,17 @@ def refuse_new_database(workspace: Workspace) -> None:
         )
 
 
-def _all_marks(workspace: Workspace) -> Iterator[Path]:
+def _all_intents(workspace: Workspace) -> Iterator[Path]:
     return workspace.root.glob(f"*/intents/{_FILES}")
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """The files beside the store of a run that is opened. ``marks``: by run folder of the workspace, the run's own
+    """The files beside the store of a run that is opened. ``intents``: by run folder of the workspace, the run's own
     first, the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
     folder: RunFolder
-    marks: Mapping[Path, Sequence[Intent]]
+    intents: Mapping[Path, Sequence[Intent]]
     traces: tuple[str, ...]
 
     def check(self, store: Events, *, has_run: bool) -> None:
@@ -131,9 +131,9 @@ class Past:
                 "back (state.sqlite3 with its -wal file, or that database), or move the folder away to pay for "
                 "everything again"
             )
-        marks_known = known_marks(store)
-        for root, marks in self.marks.items():
-            if unknown := [mark for mark in marks if mark not in marks_known]:
+        intents_known = known_intents(store)
+        for root, intents in self.intents.items():
+            if unknown := [intent for intent in intents if intent not in intents_known]:
                 raise StoreError(
                     f"the state store of {root.name} is older than its folder: {RunFolder(root).intents} tells of the "
                     f"payment for {unknown[-1].batch_id}, and {shown(store.engine.url)} does not know of it. Put back "
@@ -147,6 +147,6 @@ class Past:
 def read_past(folder: RunFolder) -> Past:
     """Read what lies beside the store now. To be read before the store is: its writers commit there first."""
     written = (folder.manifest, folder.tables, folder.batches)
-    other_roots = sorted({path.parent.parent for path in _all_marks(folder.workspace)} - {folder.root})
-    marks = {root: read_marks(RunFolder(root).intents) for root in (folder.root, *other_roots)}
-    return Past(folder, marks, tuple(path.name for path in written if path.exists()))
+    other_roots = sorted({path.parent.parent for path in _all_intents(folder.workspace)} - {folder.root})
+    intents = {root: read_intents(RunFolder(root).intents) for root in (folder.root, *other_roots)}
+    return Past(folder, intents, tuple(path.name for path in written if path.exists()))
