@@ -10,7 +10,7 @@ import numpy as np
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.label_plan import Aim, LabellingPlan, plan_next
-from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from tests.stats.worlds import WORLDS, Board, World, draw
 from tests.support.evidence import Ballot, Label, frames
@@ -82,7 +82,7 @@ def follow(board: Board, aim: Aim) -> Delivered:
     labels += [_label(ballots[row], bool(board.correct[row])) for row in rows]
     counted = count_votes(*frames(ballots, labels))
     widths = {}
-    for i, one in enumerate(VoteLaw(counted, rules).scores()):
+    for i, one in enumerate(VotePosterior(counted, rules).scores()):
         ends = (one.lower, one.upper) if aim.this_set else (one.new_lower, one.new_upper)
         widths[counted.entrants[i].model] = 50 * ((ends[1] or 0.0) - (ends[0] or 0.0))
     return _compare(plan, widths)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from layton_batch.scoring.counting import count_votes
-from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
 from layton_batch.stats.joint import JointDraws
@@ -58,7 +58,7 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
     votes, labels = named(board)
     begun = time.process_time()
     counted = count_votes(votes, labels)
-    law = VoteLaw(counted, ScoringRules(label_error=declared))
+    law = VotePosterior(counted, ScoringRules(label_error=declared))
     rows = law.scores()
     joint = law.draws() if drawn else None
     spent = time.process_time() - begun

@@ -17,7 +17,7 @@ import polars as pl
 from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import ENTRANT, Entrant, ItemScores
-from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
     NEW_ITEMS,
@@ -103,7 +103,7 @@ def _paper_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
 
 
 def _jury_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
-    law, has_labels = VoteLaw(counted, rules), bool(len(counted.gold.label))
+    law, has_labels = VotePosterior(counted, rules), bool(len(counted.gold.label))
     scores, counts = law.scores(), _counts(counted)
     is_unknown = ~np.isin(counted.target.provider, counted.gold.provider)
     if has_labels:

@@ -11,7 +11,7 @@ import polars as pl
 from layton_batch.errors import DataError
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores, entrants_of
-from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
 from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
@@ -92,7 +92,7 @@ def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, s
         return _compare_shares(votes, names, rules)
     counted = count_votes(votes, labels)
     pair = _pair(counted.entrants, names)
-    law = VoteLaw(counted, rules)
+    law = VotePosterior(counted, rules)
     here, new = law.draws()
     items = int(min(counted.strata.items[list(pair)]))
     scores = law.scores()

@@ -13,7 +13,7 @@ from layton_batch.errors import DataError
 from layton_batch.scoring.audit import picked_labels
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import PREDICTION
-from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import exact_sign_test, two_sided_quantile
 from layton_batch.stats.joint import detectable
@@ -188,7 +188,7 @@ def diagnose(
         raise DataError("these sources hold no verdict of any judge on this metric")
     arrays = _arrays(answers, verdicts)
     counted = None if votes.is_empty() else count_votes(votes, labels)
-    law = None if counted is None else VoteLaw(counted, rules)
+    law = None if counted is None else VotePosterior(counted, rules)
     worths, audit = _label_worths(law) if law else ((), None)
     return Diagnosis(
         metric=rules.metric,
@@ -299,7 +299,7 @@ def _mistakes(arrays: _Arrays) -> tuple[Mistake, ...]:
     return tuple(mistakes)
 
 
-def _label_worths(law: VoteLaw) -> tuple[tuple[LabelWorth, ...], Audit | None]:
+def _label_worths(law: VotePosterior) -> tuple[tuple[LabelWorth, ...], Audit | None]:
     """Return what the labels of every model are worth, and the audit of the scores by those that a plan picked."""
     counted, post, rules = law.counted, law.posterior, law.rules
     strata = counted.strata

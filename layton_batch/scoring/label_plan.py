@@ -19,7 +19,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.scoring.audit import picked_labels, with_planned
 from layton_batch.scoring.counting import Counted, count_votes
 from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
-from layton_batch.scoring.law import VoteLaw
+from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import two_sided_quantile
@@ -180,7 +180,7 @@ class _BoardNow:
     @classmethod
     def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _BoardNow:
         counted = count_votes(votes, labels)
-        law = VoteLaw(counted, rules)
+        law = VotePosterior(counted, rules)
         post, models = law.posterior, len(counted.entrants)
         spread = Spread.on_these_items(models) if this_set else _on_new_items(law, labels, post)
         return cls(counted, rules, post, spread, picked_labels(counted))
@@ -211,16 +211,16 @@ class _BoardNow:
         return np.asarray(post.alpha / (post.alpha + post.beta))
 
 
-def _on_new_items(law: VoteLaw, labels: pl.DataFrame, post: Posterior) -> Spread:
+def _on_new_items(law: VotePosterior, labels: pl.DataFrame, post: Posterior) -> Spread:
     """The spread of scores on new items. Without a label nothing is known of the jury but its votes."""
     counted = law.counted
     here = expected_variance(counted.strata, post)
     labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, post)]))
-    least = _variance_on_new(VoteLaw(labelled, law.rules))
+    least = _variance_on_new(VotePosterior(labelled, law.rules))
     return Spread.between(_variance_on_new(law) if labels.height else least + here, least, here)
 
 
-def _variance_on_new(law: VoteLaw) -> FloatArray:
+def _variance_on_new(law: VotePosterior) -> FloatArray:
     """[K] variance of each score on new items, of which the board shows the interval."""
     z = two_sided_quantile(law.rules.level)
     ends = [(scores.new_lower or 0.0, scores.new_upper or 0.0) for scores in law.scores()]

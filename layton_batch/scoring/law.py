@@ -16,8 +16,8 @@ from layton_batch.stats.hierarchical import Fit, fit
 from layton_batch.stats.hierarchical_scores import collapsed, hierarchical_scores, slope_interval
 from layton_batch.stats.joint import (
     DRAWS,
+    GradeScores,
     JointDraws,
-    MarkScores,
     large_strata,
     mark_draws,
     mark_scores,
@@ -42,7 +42,7 @@ def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
     return min(DRAWS, max(_LEAST_DRAWS, min(enough, _MOST_CELLS // models), cells // models))
 
 
-class VoteLaw:
+class VotePosterior:
     """Posterior of the models of a jury's board, with or without labels."""
 
     def __init__(self, counted: Counted, rules: ScoringRules) -> None:
@@ -80,17 +80,17 @@ class VoteLaw:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkLaw:
+class GradePosterior:
     """``draws``: of the mean marks on new items, to compare models by; ``scores``: with their intervals. Both in the
     order of the sheets."""
 
     draws: JointDraws
-    scores: MarkScores
+    scores: GradeScores
 
 
-def mark_law(sheets: Sequence[ItemScores], level: float = 0.95) -> MarkLaw:
+def mark_law(sheets: Sequence[ItemScores], level: float = 0.95) -> GradePosterior:
     """Compute the law of a board graded by rule. Raises DataError for marks that are not numbers."""
     marks, span, names = mark_matrix(sheets), span_of(sheets), strata_of(sheets)
     strata = large_strata(names, marks) if names else None
     draws = mark_draws(marks, seed=STREAM, draws=drawn(len(sheets)), span=span, strata=strata)
-    return MarkLaw(draws.paired, mark_scores(marks, draws.single, level=level, span=span, strata=strata))
+    return GradePosterior(draws.paired, mark_scores(marks, draws.single, level=level, span=span, strata=strata))

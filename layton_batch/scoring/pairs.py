@@ -10,7 +10,7 @@ import polars as pl
 
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
-from layton_batch.scoring.law import VoteLaw, mark_law
+from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.strata import FloatArray
@@ -37,7 +37,7 @@ def pairs_by_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRule
     counted = count_votes(votes, labels)
     if not 1 < len(counted.entrants) <= MOST:
         return []
-    here, new = VoteLaw(counted, rules).draws()
+    here, new = VotePosterior(counted, rules).draws()
     return _pairs(counted.entrants, _chances(here), _chances(new), here.models.tolist())
 
 

@@ -43,7 +43,7 @@ _MOST_KINDS = 8  # of failure that have a column of their own
 
 
 @dataclass(frozen=True, slots=True)
-class PlotMark:
+class PlotPoint:
     """Positions in percent of the plot's width."""
 
     at: str
@@ -80,8 +80,8 @@ class ShownRow:
     sort_score: str
     sort_interval: str
     sort_labels: str
-    plot: PlotMark | None
-    spread_plot: PlotMark | None
+    plot: PlotPoint | None
+    spread_plot: PlotPoint | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,19 +302,19 @@ def _sortable(value: float | None) -> str:
     return "" if value is None else f"{value:.10g}"
 
 
-def _mark(axis: PlotAxis, score: float | None, lower: float | None, upper: float | None) -> PlotMark | None:
+def _mark(axis: PlotAxis, score: float | None, lower: float | None, upper: float | None) -> PlotPoint | None:
     if score is None:
         return None
     low, high = axis.at(score if lower is None else lower), axis.at(score if upper is None else upper)
-    return PlotMark(_place(axis.at(score)), _place(low), _place(high), _place(high - low))
+    return PlotPoint(_place(axis.at(score)), _place(low), _place(high), _place(high - low))
 
 
-def _spread_mark(rank: float | None, best: float | None, worst: float | None, ranked: int) -> PlotMark | None:
+def _spread_mark(rank: float | None, best: float | None, worst: float | None, ranked: int) -> PlotPoint | None:
     """Each rank has a slot of its own width; the bar covers the slots from best to worst."""
     if rank is None or best is None or worst is None or ranked < 2:
         return None
     low, high = (best - 1) * 100 / ranked, worst * 100 / ranked
-    return PlotMark(_place((rank - 0.5) * 100 / ranked), _place(low), _place(high), _place(high - low))
+    return PlotPoint(_place((rank - 0.5) * 100 / ranked), _place(low), _place(high), _place(high - low))
 
 
 def _place(value: float) -> str:

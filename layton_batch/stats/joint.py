@@ -188,7 +188,7 @@ def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkScores:
+class GradeScores:
     """[K] each: `mean` mark on these items, and the equal-tailed interval for new ones."""
 
     mean: FloatArray
@@ -203,7 +203,7 @@ def mark_scores(
     level: float = 0.95,
     span: tuple[float, float] = (0.0, 1.0),
     strata: IntArray | None = None,
-) -> MarkScores:
+) -> GradeScores:
     """Score every model; `draws` are the single ones of the same marks. Raises ValueError for a level not in (0, 1).
 
     Models whose board has marks of 0 and 1 only, of a rule that gives no others than from 0 to 1, and no strata, get
@@ -221,7 +221,7 @@ def mark_scores(
         low, high = np.quantile(draws.theta, [(1 - level) / 2, (1 + level) / 2], axis=0)
     if is_binary:
         low, high = np.where(total == 0, 0.0, low), np.where(total == count, 1.0, high)
-    return MarkScores(total / np.maximum(count, 1), low, high)
+    return GradeScores(total / np.maximum(count, 1), low, high)
 
 
 LEAST_ITEMS = 10
@@ -244,7 +244,7 @@ def large_strata(names: Sequence[str], marks: FloatArray) -> IntArray | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MarkDraws:
+class GradeDraws:
     """Draws of mean marks on new items: `single` for a model's own interval, `paired` for models against each other."""
 
     single: JointDraws
@@ -258,7 +258,7 @@ def mark_draws(
     draws: int = DRAWS,
     span: tuple[float, float] = (0.0, 1.0),
     strata: IntArray | None = None,
-) -> MarkDraws:
+) -> GradeDraws:
     """Draws [T, K] of the mean mark on new items, shared weights making comparisons paired.
 
     `span`: the least and the greatest mark that the rule can give; marks beyond it stretch it. `strata`: as
@@ -287,7 +287,7 @@ def mark_draws(
         low, high = rng.standard_gamma(HALF_ITEM, (2, count, models))
         single[rows] = (total + least * low + most * high) / (mass + low + high)
         paired[rows] = np.clip((total + (most - least) * (high - low)) / mass, least, most)
-    return MarkDraws(*(JointDraws(theta, np.arange(models)) for theta in (single, paired)))
+    return GradeDraws(*(JointDraws(theta, np.arange(models)) for theta in (single, paired)))
 
 
 def _weighed(marks: FloatArray, has_mark: FloatArray, draws: int, rng: np.random.Generator) -> FloatArray:

@@ -20,7 +20,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class GradedFiles:
     """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
     no common one)."""
 
@@ -51,7 +51,7 @@ def read(path: Path) -> list[ScoreFile] | None:
     return None
 
 
-def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> Marked:
+def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> GradedFiles:
     """The models of these files, by the metric asked for, else the first one that all have, else each file's first.
 
     ``largest``: the highest mark there can be, where it is not 1. Files of several evaluations of one model are taken
@@ -67,7 +67,9 @@ def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None
         key = (file.model, file.provider, file.n_hints, file.sample)
         model = models.setdefault(key, GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints))
         _take(model, file, name, prefix=f"{file.task}:" if several else "", largest=largest)
-    return Marked(list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)])
+    return GradedFiles(
+        list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)]
+    )
 
 
 def named(files: Sequence[ScoreFile], name: str) -> list[ScoreFile]:
