@@ -9,7 +9,7 @@ import numpy as np
 
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.label_plan import Aim, LabellingPlan, plan_next
+from layton_batch.scoring.label_plan import LabellingPlan, LabelTarget, plan_next
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from tests.stats.worlds import WORLDS, Board, World, draw
@@ -22,9 +22,9 @@ CHOSEN = {
     "slope 0.35": WORLDS["20 labels"],
 }
 DESIGNS = {
-    "contested": Aim(),
-    "contested, audit ±5": Aim(audit=0.05),
-    "balanced": Aim(design="balanced"),
+    "contested": LabelTarget(),
+    "contested, audit ±5": LabelTarget(audit=0.05),
+    "balanced": LabelTarget(design="balanced"),
 }
 TARGETS = {"new items": (0.0, False), "these items": (0.02, True)}
 """Half width aimed at (fraction), and whether it is of the interval for these items. For new items: as short as labels
@@ -72,7 +72,7 @@ def main() -> None:
             print(f"| {' | '.join(cells)} |", flush=True)
 
 
-def follow(board: Board, aim: Aim) -> Delivered:
+def follow(board: Board, aim: LabelTarget) -> Delivered:
     """Make the plan, give the labels it asks for, and score again."""
     rules = ScoringRules()
     ballots, labels = _named(board)

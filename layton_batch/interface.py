@@ -25,7 +25,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
 from layton_batch.imports.entering import enter
 from layton_batch.imports.every_eval_ever import IMPORTED
-from layton_batch.imports.reading import Imported, answers
+from layton_batch.imports.reading import ImportedModel, answers
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import FROZEN, PanelFile
@@ -383,7 +383,7 @@ def judge(
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
 
 
-def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[Imported]:
+def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[ImportedModel]:
     if "model" not in frame.columns:
         raise DataError("the frame has no column 'model'")
     for number, row in enumerate(frame.iter_rows(named=True), 1):
@@ -394,7 +394,7 @@ def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[Imported]:
         rows = list(part.iter_rows(named=True))
         family = next((row["family"] for row in rows if isinstance(row.get("family"), str)), str(model))
         placed = ((f"row {row['row_of_frame']} of the frame", row) for row in rows)
-        yield Imported(ModelSpec(str(model), IMPORTED, str(model), family), answers(placed, items), "the frame")
+        yield ImportedModel(ModelSpec(str(model), IMPORTED, str(model), family), answers(placed, items), "the frame")
 
 
 def _jury_manifest(

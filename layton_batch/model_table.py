@@ -25,7 +25,7 @@ Fact = TypeVar("Fact")
 
 
 @dataclass(frozen=True, slots=True)
-class Stated(Generic[Fact]):
+class SourcedFact(Generic[Fact]):
     """A fact, who says so, and the day on which that was looked up."""
 
     fact: Fact
@@ -34,7 +34,7 @@ class Stated(Generic[Fact]):
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ModelEnd:
     """The first day without the model. Not ``announced``: the first day on which its provider may end it."""
 
     day: date
@@ -48,15 +48,15 @@ class KnownModel:
 
     as_of: date
     """The oldest look-up among what is said here."""
-    end: Stated[End] | None
-    runs_as_batch: Stated[bool] | None
-    takes_chat: Stated[bool] | None
-    efforts: Stated[tuple[Effort, ...]] | None
-    thinking: Stated[tuple[Thinking, ...]] | None
-    refuses: Stated[tuple[str, ...]] | None
-    max_output_tokens: Stated[int] | None
-    context_tokens: Stated[int] | None
-    least_cached_tokens: Stated[int] | None = None
+    end: SourcedFact[ModelEnd] | None
+    runs_as_batch: SourcedFact[bool] | None
+    takes_chat: SourcedFact[bool] | None
+    efforts: SourcedFact[tuple[Effort, ...]] | None
+    thinking: SourcedFact[tuple[Thinking, ...]] | None
+    refuses: SourcedFact[tuple[str, ...]] | None
+    max_output_tokens: SourcedFact[int] | None
+    context_tokens: SourcedFact[int] | None
+    least_cached_tokens: SourcedFact[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,9 @@ class _ModelRow(_FactRow):
     def names(self, model: str) -> bool:
         return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.models)
 
-    def end(self) -> End | None:
+    def end(self) -> ModelEnd | None:
         day = self.ends or self.may_end
-        return None if day is None else End(day, self.ends is not None, self.replacement)
+        return None if day is None else ModelEnd(day, self.ends is not None, self.replacement)
 
 
 _WIRE_ROWS = TypeAdapter(tuple[_WireRow, ...])
@@ -140,10 +140,10 @@ class KnownModels:
             least_cached_tokens=_first([(row, row.least_cached_tokens) for row in rows]),
         )
 
-    def wire_refusals(self, provider: str) -> Sequence[Stated[WireRefusal]]:
+    def wire_refusals(self, provider: str) -> Sequence[SourcedFact[WireRefusal]]:
         """Return what the provider's API refuses in every request."""
         rows = (row for row in self._wires if row.provider == provider)
-        return [Stated(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
+        return [SourcedFact(WireRefusal(row.refuses, row.wire), row.source, row.as_of) for row in rows]
 
 
 STATED_LIMITS: Mapping[str, tuple[int, int]] = {"anthropic": (16_000, 8_000)}
@@ -172,8 +172,8 @@ def _own_name(model: str) -> str:
     return re.sub(r"^(?:publishers/google/)?models/", "", model.lower())
 
 
-def _first(facts: Sequence[tuple[_ModelRow, Fact | None]]) -> Stated[Fact] | None:
-    stated = (Stated(fact, row.source, row.as_of) for row, fact in facts if fact is not None)
+def _first(facts: Sequence[tuple[_ModelRow, Fact | None]]) -> SourcedFact[Fact] | None:
+    stated = (SourcedFact(fact, row.source, row.as_of) for row, fact in facts if fact is not None)
     return next(stated, None)
 
 

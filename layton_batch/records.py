@@ -165,7 +165,7 @@ class Shard:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class BatchFacts:
     """Past events of a batch on which decisions depend. Each field is a column of the store."""
 
     absent_looks: int = 0  # lists without the batch, since its create became unclear
@@ -249,7 +249,7 @@ class Batch:
     stated_usd: Decimal | None = None  # what the provider says that the batch cost, and its tokens
     stated_input_tokens: int | None = None
     stated_output_tokens: int | None = None
-    facts: Facts = Facts()
+    facts: BatchFacts = BatchFacts()
     content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
 
@@ -322,7 +322,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class MatchingBatch:
     """A batch at the provider that may be ours. ``certain``: it carries our tag or our requests; otherwise it only
     looks like it, and ``may_tell`` says whether it will show more in time, or only a person can know. ``provider_id``
     is empty where the list shows none: the batch is there, and cannot be named."""

@@ -23,7 +23,7 @@ _PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownAnswer:
     """An answer with all that a person needs to judge it, and nothing that names its model.
 
     ``id``: its name in the browser; ``pictures``: data URLs, an empty text for a type that is not shown;
@@ -87,11 +87,11 @@ class Answers:
         _, answer, justification = frame.filter(pl.col("item_id") == key[0]).row(0)
         return answer or "", justification
 
-    def shown(self, key: Key) -> Shown:
+    def shown(self, key: Key) -> ShownAnswer:
         """Return the answer with what its page shows."""
         item = self.run.item(key[0])
         answer, justification = self.text(key)
-        return Shown(
+        return ShownAnswer(
             id=self.id_of(key),
             key=key,
             item_id=item.id,

@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from layton_batch.annotate import pages
 from layton_batch.annotate.answers import Key
-from layton_batch.annotate.guard import Guard, Pass
+from layton_batch.annotate.guard import AppKeys, Guard
 from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
 from layton_batch.runs.label_log import UNSURE, LabelAction
@@ -41,7 +41,7 @@ class App:
     """The labelling app. ``annotator``: the name until a person enters another; ``readonly``: show progress only."""
 
     session: LabellingSession
-    entry: Pass
+    entry: AppKeys
     annotator: str = ""
     readonly: bool = False
 

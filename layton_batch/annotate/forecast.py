@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from layton_batch.annotate.answers import Answers, Key
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import Annotation, Joined
+from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.annotators import AnnotatorAgreement, annotator_agreement
-from layton_batch.scoring.label_plan import LabelAsk, Outlook, outlook
+from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
 from layton_batch.stages.rank import evidence, joined
 
 STEPS = (12, 50)
@@ -26,7 +26,7 @@ class Forecast:
     which nobody has settled.
     """
 
-    outlook: Outlook
+    outlook: LabelForecast
     queue: tuple[Key, ...]
     people: Mapping[Key, frozenset[str]]
     disputed: Mapping[Key, Sequence[Annotation]]
@@ -53,11 +53,11 @@ def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
     )
 
 
-def _key(ask: LabelAsk) -> Key:
+def _key(ask: LabelRequest) -> Key:
     return ask.item_id, ask.provider, ask.model, ask.n_hints
 
 
-def _by_key(given: Joined) -> list[tuple[Key, Mapping[str, Annotation]]]:
+def _by_key(given: JoinedLabels) -> list[tuple[Key, Mapping[str, Annotation]]]:
     return [
         ((item_id, entrant.provider, entrant.model, entrant.n_hints), annotations)
         for (entrant, item_id), annotations in given.by_prediction.items()

@@ -29,7 +29,7 @@ LARGEST_BODY = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class AppKeys:
     """Secrets of one start of the app. ``token``: part of its address; ``csrf``: part of every form."""
 
     port: int
@@ -56,7 +56,7 @@ class Guard:
     """ASGI app that checks every request before the labelling app sees it. ``readonly`` refuses every change."""
 
     app: ASGIApp
-    entry: Pass
+    entry: AppKeys
     readonly: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from layton_batch.annotate.forecast import Forecast
 from layton_batch.runs.label_log import LABEL, LabelActions
 from layton_batch.scoring.annotators import AnnotatorAgreement
-from layton_batch.scoring.label_plan import Gain, Outlook
+from layton_batch.scoring.label_plan import ExpectedIntervals, LabelForecast
 from layton_batch.text import plural, visible
 
 KEYS = (
@@ -72,13 +72,13 @@ def progress(latest: Forecast, actions: LabelActions, *, busy: bool) -> Mapping[
     }
 
 
-def _bought(now: Gain, then: Gain) -> str:
+def _bought(now: ExpectedIntervals, then: ExpectedIntervals) -> str:
     """Describe the gain of further labels; use a second digit only if one digit does not show it."""
     digits = 1 if round(now.mean, 1) > round(then.mean, 1) else 2
     return f"{plural(then.labels, 'more label')}: {_width(now.mean, digits)} → {_width(then.mean, digits)}"
 
 
-def _enough(outlook: Outlook) -> list[str]:
+def _enough(outlook: LabelForecast) -> list[str]:
     if outlook.enough.labels <= outlook.gains[-1].labels:
         return []
     return [f"{_bought(outlook.gains[0], outlook.enough)}; after that only more items make intervals shorter"]

@@ -113,7 +113,7 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
 
 
 @dataclass(slots=True)
-class Packed:
+class PackedFiles:
     """Result of packing: the files, the file of each request, and the requests too large for this provider."""
 
     shards: list[Shard] = field(default_factory=list)
@@ -121,9 +121,9 @@ class Packed:
     too_large: list[str] = field(default_factory=list)
 
 
-def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> Packed:
+def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> PackedFiles:
     """Write ``lines``, in order, to :class:`BatchFiles` in a folder; memory is one line's."""
-    packed = Packed()
+    packed = PackedFiles()
     with BatchFiles(limits, root, lambda shard: folder / f"{shard}.jsonl", first, packed.shards) as files:
         for line in lines:
             shard = files.add(line.content, line.max_cost)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from layton_batch.costs.rates import Price, charger
-from layton_batch.costs.stated import Sums
+from layton_batch.costs.stated import CostTotals
 from layton_batch.records import Charge, Response, Snapshot, Usage
 from layton_batch.states import PERHAPS_BILLED, RequestOutcome
 
@@ -89,20 +89,20 @@ class Bill:
         bounds = (self._bounds.get(charge.custom_id) for charge in self.charges if charge.unknown_cost)
         return sum((bound for bound in bounds if bound is not None), Decimal(0))
 
-    def ours(self) -> Sums:
+    def ours(self) -> CostTotals:
         """Return the batch's sums by this bill, as far as they are known."""
         read = sum(charge.input_tokens or 0 for charge in self.charges)
         written = sum(charge.output_tokens or 0 for charge in self.charges)
         reasons = {charge.unknown_cost for charge in self.charges if charge.unknown_cost}
-        return known_sums(Sums(self.spent, read, written), reasons)
+        return known_sums(CostTotals(self.spent, read, written), reasons)
 
-    def stated(self, snapshot: Snapshot | None) -> Sums:
+    def stated(self, snapshot: Snapshot | None) -> CostTotals:
         """Return the batch's sums as its provider states them: of the whole, or of the answers in the bill."""
         if snapshot is None:
-            return Sums(self._stated)
+            return CostTotals(self._stated)
         usd = self._stated if snapshot.stated_usd is None else snapshot.stated_usd
         tokens = snapshot.stated_usage
-        return Sums(usd, tokens.input_tokens, tokens.output_tokens) if tokens else Sums(usd)
+        return CostTotals(usd, tokens.input_tokens, tokens.output_tokens) if tokens else CostTotals(usd)
 
     def anomalies(self) -> Iterator[tuple[str, str]]:
         """Yield kind and detail of the event about unknown costs."""
@@ -115,10 +115,10 @@ class Bill:
         yield COST_UNKNOWN, f"{numbers}: what they cost cannot be told and is not in this run's bill; {most}"
 
 
-def known_sums(sums: Sums, reasons: Collection[str]) -> Sums:
+def known_sums(sums: CostTotals, reasons: Collection[str]) -> CostTotals:
     """Return those of the sums that are known where some requests have an unknown cost, for these reasons."""
     usd = None if reasons else sums.usd
-    return Sums(usd) if set(reasons) - {WITHOUT_PRICE} else replace(sums, usd=usd)
+    return CostTotals(usd) if set(reasons) - {WITHOUT_PRICE} else replace(sums, usd=usd)
 
 
 def _usd(units: tuple[int, int]) -> Decimal:

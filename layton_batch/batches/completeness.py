@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from layton_batch.batches.raw_results import Stored, kind_of
+from layton_batch.batches.raw_results import StoredPart, kind_of
 from layton_batch.batches.replies import Replies
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import NO_REPLY
@@ -60,7 +60,7 @@ class CompletenessCheck:
         """Return whether these are another batch's results: lines can be read, and name only what we did not send."""
         return bool(self.replies.named) and not self.naming
 
-    def grew(self, parts: Sequence[Stored], *, is_first: bool) -> bool:
+    def grew(self, parts: Sequence[StoredPart], *, is_first: bool) -> bool:
         """Return whether the last download names more requests of ours than the downloads before. What the first one
         brings is no growth; what comes after downloads that brought nothing is."""
         new = {part.path for part in parts if part.is_new}
@@ -79,7 +79,7 @@ def _never_got_a_reply(response: Response) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class MissingResults:
     """Why what is on disk may not be all there is.
 
     ``downloads``: how many of them may bring nothing new before that is believed; None: what came is no results, and
@@ -95,12 +95,12 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True)
-class Downloaded:
+class DownloadResult:
     """Result of a download. ``lack``: why what is on disk may not be all there is; None: it is. ``failed``: why the
     download failed for good; ``uncounted``: why the provider did not say this time how many answers there are;
     ``answers``: how many it counts. ``grew``: more requests are named than before."""
 
-    lack: Lack | None = None
+    lack: MissingResults | None = None
     failed: ProviderError | None = None
     uncounted: ProviderError | None = None
     answers: int | None = None
@@ -118,12 +118,14 @@ def counted(batch: Batch, snapshot: Snapshot, reading: CompletenessCheck) -> Sna
     return snapshot
 
 
-def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: CompletenessCheck) -> Lack | None:
+def lack(
+    batch: Batch, snapshot: Snapshot, parts: Sequence[StoredPart], reading: CompletenessCheck
+) -> MissingResults | None:
     """Return what may be missing, by the counts of :func:`counted`; ``parts``: of the last download. None: every
     request is named, and no answer is missing (a row without a reply may be counted as one)."""
     if reading.of_another:
         reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"
-        return Lack(reason, billed=True, downloads=DOWNLOADS)
+        return MissingResults(reason, billed=True, downloads=DOWNLOADS)
     if len(reading.ours) == batch.requests and reading.as_counted >= (snapshot.succeeded or 0):
         return None
     if reading.replies.broken:
@@ -132,7 +134,9 @@ def lack(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: Com
     return _nothing(batch, snapshot, parts, reading) or _shortage(batch, snapshot, parts, reading)
 
 
-def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: CompletenessCheck) -> Lack | None:
+def _nothing(
+    batch: Batch, snapshot: Snapshot, parts: Sequence[StoredPart], reading: CompletenessCheck
+) -> MissingResults | None:
     """Results that are not there yet, or a page of HTML in their place. None where what came may be what became of the
     batch."""
     succeeded, completed = snapshot.succeeded, batch.outcome is BatchOutcome.COMPLETED
@@ -146,14 +150,18 @@ def _nothing(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading:
         return None
     billed = succeeded != 0
     if any(kind_of(part.path) == ANSWERS and part.path in reading.replies.foreign for part in parts):
-        return Lack("what came in place of the answers is no results: not one line of it names a request", billed)
+        return MissingResults(
+            "what came in place of the answers is no results: not one line of it names a request", billed
+        )
     if reading.naming:
         return None
     reason = f"the batch is {batch.outcome}, and its results name none of its requests"
-    return Lack(reason, billed, may_be_none=not (succeeded and is_there))
+    return MissingResults(reason, billed, may_be_none=not (succeeded and is_there))
 
 
-def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading: CompletenessCheck) -> Lack:
+def _shortage(
+    batch: Batch, snapshot: Snapshot, parts: Sequence[StoredPart], reading: CompletenessCheck
+) -> MissingResults:
     """Results without some of the requests. What the provider counts as answered is there for certain, and so is the
     rest of a damaged file; for what else is not named, its count or its silence is believed in the end."""
     if snapshot.succeeded is not None and reading.answers < snapshot.succeeded:
@@ -166,8 +174,8 @@ def _shortage(batch: Batch, snapshot: Snapshot, parts: Sequence[Stored], reading
     reason = f"{len(reading.ours)} of {batch.requests} requests are named"
     if snapshot.succeeded is None and reading.replies.damaged:
         return _certain(reason)
-    return Lack(reason, billed=False, downloads=DOWNLOADS_UNCOUNTED)
+    return MissingResults(reason, billed=False, downloads=DOWNLOADS_UNCOUNTED)
 
 
-def _certain(reason: str) -> Lack:
-    return Lack(reason, billed=True, downloads=DOWNLOADS)
+def _certain(reason: str) -> MissingResults:
+    return MissingResults(reason, billed=True, downloads=DOWNLOADS)

@@ -13,7 +13,7 @@ import polars as pl
 from layton_batch.batches.bill import Bounds, known_sums
 from layton_batch.batches.doubt import create_parts
 from layton_batch.costs.report import UnknownCost, UsageRow
-from layton_batch.costs.stated import CostComparison, Sums
+from layton_batch.costs.stated import CostComparison, CostTotals
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, Charge, Job, Usage
@@ -139,10 +139,10 @@ def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) 
     answers, unknown = (table.filter(about).partition_by("batch_id", as_dict=True) for table in (usage, untold))
     for row in stated.iter_rows(named=True):
         key = (row["batch_id"],)
-        stated_sums = Sums(_decimal(row["usd"]), row["input_tokens"], row["output_tokens"])
+        stated_sums = CostTotals(_decimal(row["usd"]), row["input_tokens"], row["output_tokens"])
         answer = answers.get(key, usage.clear())
         usd = sum((_decimal(cost) or Decimal(0) for cost in answer["cost_usd"]), Decimal(0))
-        sums = Sums(usd, int(answer["input_tokens"].sum()), int(answer["output_tokens"].sum()))
+        sums = CostTotals(usd, int(answer["input_tokens"].sum()), int(answer["output_tokens"].sum()))
         ours = known_sums(sums, set(unknown.get(key, untold.clear())["why"]))
         yield CostComparison(row["batch_id"], row["provider"], row["model"], stated_sums, ours)
 

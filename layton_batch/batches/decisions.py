@@ -15,12 +15,12 @@ from layton_batch.records import Batch, Move, Wait
 from layton_batch.runs.context import Run
 
 
-def at(run: Run, batch: Batch) -> machine.At:
+def at(run: Run, batch: Batch) -> machine.DecisionLimits:
     """Now, with what the batch's provider and the manifest allow."""
     dialect, hours = run.providers.dialect(batch.provider), run.manifest.policy.deadline_hours
     limits, pacing = dialect.limits, run.pacing
     window = limits.window_seconds if (window_asked := run.window(batch)) is None else seconds_of(window_asked)
-    return machine.At(
+    return machine.DecisionLimits(
         now=run.clock.now(),
         pacing=pacing,
         poll=limits.poll_seconds * pacing.advised if pacing.poll is None else pacing.poll,

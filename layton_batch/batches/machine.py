@@ -18,9 +18,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from layton_batch.batches.completeness import DOWNLOADS, Downloaded
+from layton_batch.batches.completeness import DOWNLOADS, DownloadResult
 from layton_batch.clock import LONGEST_PAUSE, Pacing, utc
-from layton_batch.costs.stated import NOTHING_STATED, Sums
+from layton_batch.costs.stated import NOTHING_STATED, CostTotals
 from layton_batch.errors import (
     FileError,
     LookUpRefusedError,
@@ -40,8 +40,8 @@ from layton_batch.records import (
     Collect,
     End,
     FileDigest,
-    Found,
     LedgerEntry,
+    MatchingBatch,
     Move,
     Snapshot,
     Wait,
@@ -78,7 +78,7 @@ GONE = frozenset({403, 404, 410})
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class DecisionLimits:
     """The moment of a decision, and what provider and manifest allow the batch, in seconds.
 
     ``poll``: between two snapshots. ``deadline``: from the create until the provider is asked to stop the batch.
@@ -156,7 +156,7 @@ def after_file_trouble(batch: Batch, error: FileError) -> Wait:
     return Wait(replace(batch, reason=reason, needs_person=True), (("file_changed", str(error)),))
 
 
-def after_upload(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
+def after_upload(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
     """The upload failed, and nothing was paid. Only a refusal of the file itself ends the batch."""
     if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS:
         return _refused(batch, f"the upload was refused: {error}", error, at)
@@ -164,13 +164,13 @@ def after_upload(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
     return _not_sent(batch, error, "upload_failed", reason, at)
 
 
-def after_unread_list(batch: Batch, error: ProviderError, at: At) -> Wait:
+def after_unread_list(batch: Batch, error: ProviderError, at: DecisionLimits) -> Wait:
     """The provider's list, which must be read before a create, could not be read."""
     reason = f"not sent: whether {batch.provider} has it already cannot be told, for its list cannot be read: {error}"
     return _not_sent(batch, error, "not_looked_for", reason, at)
 
 
-def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: At) -> Wait:
+def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: DecisionLimits) -> Wait:
     """A free call before the create failed. This is no outcome of a request: the call is repeated with growing pauses,
     and a person is told in the end."""
     failed = batch.facts.unread_lists + 1
@@ -197,7 +197,7 @@ def withdrawn(batch: Batch, reason: str, now: float, *, plan_again: bool = False
 # ---- the create ----------------------------------------------------------------------------------------------------
 
 
-def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
+def before_create(batch: Batch, input_ref: str | None, at: DecisionLimits) -> Move:
     """State the intent to pay, and reserve the money. Looks for the batch are counted from here."""
     after = replace(
         batch, state=Lifecycle.SUBMITTING, input_ref=input_ref, account=at.account.key,
@@ -208,7 +208,7 @@ def before_create(batch: Batch, input_ref: str | None, at: At) -> Move:
     return Move(after, (("submitting", f"tag {batch.tag}"),), (reserved,))
 
 
-def before_call(batch: Batch, at: At) -> Wait | None:
+def before_call(batch: Batch, at: DecisionLimits) -> Wait | None:
     """Return None where the intent is fresh. One that is too old, or later than now, may not be acted upon: the process
     was suspended (a laptop's lid, SIGSTOP), or its clock was set. The batch is looked for first."""
     if abs(at.now - (batch.submitting_at or 0.0)) <= STALE_SECONDS:
@@ -217,7 +217,7 @@ def before_call(batch: Batch, at: At) -> Wait | None:
     return Wait(_unclear(batch, reason), (("create_unclear", reason),))
 
 
-def after_create(batch: Batch, reply: str | ProviderError | FileError, at: At) -> Move | Wait:
+def after_create(batch: Batch, reply: str | ProviderError | FileError, at: DecisionLimits) -> Move | Wait:
     """Decide from the reply to the one paid call. The batch goes again only if the reply promises that nothing was
     done."""
     if isinstance(reply, str):
@@ -239,7 +239,7 @@ def _unclear(batch: Batch, reason: str) -> Batch:
     return replace(batch, reason=reason, failures=0, facts=replace(batch.facts, absent_looks=0, unsure_looks=0))
 
 
-def _not_created(batch: Batch, error: ProviderError, event: str, retry_after: float | None, at: At) -> Move:
+def _not_created(batch: Batch, error: ProviderError, event: str, retry_after: float | None, at: DecisionLimits) -> Move:
     pause = at.pacing.backoff(batch.failures, retry_after)
     upload_again = error.status in (FORBIDDEN, NOT_FOUND)
     after = replace(
@@ -249,7 +249,7 @@ def _not_created(batch: Batch, error: ProviderError, event: str, retry_after: fl
     return _planned_again(after, f"not created: {error}", event, pause, at)
 
 
-def _planned_again(batch: Batch, reason: str, event: str, pause: float, at: At) -> Move:
+def _planned_again(batch: Batch, reason: str, event: str, pause: float, at: DecisionLimits) -> Move:
     """The create certainly did nothing: the batch is sent again, and its reserve is released."""
     after = replace(batch, state=Lifecycle.PLANNED, reason=reason, due_at=at.now + pause)
     return Move(after, ((event, reason),), (_released(batch),))
@@ -274,7 +274,7 @@ def _count_refusal(batch: Batch, error: ProviderError) -> Batch:
     return _with(batch, not_found=batch.facts.not_found + 1) if error.status == NOT_FOUND else batch
 
 
-def _refused(batch: Batch, reason: str, error: ProviderError, at: At) -> Move:
+def _refused(batch: Batch, reason: str, error: ProviderError, at: DecisionLimits) -> Move:
     """The provider will never accept this batch: it is over, and nothing was paid."""
     error_class = ErrorClass.TOO_LARGE if error.status == PAYLOAD_TOO_LARGE else ErrorClass.INVALID_REQUEST
     after = replace(
@@ -284,7 +284,7 @@ def _refused(batch: Batch, reason: str, error: ProviderError, at: At) -> Move:
     return Move(after, (("refused", reason),), (_released(batch),) if batch.state is Lifecycle.SUBMITTING else ())
 
 
-def _in_flight(batch: Batch, provider_id: str, event: str, at: At) -> Move:
+def _in_flight(batch: Batch, provider_id: str, event: str, at: DecisionLimits) -> Move:
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, submitted_at=at.now,
         due_at=at.now + min(at.poll, at.pacing.first_poll), deadline_at=at.now + at.deadline, failures=0,
@@ -293,7 +293,7 @@ def _in_flight(batch: Batch, provider_id: str, event: str, at: At) -> Move:
     return Move(after, ((event, provider_id),))
 
 
-def is_of_another_account(batch: Batch, at: At) -> bool:
+def is_of_another_account(batch: Batch, at: DecisionLimits) -> bool:
     """Return whether the create was intended for another key, address or organisation than calls go out with now."""
     pairs = ((batch.account, at.account.key), (batch.organisation, at.account.organisation))
     return any(None not in pair and pair[0] != pair[1] for pair in pairs)
@@ -308,7 +308,11 @@ def _other_account(batch: Batch) -> str:
 
 
 def after_look(
-    batch: Batch, candidates: Sequence[Found] | ProviderError, at: At, *, absent_before: bool = False
+    batch: Batch,
+    candidates: Sequence[MatchingBatch] | ProviderError,
+    at: DecisionLimits,
+    *,
+    absent_before: bool = False,
 ) -> Move | Wait:
     """Decide from the provider's list whether an unconfirmed create was carried out.
 
@@ -331,7 +335,7 @@ def after_look(
     return _absent(batch, at, absent_before=absent_before)
 
 
-def after_certain(batch: Batch, certain: Sequence[Found], at: At) -> Move | Wait:
+def after_certain(batch: Batch, certain: Sequence[MatchingBatch], at: DecisionLimits) -> Move | Wait:
     """A batch at the provider that carries this batch's marks is this batch. Between two of them a person decides. One
     that the list shows without an id may get one."""
     if len(certain) > 1:
@@ -342,7 +346,7 @@ def after_certain(batch: Batch, certain: Sequence[Found], at: At) -> Move | Wait
     return _in_flight(batch, certain[0].provider_id, "found", at)
 
 
-def _absent(batch: Batch, at: At, *, absent_before: bool) -> Move | Wait:
+def _absent(batch: Batch, at: DecisionLimits, *, absent_before: bool) -> Move | Wait:
     """The list does not show the batch. This is believed after looks for as long as a create can take. After the second
     create for an answer that no list shows, in whichever batch, the batch is `lost`."""
     looks = batch.facts.absent_looks
@@ -365,7 +369,7 @@ def with_cost_in_doubt(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
     return replace(decision, entries=tuple(cost))
 
 
-def _list_unread(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
+def _list_unread(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
     """The provider did not list its batches. Where it never does, a person decides."""
     is_refused = isinstance(error, RequestRefusedError)
     patience = at.pacing.refused_list if is_refused else at.window + at.pacing.may_tell
@@ -374,7 +378,7 @@ def _list_unread(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
     return _look_again(batch, f"cannot look for it yet: {error}", at)
 
 
-def _unsure(batch: Batch, candidates: Sequence[Found], at: At) -> Move | Wait:
+def _unsure(batch: Batch, candidates: Sequence[MatchingBatch], at: DecisionLimits) -> Move | Wait:
     """Wait until the candidates show whose they are, as long as they can. After that a person decides."""
     names = ", ".join(map(str, candidates))
     if batch.facts.unsure_looks >= len(at.pacing.looks):
@@ -384,7 +388,7 @@ def _unsure(batch: Batch, candidates: Sequence[Found], at: At) -> Move | Wait:
     return _look_again(batch, f"may be {names}; looking until that tells", at)
 
 
-def _look_again(batch: Batch, reason: str, at: At) -> Wait:
+def _look_again(batch: Batch, reason: str, at: DecisionLimits) -> Wait:
     looks = batch.facts.unsure_looks
     pause = at.pacing.looks[min(looks, len(at.pacing.looks) - 1)]
     counted = _with(batch, unsure_looks=looks + 1)
@@ -399,7 +403,7 @@ def lost(batch: Batch, reason: str) -> Move:
 # ---- at the provider -----------------------------------------------------------------------------------------------
 
 
-def after_snapshot(batch: Batch, reply: Snapshot | ProviderError, at: At) -> Move | Wait:
+def after_snapshot(batch: Batch, reply: Snapshot | ProviderError, at: DecisionLimits) -> Move | Wait:
     """Decide from one snapshot, or from the error in its place. A batch past its deadline is asked to stop."""
     if isinstance(reply, ProviderError):
         return _no_snapshot(batch, reply, at)
@@ -410,7 +414,7 @@ def after_snapshot(batch: Batch, reply: Snapshot | ProviderError, at: At) -> Mov
     return _goes_on(batch, reply, at)
 
 
-def _no_snapshot(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
+def _no_snapshot(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
     """An unknown status word shows that the batch is there. Other errors say nothing of the batch: it is read again as
     long as results are kept."""
     is_past = at.is_after(batch.deadline_at)
@@ -425,7 +429,7 @@ def _no_snapshot(batch: Batch, error: ProviderError, at: At) -> Move | Wait:
     return _unreadable(batch, reason, None, error, at)
 
 
-def _ended(batch: Batch, snapshot: Snapshot, at: At) -> Move:
+def _ended(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Move:
     outcome = snapshot.outcome or BatchOutcome.COMPLETED
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=snapshot.provider_status,
@@ -436,7 +440,7 @@ def _ended(batch: Batch, snapshot: Snapshot, at: At) -> Move:
     return Move(after, (("ended", f"{outcome} ({snapshot.provider_status}) {snapshot.message or ''}".strip()),))
 
 
-def _goes_on(batch: Batch, snapshot: Snapshot, at: At) -> Move | Wait:
+def _goes_on(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Move | Wait:
     after = replace(
         batch, due_at=at.now + min(at.poll, LONGEST_PAUSE), provider_status=snapshot.provider_status, failures=0,
         reason=None, read_at=at.now,
@@ -448,7 +452,7 @@ def _goes_on(batch: Batch, snapshot: Snapshot, at: At) -> Move | Wait:
     return Wait(after, events, stop=snapshot.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
 
 
-def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderError, at: At) -> Move | Wait:
+def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderError, at: DecisionLimits) -> Move | Wait:
     if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.retention):
         return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
     after = replace(
@@ -460,7 +464,7 @@ def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderEr
     return Wait(after, events, stop=status is not None and batch.state is Lifecycle.CANCELLING)
 
 
-def _past_deadline(batch: Batch, status: str, at: At) -> Move:
+def _past_deadline(batch: Batch, status: str, at: DecisionLimits) -> Move:
     """Ask the provider to stop the batch, and give it time to. A batch that never ends may still be answered and
     billed: a person decides whether its requests go again."""
     reason = f"past its deadline, {batch.provider} still says {status!r}"
@@ -473,7 +477,7 @@ def _past_deadline(batch: Batch, status: str, at: At) -> Move:
     return Move(after, (("deadline", reason),), stop=True)
 
 
-def _lost_there(batch: Batch, reason: str, at: At) -> Move:
+def _lost_there(batch: Batch, reason: str, at: DecisionLimits) -> Move:
     reason = f"{reason}; look at {batch.provider_id} in the console of {batch.provider}, then `resolve`"
     return lost(replace(batch, due_at=at.now), reason)
 
@@ -494,7 +498,7 @@ def expiring(batch: Batch, retention: float, now: float) -> Wait | None:
     return Wait(_with(batch, expiry_warned=True), (("results_expiring", warning),))
 
 
-def under_another_account(batch: Batch, at: At) -> Wait | None:
+def under_another_account(batch: Batch, at: DecisionLimits) -> Wait | None:
     """Say once that the batch is asked about, or downloaded, with another key or at another address than it was paid
     with: an error may only mean that. None: there is nothing to say."""
     is_there = batch.state in AT_PROVIDER | {Lifecycle.ENDED} and batch.provider_id is not None
@@ -507,7 +511,7 @@ def under_another_account(batch: Batch, at: At) -> Wait | None:
 # ---- its results ---------------------------------------------------------------------------------------------------
 
 
-def after_failed_download(batch: Batch, error: ProviderError, at: At) -> Wait | None:
+def after_failed_download(batch: Batch, error: ProviderError, at: DecisionLimits) -> Wait | None:
     """The download failed. Retry while the provider may still keep the results, which were paid for. Return None when
     they are gone."""
     if not _may_be_kept(batch, error, at):
@@ -515,7 +519,7 @@ def after_failed_download(batch: Batch, error: ProviderError, at: At) -> Wait | 
     return _download_again(_cap_failures(batch, error), f"download failed: {error}", at, error)
 
 
-def after_download(batch: Batch, download: Downloaded, at: At) -> Wait | Collect:
+def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -> Wait | Collect:
     """Decide whether what is on disk is all there is. A short download is repeated while that may help."""
     lack = download.lack
     if lack is None:
@@ -542,7 +546,7 @@ def after_download(batch: Batch, download: Downloaded, at: At) -> Wait | Collect
     return _give_up(batch, lack.reason, billed=True) if lack.billed else Collect(batch)
 
 
-def _may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
+def _may_be_kept(batch: Batch, error: ProviderError, at: DecisionLimits) -> bool:
     """Return whether the provider may still have the results.
 
     Its documents say how long, and err on the short side. A plain refusal after that time is believed, a transient
@@ -556,7 +560,7 @@ def _may_be_kept(batch: Batch, error: ProviderError, at: At) -> bool:
     return _is_worth_another(batch, at)
 
 
-def _is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> bool:
+def _is_worth_another(batch: Batch, at: DecisionLimits, *, is_none_of_it: bool = False) -> bool:
     """Return whether a download that failed for a while is worth another.
 
     ``is_none_of_it``: results came, and name none of our requests. That is believed after a day of such downloads, not
@@ -567,7 +571,7 @@ def _is_worth_another(batch: Batch, at: At, *, is_none_of_it: bool = False) -> b
     return failed < DOWNLOADS or not at.is_after(_end(batch, at) + worth)
 
 
-def _end(batch: Batch, at: At) -> float:
+def _end(batch: Batch, at: DecisionLimits) -> float:
     """When the batch ended, as far as our clock can tell: it may have been behind then, but no batch ends before it is
     sent, or before its run begins."""
     return max(batch.ended_at or 0.0, batch.submitted_at or 0.0, at.run_began)
@@ -584,7 +588,7 @@ def _give_up(batch: Batch, reason: str, *, billed: bool) -> Collect:
 
 
 def _download_again(
-    batch: Batch, reason: str, at: At, error: ProviderError | None = None, event: str | None = None
+    batch: Batch, reason: str, at: DecisionLimits, error: ProviderError | None = None, event: str | None = None
 ) -> Wait:
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     event = event or ("download_again" if reason != batch.reason else None)
@@ -602,7 +606,7 @@ def collected(
     again: Collection[str] = (),
     charges: Sequence[Charge] = (),
     raw_files: Sequence[FileDigest] = (),
-    stated: Sums = NOTHING_STATED,
+    stated: CostTotals = NOTHING_STATED,
     events: Iterable[BatchEvent] = (),
     entries: Sequence[LedgerEntry] = (),
 ) -> Move:
@@ -651,7 +655,7 @@ def pause_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> float:
 # ---- a person ------------------------------------------------------------------------------------------------------
 
 
-def after_cancel(batch: Batch, error: ProviderError | None, at: At) -> Move | Wait:
+def after_cancel(batch: Batch, error: ProviderError | None, at: DecisionLimits) -> Move | Wait:
     """The provider was asked to stop the batch. It will; or it did not confirm, and is asked again until the batch
     ends."""
     if error is None:
@@ -671,7 +675,7 @@ def not_stopped(decision: Move | Wait, problem: str) -> Move | Wait:
     return replace(decision, after=_with(after, stop_refused=True), events=events)
 
 
-def adopted(batch: Batch, provider_id: str, status: str, at: At) -> Move:
+def adopted(batch: Batch, provider_id: str, status: str, at: DecisionLimits) -> Move:
     """A person says that the lost batch is this one at the provider, whose raw ``status`` word was read."""
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, provider_status=status,

@@ -35,7 +35,7 @@ _NAME = re.compile(r"(?P<kind>[a-z]+)(\.(?P<number>[0-9]+))?\.jsonl\.zst")
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredPart:
     """A part on disk: how many bytes came, before they were compressed, and how many the provider says there are.
 
     Not ``is_new``: an earlier download had brought the same bytes.
@@ -67,7 +67,7 @@ def _number(path: Path) -> int:
     return int(named["number"] or 1) if named else 1
 
 
-def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | None] | None = None) -> list[Stored]:
+def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | None] | None = None) -> list[StoredPart]:
     """Stream every part to a file of its own in ``folder``; memory is one chunk's. Returns them in order.
 
     ``refs``: by kind, what the provider calls each file. A file that came whole in a download of which another one
@@ -76,7 +76,7 @@ def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | No
     whole = {
         kind: part_stored for kind, (ref, part_stored) in _arrived(folder).items() if ref == (refs or {}).get(kind)
     }
-    stored: dict[str, Stored] = {}
+    stored: dict[str, StoredPart] = {}
     try:
         for part in parts:
             stored[part.kind] = whole.get(part.kind) or _store(folder, part)
@@ -88,7 +88,7 @@ def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | No
     return list(stored.values())
 
 
-def _store(folder: Path, part: ResultPart) -> Stored:
+def _store(folder: Path, part: ResultPart) -> StoredPart:
     earlier = copies(folder).get(part.kind, [])
     number = max(map(_number, earlier), default=0) + 1
     path = folder / (f"{part.kind}.jsonl.zst" if number == 1 else f"{part.kind}.{number}.jsonl.zst")
@@ -104,7 +104,7 @@ def _store(folder: Path, part: ResultPart) -> Stored:
     same = next((copy for copy in earlier if _content(copy) == digest.digest()), None)
     if same is not None:
         atomic.remove(path)
-    return Stored(same or path, arrived, part.size, is_new=same is None)
+    return StoredPart(same or path, arrived, part.size, is_new=same is None)
 
 
 def _content(path: Path) -> bytes:
@@ -116,16 +116,16 @@ def _content(path: Path) -> bytes:
     return digest.digest()
 
 
-def _note_arrived(folder: Path, stored: Mapping[str, Stored], refs: Mapping[str, str | None]) -> None:
+def _note_arrived(folder: Path, stored: Mapping[str, StoredPart], refs: Mapping[str, str | None]) -> None:
     rows = [[kind, refs.get(kind), part.path.name, part.arrived, part.size] for kind, part in stored.items()]
     atomic.write_bytes(folder / _ARRIVED, orjson.dumps(rows))
 
 
-def _arrived(folder: Path) -> Mapping[str, tuple[str | None, Stored]]:
+def _arrived(folder: Path) -> Mapping[str, tuple[str | None, StoredPart]]:
     """Return what :func:`_note_arrived` noted, as far as the files are still there."""
     try:
         rows: list[Any] = orjson.loads((folder / _ARRIVED).read_bytes())
-        parts = {kind: (ref, Stored(folder / name, arrived, size)) for kind, ref, name, arrived, size in rows}
+        parts = {kind: (ref, StoredPart(folder / name, arrived, size)) for kind, ref, name, arrived, size in rows}
     except (OSError, ValueError, TypeError):
         return {}
     return {kind: (ref, part) for kind, (ref, part) in parts.items() if part.path.is_file()}

@@ -10,7 +10,7 @@ from layton_batch.batches.decisions import StageDecision, at
 from layton_batch.batches.tick import ProviderLists
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Found, Submission
+from layton_batch.records import Batch, MatchingBatch, Submission
 from layton_batch.runs.context import Run
 
 
@@ -26,7 +26,7 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> StageDecision:
 
 def sent_already(
     run: Run, lists: ProviderLists, provider: Provider, batch: Batch, input_ref: str | None
-) -> Sequence[Found]:
+) -> Sequence[MatchingBatch]:
     """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
     or of this one before an older copy of it was put back. ``input_ref``: the file that was uploaded for the batch.
 
@@ -38,13 +38,13 @@ def sent_already(
     return _surely(run, provider, look)
 
 
-def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Found]:
+def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[MatchingBatch]:
     """Batches at the provider that are surely this one, whose create was intended. Raises ProviderError where the list
     cannot be read to its end."""
     return _surely(run, provider, _look(run, batch))
 
 
-def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[Found]:
+def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[MatchingBatch]:
     """Find the batches that are certainly ours. Empty where the API has no list that could tell."""
     if not (provider.capabilities.certain_find or provider.capabilities.finds_marks):
         return []
@@ -59,7 +59,7 @@ def _look(run: Run, batch: Batch) -> Submission:
     )  # fmt: skip
 
 
-def _not_taken(run: Run, matches: Sequence[Found]) -> Sequence[Found]:
+def _not_taken(run: Run, matches: Sequence[MatchingBatch]) -> Sequence[MatchingBatch]:
     """Leave out other batches of this run, and repetitions: a list that grows while it is read repeats rows."""
     taken = run.store.provider_ids()
     return list({match.provider_id: match for match in matches if match.provider_id not in taken}.values())

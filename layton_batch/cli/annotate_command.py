@@ -39,7 +39,7 @@ def annotate(
     from contextlib import closing, suppress
 
     from layton_batch.annotate.app import LONGEST_NAME, App
-    from layton_batch.annotate.guard import Pass
+    from layton_batch.annotate.guard import AppKeys
     from layton_batch.annotate.server import listening, serving
     from layton_batch.annotate.session import DESIGNS, LabellingSession
     from layton_batch.cli.terminal import say
@@ -57,7 +57,7 @@ def annotate(
     with read_run(folder, Settings.from_process()) as run, ThreadPoolExecutor(1, "annotate-forecast") as executor:
         session = LabellingSession(run, secrets.token_bytes(32), executor, design, overlap)
         at = listening(port)
-        entry = Pass(at.getsockname()[1])
+        entry = AppKeys(at.getsockname()[1])
         # Ctrl-C and SIGTERM are the way to end here, and no failure
         with suppress(KeyboardInterrupt), closing(session), serving(App(session, entry, name, readonly).asgi(), at):
             say(f"{run.id}: {entry.address}")

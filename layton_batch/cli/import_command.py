@@ -11,8 +11,8 @@ import typer
 from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
 
 if TYPE_CHECKING:
-    from layton_batch.imports.entering import Entered
-    from layton_batch.imports.reading import Imported
+    from layton_batch.imports.entering import ImportResult
+    from layton_batch.imports.reading import ImportedModel
     from layton_batch.records import ModelSpec
     from layton_batch.runs.context import Run
     from layton_batch.settings import Settings
@@ -99,7 +99,7 @@ def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: boo
         raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
 
 
-def _of_lines(run: Run, paths: Sequence[Path]) -> list[Imported]:
+def _of_lines(run: Run, paths: Sequence[Path]) -> list[ImportedModel]:
     from layton_batch.imports.every_eval_ever import models
 
     return models(paths, _items(run), run.manifest.items.levels)
@@ -126,7 +126,7 @@ def _spec(run: Run, name: str, predictions: Path | None, family: str | None, pro
 
 def _of_model(
     run: Run, spec: ModelSpec, settings: Settings, predictions: Path | None, verdict_files: Sequence[Path]
-) -> list[Imported]:
+) -> list[ImportedModel]:
     """Read the model's answers: an import for each sample and each of the run's hint levels."""
     from layton_batch.errors import ManifestError
     from layton_batch.imports import reading
@@ -135,11 +135,11 @@ def _of_model(
     given = reading.verdicts(verdict_files, items, settings)
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
     if predictions is None:
-        return [reading.Imported(spec, {}, source, given)]
+        return [reading.ImportedModel(spec, {}, source, given)]
     samples = reading.predictions(predictions, spec, items, levels, settings)
     if given and len(samples) > 1:
         raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
-    return [reading.Imported(sample_spec, answers, source, given) for sample_spec, answers in samples]
+    return [reading.ImportedModel(sample_spec, answers, source, given) for sample_spec, answers in samples]
 
 
 def _items(run: Run) -> frozenset[str]:
@@ -148,7 +148,7 @@ def _items(run: Run) -> frozenset[str]:
     return frozenset(item.id for item in items)
 
 
-def _summary(entry: Entered) -> str:
+def _summary(entry: ImportResult) -> str:
     parts = [f"{entry.answers} answers" if entry.is_new else "nothing new of its answers"]
     if entry.missing:
         parts.append(f"{entry.missing} items of the run without one")

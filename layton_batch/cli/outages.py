@@ -19,7 +19,7 @@ _CALLED = AT_PROVIDER | {Lifecycle.PLANNED}
 _NOT_NOW = frozenset({408, 429})
 
 
-class Outages:
+class ProviderOutages:
     """Outages of a run's providers. It gets every status of the run, and remembers which outages it has reported."""
 
     def __init__(self) -> None:

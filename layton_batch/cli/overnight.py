@@ -53,7 +53,7 @@ _TELLS = {3: "budget", 4: "lost"}
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class NightResult:
     """Result of the night for one manifest. ``spent_usd``: USD of this night.
 
     ``missing_usd``: USD that the budget lacks for all planned batches. ``page``: path of the published
@@ -184,12 +184,12 @@ def _look_before(work: _NightRun, manifest: Manifest, runs: Path, settings: Sett
 # ---- what came of it -----------------------------------------------------------------------------------------------
 
 
-def _refreshed(work: _NightRun) -> Refreshed:
+def _refreshed(work: _NightRun) -> NightResult:
     boards, before = snapshots(work.folder.history) if work.folder else [], work.boards or 0
     sentences: list[str] = []
     if len(boards) > before:
         sentences = changes(boards[before - 1], boards[-1]) if before else ["The first board of this run."]
-    refreshed = Refreshed(manifest=str(work.path), code=work.code, state=_WORDS.get(work.code, "stopped"))
+    refreshed = NightResult(manifest=str(work.path), code=work.code, state=_WORDS.get(work.code, "stopped"))
     if work.status is None:
         return refreshed
     return replace(
@@ -224,7 +224,7 @@ def publish(folder: RunFolder, out: Path) -> bool:
     return True
 
 
-def _published(work: _NightRun, refreshed: Refreshed, site: Path) -> Refreshed:
+def _published(work: _NightRun, refreshed: NightResult, site: Path) -> NightResult:
     """Publish the board of a run that is done. Return the result with its page."""
     if work.folder is None or work.code not in DONE:
         return refreshed
@@ -243,7 +243,7 @@ def _publish_front(works: Sequence[_NightRun], site: Path) -> None:
         say(f"no front page was written: {error}")
 
 
-def _write_summary(night: Sequence[Refreshed], begun: float, ended: float, site: Path) -> None:
+def _write_summary(night: Sequence[NightResult], begun: float, ended: float, site: Path) -> None:
     """Write ``summary.md`` and ``summary.json`` beside the pages, and the Markdown to stdout."""
     document = {"begun": iso(begun), "ended": iso(ended), "runs": [asdict(refreshed) for refreshed in night]}
     text = summary_markdown(night, begun, ended)
@@ -252,7 +252,7 @@ def _write_summary(night: Sequence[Refreshed], begun: float, ended: float, site:
     sys.stdout.write(text)
 
 
-def summary_markdown(night: Sequence[Refreshed], begun: float, ended: float) -> str:
+def summary_markdown(night: Sequence[NightResult], begun: float, ended: float) -> str:
     """Return a table of the runs, then the changes of each board, as Markdown."""
     rows = tuple(
         (
@@ -275,7 +275,7 @@ def summary_markdown(night: Sequence[Refreshed], begun: float, ended: float) -> 
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _tell(webhook: str | None, event: str, night: Sequence[Refreshed], clock: Clock) -> None:
+def _tell(webhook: str | None, event: str, night: Sequence[NightResult], clock: Clock) -> None:
     if webhook and (
         trouble := post(webhook, {"event": event, "runs": [asdict(refreshed) for refreshed in night]}, clock)
     ):

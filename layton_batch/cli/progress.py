@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from layton_batch.cli.outages import Outages
+from layton_batch.cli.outages import ProviderOutages
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Batch, Event
@@ -136,7 +136,7 @@ class _EventLines:
     """A line for every event that people must see; routine ones are added up, so that a large run fits a log."""
 
     def __init__(self, run: Run) -> None:
-        self._run, self._fresh, self._outages = run, _Fresh(run), Outages()
+        self._run, self._fresh, self._outages = run, _Fresh(run), ProviderOutages()
         self._gathered: list[Event] = []
         self._status: Status | None = None
         self._flushed_at = self._said_at = run.clock.now()
@@ -223,7 +223,7 @@ class _Screen:
 
     def __init__(self, run: Run, live: Live) -> None:
         self._run, self._live = run, live
-        self._fresh, self._outages = _Fresh(run), Outages()
+        self._fresh, self._outages = _Fresh(run), ProviderOutages()
 
     def update(self, status: Status) -> None:
         now = self._run.clock.now()

@@ -24,7 +24,7 @@ LIST = Path("layton-batch") / "runs.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class KnownRun:
     """A run that this user began. ``content``: what its manifest asked; ``manifest_folder``: where the manifest was."""
 
     content: str
@@ -73,7 +73,7 @@ def load_where_it_goes_on(
     return load_manifest(path, PromptFiles(settings, runs, offline=offline)), runs
 
 
-def _begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> list[Begun]:
+def _begun_elsewhere(manifest: Manifest, runs: Path, settings: Settings) -> list[KnownRun]:
     """Return the runs elsewhere that may be this manifest's and paid for: they ask the same, or a manifest of this name
     in this folder began them."""
     here = (runs / manifest.run_id()).absolute()
@@ -103,7 +103,7 @@ def known_runs(named: str | None, settings: Settings) -> Path:
 
 def remember(folder: RunFolder, manifest: Manifest, settings: Settings) -> None:
     """Enter a run into the user's list. A list that cannot be written stops no run."""
-    run = Begun(manifest.content_id(), _folder(manifest), folder.root.absolute())
+    run = KnownRun(manifest.content_id(), _folder(manifest), folder.root.absolute())
     if settings.user_state is None or run in begun_runs(settings):
         return
     path = settings.user_state / LIST
@@ -118,7 +118,7 @@ def was_begun(folder: RunFolder, settings: Settings) -> bool:
     return any(run.root == folder.root.absolute() for run in begun_runs(settings))
 
 
-def begun_runs(settings: Settings) -> list[Begun]:
+def begun_runs(settings: Settings) -> list[KnownRun]:
     """Return the runs that this user began, in order. A line of the list that cannot be read is left out."""
     if settings.user_state is None:
         return []
@@ -130,7 +130,7 @@ def begun_runs(settings: Settings) -> list[Begun]:
     for line in lines:
         try:
             entry = orjson.loads(line)
-            runs.append(Begun(str(entry["run"]), str(entry["manifest"]), Path(entry["root"])))
+            runs.append(KnownRun(str(entry["run"]), str(entry["manifest"]), Path(entry["root"])))
         except (ValueError, KeyError, TypeError):
             continue  # half a line
     return runs

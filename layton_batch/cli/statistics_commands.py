@@ -14,7 +14,7 @@ from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     from layton_batch.grading.board_sources import BoardOptions, Sources
-    from layton_batch.scoring.label_plan import LabelAsk
+    from layton_batch.scoring.label_plan import LabelRequest
 
 Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
@@ -97,9 +97,9 @@ def label_plan(
     from layton_batch.reports.statistics import print_label_plan
     from layton_batch.scoring.compare import find_entrant
     from layton_batch.scoring.evidence import entrants_of
-    from layton_batch.scoring.label_plan import Aim, plan_next
+    from layton_batch.scoring.label_plan import LabelTarget, plan_next
 
-    aim = Aim(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
+    aim = LabelTarget(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
     evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level))
     entrants = entrants_of(evidence.votes)
@@ -181,7 +181,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _write_asks(path: Path, rows: Sequence[LabelAsk]) -> None:
+def _write_asks(path: Path, rows: Sequence[LabelRequest]) -> None:
     import orjson
 
     from layton_batch.files import atomic

@@ -98,7 +98,7 @@ class CostLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Reused:
+class ReusedAnswers:
     """Answers that other jobs or runs paid for, and what they cost there; in no sum of what was paid here."""
 
     requests: int = 0
@@ -116,7 +116,7 @@ class CostReport:
     by_stage: tuple[CostLine, ...]
     total: CostLine
     differing: tuple[CostComparison, ...] = ()
-    reused: Reused = Reused()
+    reused: ReusedAnswers = ReusedAnswers()
 
 
 _Entry = UsageRow | UnknownCost
@@ -138,7 +138,7 @@ def build_report(
         by_stage=_grouped(entries, lambda row: ("", "", str(row.role))),
         total=_line(("", "", ""), entries),
         differing=differing(stated),
-        reused=Reused(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
+        reused=ReusedAnswers(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
     )
 
 

@@ -14,7 +14,7 @@ TOLERANCE = Decimal("0.01")
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class CostTotals:
     """Figures of one batch by one side; None: that side does not state the figure."""
 
     usd: Decimal | None = None
@@ -22,7 +22,7 @@ class Sums:
     output_tokens: int | None = None
 
 
-NOTHING_STATED = Sums()
+NOTHING_STATED = CostTotals()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class CostComparison:
     batch_id: str
     provider: str
     model: str
-    stated: Sums
-    ours: Sums
+    stated: CostTotals
+    ours: CostTotals
 
     @property
     def differs(self) -> bool:

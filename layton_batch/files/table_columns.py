@@ -107,7 +107,7 @@ SCHEMAS: Mapping[str, Columns] = {
     "rejudged": VERDICTS,
     "grades": {
         **dict.fromkeys(("item_id", "model", "metric"), pl.String),
-        "mark": pl.Float64,
+        "grade": pl.Float64,
         "tag": pl.String,
         "note": pl.String,
         "sample": pl.Int64,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layton_batch.errors import ManifestError
-from layton_batch.scoring.annotations import Joined
+from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
 from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, with_flag
@@ -88,7 +88,7 @@ class Sources:
     is_run: bool = False
     files: list[ScoreFile] = field(default_factory=list)
     """Per-item scores of other programs, not yet brought together."""
-    annotated: Joined = field(default_factory=lambda: Joined({}))
+    annotated: JoinedLabels = field(default_factory=lambda: JoinedLabels({}))
     """The labels of the runs' annotators, each by name."""
     notes: list[str] = field(default_factory=list)
     """What a reader of a board has to know of these sources and of the labels."""
@@ -134,7 +134,7 @@ def read_sources(
         combined.other_models |= part.other_models
         combined.notes += part.notes
     combined.judged = pl.concat([part.judged for part in parts])
-    combined.annotated = Joined(
+    combined.annotated = JoinedLabels(
         {key: annotations for part in parts for key, annotations in part.annotated.by_prediction.items()}
     )
     rounds = range(1 + max(len(part.later) for part in parts))

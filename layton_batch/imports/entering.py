@@ -16,7 +16,7 @@ import orjson
 from layton_batch.batches.names import custom_id
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
-from layton_batch.imports.reading import Answers, Imported
+from layton_batch.imports.reading import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.records import Batch, Content, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
@@ -34,7 +34,7 @@ from layton_batch.text import printable
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
+class ImportResult:
     """Result of entering a model. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
     ``to_ask``: how many its judges have still to give; ``missing``: items without an answer. ``hints``: of a run that
     asks with several numbers of them."""
@@ -54,14 +54,14 @@ class _ModelImport:
     """Work to do for a model, once all of them are checked. ``more``: answers to items that came to the run
     after an earlier file was imported; ``verdicts``: by judge's job."""
 
-    imported: Imported
+    imported: ImportedModel
     job: Job
     is_new: bool
     more: Answers
     verdicts: Mapping[str, Answers]
 
 
-def enter(run: Run, files_models: Sequence[Imported]) -> list[Entered]:
+def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:
     """Enter the models and verdicts of files: all of them, or none where anything is wrong with one.
 
     What is in the run already is left as it is, and nothing of it is asked again. Raises DataError for what contradicts
@@ -88,7 +88,7 @@ def enter(run: Run, files_models: Sequence[Imported]) -> list[Entered]:
 # ---- checks --------------------------------------------------------------------------------------------------------
 
 
-def _checked(run: Run, imported: Imported) -> _ModelImport:
+def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
     name = imported.spec.name
     if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
@@ -142,7 +142,7 @@ def _is_of(job: Job, spec: ModelSpec) -> bool:
     )
 
 
-def _check_not_asked(run: Run, imported: Imported) -> None:
+def _check_not_asked(run: Run, imported: ImportedModel) -> None:
     jobs = [job for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == imported.spec.name]
     if len(imported_models(jobs, run.store.batches())) < len(jobs):
         raise DataError(
@@ -150,7 +150,7 @@ def _check_not_asked(run: Run, imported: Imported) -> None:
         )
 
 
-def _check_is_new(run: Run, imported: Imported, wanted: Sequence[Job]) -> None:
+def _check_is_new(run: Run, imported: ImportedModel, wanted: Sequence[Job]) -> None:
     """Raise DataError where the run has had a model of this name, or has jobs that a new model's would be called."""
     name, ids = imported.spec.name, {job.id for job in wanted}
     had = [job.id for job in run.store.all_jobs() if job.id in ids or (job.retired and job.spec.name == name)]
@@ -161,7 +161,7 @@ def _check_is_new(run: Run, imported: Imported, wanted: Sequence[Job]) -> None:
         )
 
 
-def _answers_to_later_items(run: Run, imported: Imported, job: Job) -> Answers:
+def _answers_to_later_items(run: Run, imported: ImportedModel, job: Job) -> Answers:
     """Return the answers to items that no earlier file of the model was asked for. Raise DataError where the file says
     something else than an earlier one."""
     item_of = {request.custom_id: request.item_id for request in run.store.known_requests(job.id)}
@@ -187,7 +187,7 @@ def _judges(run: Run, predict_id: str) -> list[Job]:
     return [job for job in run.store.jobs() if job.role is Role.JUDGE and job.depends_on == predict_id]
 
 
-def _judge(name: str, sitting: Mapping[str, Job], imported: Imported) -> Job:
+def _judge(name: str, sitting: Mapping[str, Job], imported: ImportedModel) -> Job:
     jobs = [job for job in sitting.values() if name in (job.spec.name, job.spec.model)]
     if len(jobs) == 1:
         return jobs[0]
@@ -239,7 +239,7 @@ def _complete(items: Collection[str], answers: Answers) -> Answers:
     return {item: answers.get(item, nothing) for item in items}
 
 
-def _enter_verdicts(run: Run, work: _ModelImport) -> Entered:
+def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
     count = 0
     job_ids = {batch.job_id for batch in run.store.batches()}
     for judge_id, answers in work.verdicts.items():
@@ -257,7 +257,7 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> Entered:
     to_ask = sum(answered for job in jury if not job.planned) - count
     spec = work.imported.spec
     came = len(work.imported.answers)
-    return Entered(spec.name, spec.hints, spec.sample, work.is_new, came, missing, count, max(to_ask, 0))
+    return ImportResult(spec.name, spec.hints, spec.sample, work.is_new, came, missing, count, max(to_ask, 0))
 
 
 def _plan_the_rest(run: Run, judges: Collection[str]) -> None:

@@ -16,7 +16,7 @@ from layton_batch.grading.harnesses.every_eval_ever import (
     whole_number,
 )
 from layton_batch.grading.harnesses.score_file import Object, json_lines, object_at, text_at
-from layton_batch.imports.reading import Imported, asked_as, verdict_text
+from layton_batch.imports.reading import ImportedModel, asked_as, verdict_text
 from layton_batch.records import ModelSpec, Response
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
@@ -39,7 +39,7 @@ class _Model:
 _Asked = tuple[str, int | None, int]
 
 
-def models(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[Imported]:
+def models(paths: Collection[Path], items: Collection[str], levels: Sequence[int]) -> list[ImportedModel]:
     """The models of the files, each sample and each of the run's numbers of hints (``levels``) apart. Lines of several
     metrics say the same of an item; what differs is refused. Raises DataError with file, line and reason."""
     models_found: dict[_Asked, _Model] = {}
@@ -50,7 +50,7 @@ def models(paths: Collection[Path], items: Collection[str], levels: Sequence[int
             if not is_line(row):
                 raise DataError(f"{place}: is no line of Every Eval Ever")
             _add(models_found, row, place, str(path), items, levels)
-    return [Imported(model.spec, model.answers, model.source, model.verdicts) for model in models_found.values()]
+    return [ImportedModel(model.spec, model.answers, model.source, model.verdicts) for model in models_found.values()]
 
 
 def _add(

@@ -26,7 +26,7 @@ Answers = Mapping[str, Response]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedModel:
     """A model, as it was asked (``spec``), and what it answered; ``verdicts``: what judges said of it, by the name that
     the files call them by."""
 

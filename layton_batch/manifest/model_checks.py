@@ -15,7 +15,7 @@ from layton_batch import model_table
 from layton_batch.clock import Clock, utc
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import End, Fact, KnownModel, KnownModels, Stated
+from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
 
@@ -91,7 +91,7 @@ def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[
         yield _finding(batch, f"is not run as a batch by {provider}: name another model, or another provider of it")
 
 
-def _of_end(end: End, today: date) -> str:
+def _of_end(end: ModelEnd, today: date) -> str:
     """Describe a model's retirement; empty while it is far."""
     instead = f": use {end.replacement}" if end.replacement else ""
     if (end.day - today).days > NOTICE_DAYS:
@@ -133,11 +133,11 @@ def _named(spec: ModelSpec, parameters: Sequence[str]) -> list[str]:
     return [name for name in parameters if name in spec.params]
 
 
-def _finding(stated: Stated[Fact], reason: str, *, fails: bool = True) -> _ModelFinding:
+def _finding(stated: SourcedFact[Fact], reason: str, *, fails: bool = True) -> _ModelFinding:
     return _ModelFinding(reason, f"{stated.source}, {stated.as_of}", fails)
 
 
-def _setting(stated: Stated[Fact], reason: str) -> _ModelFinding:
+def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
     """Make a finding about a manifest key that ``params`` can also set under the API's name."""
     return replace(_finding(stated, reason), in_params=True)
 

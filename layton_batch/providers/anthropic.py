@@ -18,7 +18,7 @@ from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
-from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Anthropic:
             )
             return _id_of(parse_object(reply.content, self.name, "the reply to the batch creation"))
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """One that runs is told by its size, one that has ended by the ``custom_id``s of its results; within a day of
         our intent whatever their number: rows go missing, lines are damaged.
 
@@ -118,7 +118,9 @@ class Anthropic:
                     continue
             elif not of_our_size:
                 continue
-            matches.append(Found(_id_of(batch), certain=bool(seen and ours), created_at=created_at, may_tell=not seen))
+            matches.append(
+                MatchingBatch(_id_of(batch), certain=bool(seen and ours), created_at=created_at, may_tell=not seen)
+            )
         return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:

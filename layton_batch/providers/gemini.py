@@ -30,7 +30,7 @@ from layton_batch.providers.openai_shape import meaning
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
-from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class Gemini:
 
         return self._in_a_version_that_knows(send, paid=True)
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Batches of our display name; what shows nothing of itself may be ours, and only a person can know.
 
         Where a create was tried and our version shows none, the older one is asked too: it may have been made there.
@@ -172,7 +172,7 @@ class Gemini:
                 self._version = OLDER_VERSION if matches else VERSION
         return matches
 
-    def _found(self, submission: Submission) -> Sequence[Found]:
+    def _found(self, submission: Submission) -> Sequence[MatchingBatch]:
         matches = []
         for operation in submission.listed(self._listed, self._version):
             shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
@@ -181,7 +181,7 @@ class Gemini:
             name = text(operation, "name")
             if name is None and not shown:
                 raise ProviderReplyError("gemini: the list of batches shows one without a name")
-            matches.append(Found(name or "", certain=shown, created_at=moment(metadata, "createTime")))
+            matches.append(MatchingBatch(name or "", certain=shown, created_at=moment(metadata, "createTime")))
         return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:

@@ -16,11 +16,11 @@ from layton_batch.providers import gemini_forms, http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.chat_usage import dollars
 from layton_batch.providers.damaged_rows import unreadable
-from layton_batch.providers.longtail_wire import Adapted
+from layton_batch.providers.longtail_wire import AdapterProvider
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, excerpt, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, compact, count, objects, text, whole
-from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission, Usage
+from layton_batch.records import JsonValue, MatchingBatch, Request, Response, Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 
 _DAY = 86_400.0
@@ -29,7 +29,7 @@ _DAY = 86_400.0
 # ---- xAI -----------------------------------------------------------------------------------------------------------
 
 
-class Xai(Adapted):
+class Xai(AdapterProvider):
     """A file of OpenAI's lines is uploaded (free), and one call makes the batch of it (paid). The batch carries our tag
     in its name, and the list shows that. Results, counts and cancelling are xAI's own."""
 
@@ -91,14 +91,14 @@ class Xai(Adapted):
                 raise ProviderReplyError("xai: the reply to a create names no batch")
             return batch_id
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Batches of our name or our file, of the whole list."""
         listed = submission.listed(self._listed)
         name, ref = _xai_name(submission), submission.input_ref
         ours = [
             batch for batch in listed if text(batch, "name") == name or (ref and text(batch, "input_file_id") == ref)
         ]
-        return [Found(text(batch, "batch_id") or "", certain=True) for batch in ours]
+        return [MatchingBatch(text(batch, "batch_id") or "", certain=True) for batch in ours]
 
     def _listed(self) -> Iterator[JsonObject]:
         """Every batch of the list."""

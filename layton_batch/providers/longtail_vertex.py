@@ -11,7 +11,7 @@ from layton_batch.errors import FileError, ManifestError, ProviderReplyError
 from layton_batch.providers import gemini_forms, http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.gemini import JOB_STATES
-from layton_batch.providers.longtail_wire import Adapted
+from layton_batch.providers.longtail_wire import AdapterProvider
 from layton_batch.providers.protocol import Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean
 from layton_batch.providers.wire_json import JsonObject, at, objects, text
@@ -31,7 +31,7 @@ class _VertexLocation:
     folder: str  # gs://bucket/prefix
 
 
-class Vertex(Adapted):
+class Vertex(AdapterProvider):
     """Its address says everything: ``https://LOCATION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/LOCATION
     ?gcs=gs://BUCKET/PREFIX``. Its key is an OAuth access token."""
 

@@ -18,14 +18,14 @@ from layton_batch.providers.http_client import open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject
-from layton_batch.records import Found, JsonValue, ModelSpec, Request, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Snapshot, Submission
 from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:
     import httpx
 
 
-class Adapted:
+class AdapterProvider:
     """Base of the APIs behind batchling's adapters. ``adapter_path`` is ``module:class``."""
 
     name: str
@@ -54,7 +54,7 @@ class Adapted:
 
     # ---- network
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Nothing: no way to list batches that could be relied on."""
         return []
 

@@ -27,7 +27,7 @@ from layton_batch.providers.http_client import certificates, open_client
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
-from layton_batch.records import Found, JsonValue, ModelSpec, Request, Response, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 if TYPE_CHECKING:
@@ -142,13 +142,13 @@ class Mistral:
             )
             return _id_of(job, "the reply to a create")
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Jobs that carry our tag, or, where the listing shows none, our input file (its name is unique to us).
 
         The server's metadata filter cannot be relied on, so all jobs are read and matched here.
         """
         return [
-            Found(text(job, "id") or "", certain=True, created_at=moment(job, "created_at"))
+            MatchingBatch(text(job, "id") or "", certain=True, created_at=moment(job, "created_at"))
             for job in submission.listed(self._listed)
             if _is_ours(job, submission)
         ]

@@ -33,7 +33,7 @@ from layton_batch.providers.protocol import (
 )
 from layton_batch.providers.wire_errors import api_key, parse_object, wire
 from layton_batch.providers.wire_json import moment
-from layton_batch.records import Found, JsonValue, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
 from layton_batch.states import Lifecycle
 
 TAG = "layton_batch"
@@ -127,10 +127,12 @@ class FileBatches:
             )
             return self._id(reply, f"the reply to the creation of batch {submission.batch_id}")
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         return [
-            Found(shape.text_or_none(batch.get("id")) or "", certain=True, created_at=moment(batch, "created_at"))
+            MatchingBatch(
+                shape.text_or_none(batch.get("id")) or "", certain=True, created_at=moment(batch, "created_at")
+            )
             for batch in submission.listed(self._listed)
             if _is_ours(batch, submission)
         ]

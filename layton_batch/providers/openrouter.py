@@ -36,7 +36,7 @@ from layton_batch.providers.openai_files import FileBatches, rows
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart
 from layton_batch.providers.wire_errors import clean, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, compact, count, moment, text
-from layton_batch.records import Found, Image, JsonValue, ModelSpec, Reasoning, Request, Snapshot, Submission
+from layton_batch.records import Image, JsonValue, MatchingBatch, ModelSpec, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 ADDRESS = "https://openrouter.ai/api/v1"
@@ -131,7 +131,7 @@ class OpenRouter(FileBatches):
                 raise ProviderReplyError(f"{self.name}: {reply_name} names no id")
             return batch_id
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """A completed batch is told by the ``custom_id``s of its results; another one only looks like ours, by its
         size. No time rules out a batch that runs, or that shows whose it is; see Anthropic's ``find``."""
         ours: set[str] | None = None
@@ -159,7 +159,7 @@ class OpenRouter(FileBatches):
                     continue
             certain = bool(seen and ours)
             may_tell = not seen and (has_results or not has_ended)
-            matches.append(Found(named, certain=certain, created_at=created_at, may_tell=may_tell))
+            matches.append(MatchingBatch(named, certain=certain, created_at=created_at, may_tell=may_tell))
         return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:

@@ -16,14 +16,14 @@ from datetime import date
 from threading import Event
 from typing import Protocol
 
-from layton_batch.records import Found, JsonValue, Request, Response, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, Request, Response, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class CallLimits:
     """Bounds of one HTTP call: seconds from its begin to its end, and bytes after inflating."""
 
     seconds: float = 600.0
@@ -119,7 +119,7 @@ class Access:
 
     api_key: str
     base_url: str | None = None
-    patience: Patience = field(default_factory=Patience)
+    patience: CallLimits = field(default_factory=CallLimits)
     stopping: Event = field(default_factory=Event)
     api_version: str | None = None
     """The version of the API to speak, and no other; None: the dialect chooses."""
@@ -201,7 +201,7 @@ class Provider(Protocol):
         """The one paid call: exactly one POST. Returns the provider's id of the batch."""
         ...
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Batches at the provider that carry our tag, or, where it has none, look like ours."""
         ...
 

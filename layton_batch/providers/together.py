@@ -18,7 +18,7 @@ from layton_batch.providers.openai_files import FileBatches
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, parse_json, parse_object
 from layton_batch.providers.wire_json import moment
-from layton_batch.records import Found, JsonValue, Reasoning, Request, Snapshot, Submission
+from layton_batch.records import JsonValue, MatchingBatch, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 
 _OUR_DOING = ("invalid", "not supported", "unsupported", "malformed", "pars", "not found", "duplicate", "reading")
@@ -97,14 +97,16 @@ class Together(FileBatches):
                 raise ProviderReplyError(f"{self.name}: {reply_name} names no job")
             return batch_id
 
-    def find(self, submission: Submission) -> Sequence[Found]:
+    def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Jobs over our input file, whenever they were made: its id follows from its bytes, which carry the run's
         mark."""
         matches = []
         for job in submission.listed(self._listed):
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
                 created_at = moment(job, "created_at")
-                matches.append(Found(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created_at))
+                matches.append(
+                    MatchingBatch(shape.text_or_none(job.get("id")) or "", certain=True, created_at=created_at)
+                )
         return matches
 
     def _listed(self) -> Iterator[Mapping[str, JsonValue]]:

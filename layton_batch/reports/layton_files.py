@@ -17,7 +17,7 @@ from layton_batch.files import atomic, tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.rejudging import recorded_jury
-from layton_batch.scoring.annotations import Joined, annotated_words
+from layton_batch.scoring.annotations import JoinedLabels, annotated_words
 from layton_batch.scoring.evidence import PREDICTION, Entrant, content_key, with_contents
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.gold_file import gold_rows
@@ -185,7 +185,7 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
 
 
 def _annotations_of(
-    run: Run, job: Job, given: Joined, labelled: Mapping[tuple[object, ...], tuple[Any, ...]]
+    run: Run, job: Job, given: JoinedLabels, labelled: Mapping[tuple[object, ...], tuple[Any, ...]]
 ) -> Iterator[dict[str, object]]:
     """Yield the rows of one job. ``labelled``: propensity and human label in the gold set, by answer."""
     participant = entrant(run, job)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels
     from layton_batch.runs.paid_answers import PaidAnswers
     from layton_batch.runs.past_usage import PastUsage
-    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.runs.rejudging import RejudgeJob
     from layton_batch.scoring.gold import GoldSet
     from layton_batch.scoring.rules import ScoringRules
     from layton_batch.store.run_store import RunStore
@@ -202,7 +202,7 @@ class Run:
             self.__dict__.pop(name, None)
 
     @cached_property
-    def wanted_rejudging(self) -> Sequence[Rejudged]:
+    def wanted_rejudging(self) -> Sequence[RejudgeJob]:
         """Return the labelled answers of the gold set that go before the run's jury, by the manifest's job names."""
         gold = self.load_gold() if self.task.uses_jury else None
         if gold is None:
@@ -212,7 +212,7 @@ class Run:
         return rejudge_jobs(self.manifest, gold, self.by_id)
 
     @cached_property
-    def rejudging(self) -> Mapping[str, Rejudged]:
+    def rejudging(self) -> Mapping[str, RejudgeJob]:
         """Return the labelled answers that go before the run's jury, by the store's job."""
         jobs = self.store.jobs()
         ids = {job.identity: job.id for job in jobs if job.role is Role.REJUDGE}

@@ -8,14 +8,14 @@ import polars as pl
 
 from layton_batch.files import tables
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import Joined, settled
+from layton_batch.scoring.annotations import JoinedLabels, settled
 from layton_batch.scoring.evidence import ENTRANT, PREDICTION, with_contents
 from layton_batch.scoring.gold import HUMAN
 
 _ANSWERS = (*ENTRANT, "item_id", "sample", "answer", "justification")
 
 
-def write_labels(run: Run, joined: Joined) -> None:
+def write_labels(run: Run, joined: JoinedLabels) -> None:
     """Write the table of the present labels. Write none if the run never had labels."""
     path = run.folder.part("labels", "labels")
     rows = list(_label_rows(run, joined))
@@ -23,7 +23,7 @@ def write_labels(run: Run, joined: Joined) -> None:
         tables.write(path, tables.frame("labels", rows))
 
 
-def _label_rows(run: Run, joined: Joined) -> Iterator[dict[str, object]]:
+def _label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
     """Yield a row for each labelled answer, with the marks that people settled on. The gold set counts as a person."""
     gold, people = run.load_labels().gold, list(joined.by_prediction.values())
     if gold is None and not people:

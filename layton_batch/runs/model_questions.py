@@ -18,13 +18,13 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
 from layton_batch.model_table import KnownModels, is_same_model
 from layton_batch.providers import closing, connect, knows_models
-from layton_batch.providers.protocol import Access, ModelNotice, Patience
+from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.settings import Settings
 
 SECONDS = 5.0
 """For one call."""
-PATIENCE = Patience(SECONDS)
+PATIENCE = CallLimits(SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

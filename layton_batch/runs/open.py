@@ -36,7 +36,7 @@ from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
 from layton_batch.providers import connect, problems
-from layton_batch.providers.protocol import Access, Patience, Provider, ReplyAccount
+from layton_batch.providers.protocol import Access, CallLimits, Provider, ReplyAccount
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Account, Item
 from layton_batch.redaction import is_telling
@@ -74,7 +74,7 @@ def open_run(
     clock: Clock | None = None,
     poll_seconds: float | None = None,
     pacing: Pacing | None = None,
-    patience: Patience | None = None,
+    patience: CallLimits | None = None,
     before_it_begins: Callable[[], None] | None = None,
     only_scores: bool = False,
 ) -> Iterator[Run]:
@@ -89,7 +89,7 @@ def open_run(
     clock = clock or SystemClock()
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
     inputs = _Inputs(
-        manifest, home_of(manifest, runs), settings, clock, patience or Patience(), pacing, only_scores=only_scores
+        manifest, home_of(manifest, runs), settings, clock, patience or CallLimits(), pacing, only_scores=only_scores
     )
     inputs.check()
     if before_it_begins is not None and not inputs.folder.manifest.exists():
@@ -209,7 +209,7 @@ def connect_within(manifest: Manifest, name: str, access: Access | None) -> Prov
 
 
 def providers_for(
-    manifest: Manifest, settings: Settings, patience: Patience | None = None, stopping: Event | None = None
+    manifest: Manifest, settings: Settings, patience: CallLimits | None = None, stopping: Event | None = None
 ) -> Providers:
     """Connections made with the environment's keys, of which nothing they say holds one; dialects without any.
     ``stopping`` cuts their calls short. A key that is missing for batches of models that the manifest no longer has
@@ -234,7 +234,7 @@ def providers_for(
         access = Access(
             credentials.api_key,
             credentials.base_url,
-            patience or Patience(),
+            patience or CallLimits(),
             stopping or Event(),
             settings.api_version(name),
             named[name],
@@ -285,7 +285,7 @@ class _Inputs:
     folder: RunFolder
     settings: Settings
     clock: Clock
-    patience: Patience = field(default_factory=Patience)
+    patience: CallLimits = field(default_factory=CallLimits)
     pacing: Pacing = field(default_factory=Pacing)
     as_it_is: bool = False  # nothing is added to what the run asks
     only_scores: bool = False

@@ -36,7 +36,7 @@ _SAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rejudged:
+class RejudgeJob:
     """One judge's work on the labelled answers of one model. ``own``: the id of the job that asks the same model in
     this run; the jury judges those answers anyway."""
 
@@ -121,7 +121,7 @@ def rejudge_count(manifest: Manifest, gold: GoldSet) -> int | Literal["all"]:
     return "all" if not table.trust and differences(manifest, gold) else 0
 
 
-def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -> list[Rejudged]:
+def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -> list[RejudgeJob]:
     """The jobs that put labelled answers before the run's jury, one for each labelled model and judge.
 
     An answer to an item that the run does not have cannot be judged, and is left out.
@@ -139,7 +139,7 @@ def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -
         name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
-            rejudged_jobs.append(Rejudged(job, judged, answers, own_job, n_hints))
+            rejudged_jobs.append(RejudgeJob(job, judged, answers, own_job, n_hints))
     return rejudged_jobs
 
 

@@ -14,7 +14,7 @@ from layton_batch.runs.identity import job_identity, predict_id
 from layton_batch.states import Role
 
 if TYPE_CHECKING:
-    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.runs.rejudging import RejudgeJob
     from layton_batch.store.revising import Revision
 
 
@@ -42,7 +42,7 @@ def identified(manifest: Manifest, jobs: Iterable[Job]) -> list[Job]:
     return [replace(job, identity=job_identity(manifest, job)) for job in jobs]
 
 
-def identified_rejudging(manifest: Manifest, rejudging: Iterable[Rejudged]) -> list[Job]:
+def identified_rejudging(manifest: Manifest, rejudging: Iterable[RejudgeJob]) -> list[Job]:
     """Return the jobs that rejudge, each with the identity of its requests and labelled answers."""
     return [
         replace(rejudged.job, identity=job_identity(manifest, rejudged.job, rejudged.about)) for rejudged in rejudging

@@ -91,7 +91,7 @@ class Annotation:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedLabels:
     """Annotations beside predictions: by prediction and ``Annotation.who``; ``apart``: how many belong to none, by
     reason."""
 
@@ -246,7 +246,7 @@ def latest(annotations: Iterable[Annotation]) -> dict[tuple[object, ...], Annota
     return latest_by_subject
 
 
-def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> Joined:
+def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> JoinedLabels:
     """Assign each annotation to its prediction. ``ids``: the entrants' model ids at their provider."""
     by_prediction: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
     apart: Counter[str] = Counter()
@@ -259,7 +259,7 @@ def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[En
         given = by_prediction[entrant, annotation.item_id]
         if annotation.who not in given or annotation.replaces(given[annotation.who]):
             given[annotation.who] = annotation
-    return Joined(by_prediction, apart)
+    return JoinedLabels(by_prediction, apart)
 
 
 class _Index:
@@ -342,7 +342,7 @@ def settled(gold: bool | None, annotations: Iterable[Annotation], metric: str) -
     return majority([*marks, *([] if gold is None else [gold])])
 
 
-def with_annotations(votes: pl.DataFrame, labels: pl.DataFrame, joined: Joined, metric: str) -> pl.DataFrame:
+def with_annotations(votes: pl.DataFrame, labels: pl.DataFrame, joined: JoinedLabels, metric: str) -> pl.DataFrame:
     """Merge the labels of a gold set and of annotations, one for each prediction that has votes."""
     words = annotated_words(votes, labels, joined, metric)
     has_label = pl.col("correct").is_not_null() & (pl.col("gold").is_not_null() | (pl.col("total") > 0))
@@ -350,7 +350,7 @@ def with_annotations(votes: pl.DataFrame, labels: pl.DataFrame, joined: Joined, 
     return pl.concat([unannotated, words.filter(has_label).select(*LABELS)])
 
 
-def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: Joined, metric: str) -> pl.DataFrame:
+def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: JoinedLabels, metric: str) -> pl.DataFrame:
     """The answers that people annotated as labels of their own, and what the ``gold`` set says of each; ``correct`` is
     null for a tie."""
     people = list(joined.by_prediction.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.scoring.annotations import Joined, majority
+from layton_batch.scoring.annotations import JoinedLabels, majority
 from layton_batch.stats.raters import Kappa, kappa
 
 
@@ -23,7 +23,7 @@ class AnnotatorAgreement:
     kappa: Kappa | None
 
 
-def annotator_agreement(joined: Joined, metric: str, level: float) -> AnnotatorAgreement | None:
+def annotator_agreement(joined: JoinedLabels, metric: str, level: float) -> AnnotatorAgreement | None:
     """Measure how far the annotators of a run's answers agree; None without annotations on this metric.
 
     Annotators without a name count as one annotator. Adjudicated labels are left out.

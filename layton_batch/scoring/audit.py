@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from layton_batch.scoring.counting import Counted
+from layton_batch.scoring.counting import CountedVotes
 from layton_batch.stats.strata import IntArray
 from layton_batch.stats.surveys import PickedLabels
 
 
-def picked_labels(counted: Counted) -> PickedLabels:
+def picked_labels(counted: CountedVotes) -> PickedLabels:
     """Count the own labels of every model that came with a propensity, and those that came without one."""
     strata, gold = counted.strata, counted.gold
     own = gold.own_target_row >= 0

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
-from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, Entrant, ItemScores
 from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import (
@@ -78,7 +78,7 @@ def _with_a_short_jury(votes: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[A
     return set(short.select(ENTRANT).iter_rows())
 
 
-def _paper_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
+def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
     strata = counted.strata
     behind = np.where(strata.n > 0, strata.pool_labels, 0).sum(axis=1).tolist()
     scores = paper_scores(strata, seed=rules.seed)
@@ -102,7 +102,7 @@ def _paper_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
         )
 
 
-def _jury_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
+def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
     law, has_labels = VotePosterior(counted, rules), bool(len(counted.gold.label))
     scores, counts = law.scores(), _counts(counted)
     is_unknown = ~np.isin(counted.target.provider, counted.gold.provider)
@@ -135,7 +135,7 @@ def _jury_rows(counted: Counted, rules: ScoringRules) -> Iterable[_Row]:
         )
 
 
-def _counts(counted: Counted) -> list[_Row]:
+def _counts(counted: CountedVotes) -> list[_Row]:
     """Counts of each entrant's answers of a kind."""
     kinds: dict[int, Counter[str]] = defaultdict(Counter)
     for position, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():

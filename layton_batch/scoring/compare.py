@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores, entrants_of
 from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
@@ -155,7 +155,7 @@ def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int
     return first, second
 
 
-def _cast_alike(counted: Counted, pair: tuple[int, int]) -> bool:
+def _cast_alike(counted: CountedVotes, pair: tuple[int, int]) -> bool:
     """Return whether two models have the same votes and labels on the same items, and one maker, or each a maker of
     which nothing else is known: nothing tells the two apart."""
     target, row_label = counted.target, counted.strata.row_label
@@ -167,7 +167,7 @@ def _cast_alike(counted: Counted, pair: tuple[int, int]) -> bool:
     )
 
 
-def _only_of_its_maker(counted: Counted, model: int) -> bool:
+def _only_of_its_maker(counted: CountedVotes, model: int) -> bool:
     target, gold = counted.target, counted.gold
     maker = target.provider[model]
     return int((target.provider == maker).sum()) == 1 and bool((gold.model[gold.provider == maker] == model).all())

@@ -13,7 +13,7 @@ from layton_batch.stats.strata import GoldPredictions, Strata, TargetPredictions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class CountedVotes:
     """Votes and labels in order, and as arrays: model i is ``entrants[i]``; rows of target and gold are those of
     ``votes`` and ``labels``."""
 
@@ -25,7 +25,7 @@ class Counted:
     strata: Strata
 
 
-def count_votes(votes: pl.DataFrame, labels: pl.DataFrame, *, by_seats: bool = True) -> Counted:
+def count_votes(votes: pl.DataFrame, labels: pl.DataFrame, *, by_seats: bool = True) -> CountedVotes:
     """Count by entrant and by vote, in the order of names, so that what is drawn does not hang on the order of sources;
     not ``by_seats``, one of one judge is the same as three of three.
 
@@ -59,7 +59,7 @@ def count_votes(votes: pl.DataFrame, labels: pl.DataFrame, *, by_seats: bool = T
         author=author,
     )
     names = tuple(Entrant(*names) for names in entrants.iter_rows())
-    return Counted(names, cast, labels, target, gold, build_strata(target, gold, by_seats=by_seats))
+    return CountedVotes(names, cast, labels, target, gold, build_strata(target, gold, by_seats=by_seats))
 
 
 def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:

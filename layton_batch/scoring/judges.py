@@ -11,7 +11,7 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.audit import picked_labels
-from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
@@ -89,7 +89,7 @@ class JudgeDrift:
 
 
 @dataclass(frozen=True, slots=True)
-class Mistake:
+class JuryMistake:
     """A prediction whose majority a person contradicts; ``wrong_judges`` voted with the majority."""
 
     item_id: str
@@ -104,7 +104,7 @@ class Mistake:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelWorth:
+class JuryGain:
     """Value that the jury adds to one model's labels.
 
     ``effective_labels``: the number of simple random labels that give the same interval; ``gain``: effective per own
@@ -142,8 +142,8 @@ class Diagnosis:
     jury: JuryReport
     agreement: Agreement
     bins: tuple[BinCalibration, ...]
-    mistakes: tuple[Mistake, ...]
-    models: tuple[LabelWorth, ...]
+    mistakes: tuple[JuryMistake, ...]
+    models: tuple[JuryGain, ...]
     ability_slope: tuple[float, float, float] | None
     drift: tuple[JudgeDrift, ...] = ()
     audit: Audit | None = None
@@ -285,21 +285,21 @@ def _unknown_family(arrays: _Arrays, judge: int) -> str:
     return "the judge's family is not known: give --judge-family JUDGE=FAMILY"
 
 
-def _mistakes(arrays: _Arrays) -> tuple[Mistake, ...]:
+def _mistakes(arrays: _Arrays) -> tuple[JuryMistake, ...]:
     mistakes = []
     for error in jury_errors(arrays.yes, arrays.total, arrays.human):
         model, provider, n_hints, item_id, *_ = arrays.answers.select(PREDICTION).row(error.row)
         given = zip(arrays.judges, arrays.verdicts[error.row].tolist(), strict=True)
         wrong = tuple(name for name, verdict in given if verdict not in (-1, error.label))
         mistakes.append(
-            Mistake(
+            JuryMistake(
                 item_id, model, provider, n_hints, error.yes, error.total, bool(error.label), error.contested, wrong
             )
         )
     return tuple(mistakes)
 
 
-def _label_worths(law: VotePosterior) -> tuple[tuple[LabelWorth, ...], Audit | None]:
+def _label_worths(law: VotePosterior) -> tuple[tuple[JuryGain, ...], Audit | None]:
     """Return what the labels of every model are worth, and the audit of the scores by those that a plan picked."""
     counted, post, rules = law.counted, law.posterior, law.rules
     strata = counted.strata
@@ -310,7 +310,7 @@ def _label_worths(law: VotePosterior) -> tuple[tuple[LabelWorth, ...], Audit | N
     picks = picked_labels(counted)
     labels_alone = _labels_alone(counted, picks, rules.level)
     worths = tuple(
-        LabelWorth(
+        JuryGain(
             entrant.model, entrant.provider, entrant.n_hints, own[i], float(here[i]), float(new[i]),
             float(here[i]) / own[i] if own[i] else None, float(new[i]) / own[i] if own[i] else None,
             float(score[i]), *alone,
@@ -325,7 +325,9 @@ def _label_worths(law: VotePosterior) -> tuple[tuple[LabelWorth, ...], Audit | N
     return worths, audit_scores(picks, law.draws()[0].theta, rates, level=rules.level)
 
 
-def _labels_alone(counted: Counted, picks: PickedLabels, level: float) -> list[tuple[float, float] | tuple[None, None]]:
+def _labels_alone(
+    counted: CountedVotes, picks: PickedLabels, level: float
+) -> list[tuple[float, float] | tuple[None, None]]:
     """Share of right answers and half width of every model by its own labels alone, None without any."""
     strata, z = counted.strata, two_sided_quantile(level)
     judged = (strata.n.sum(axis=1) / np.maximum(strata.items, 1)).tolist()

@@ -17,7 +17,7 @@ import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.scoring.audit import picked_labels, with_planned
-from layton_batch.scoring.counting import Counted, count_votes
+from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
@@ -26,7 +26,7 @@ from layton_batch.stats.distributions import two_sided_quantile
 from layton_batch.stats.planning import (
     AS_SHORT,
     LabelPlan,
-    Spread,
+    ScoreVariance,
     audit_labels,
     balanced_rows,
     expected_variance,
@@ -46,7 +46,7 @@ MAX_COMPARED = 4_000  # of them only to say what the other design would take
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class LabelTarget:
     """Goal of a label plan: a ``half_width`` (fraction) for every model, or a number of ``labels``; not both.
 
     The half width is that of the interval for new items; with ``this_set``, of the interval for these items.
@@ -92,7 +92,7 @@ class ModelPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class LabelAsk:
+class LabelRequest:
     """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said.
 
     ``propensity``: the chance with which this prediction was picked from those of its model and vote without a label.
@@ -132,14 +132,14 @@ class LabellingPlan:
     level: float
     half_width: float | None
     models: tuple[ModelPlan, ...]
-    rows: tuple[LabelAsk, ...]
+    rows: tuple[LabelRequest, ...]
     balanced_labels: int | None
     audit_aim: float
     audit: PlannedAudit | None
 
 
 def plan_next(
-    votes: pl.DataFrame, labels: pl.DataFrame, aim: Aim, rules: ScoringRules, models: Sequence[Entrant] = ()
+    votes: pl.DataFrame, labels: pl.DataFrame, aim: LabelTarget, rules: ScoringRules, models: Sequence[Entrant] = ()
 ) -> LabellingPlan:
     """Plan which predictions to label next for ``aim``, for all entrants or only for ``models``.
 
@@ -171,10 +171,10 @@ def plan_next(
 class _BoardNow:
     """A board as it is now: what plans start from."""
 
-    counted: Counted
+    counted: CountedVotes
     rules: ScoringRules
     post: Posterior
-    spread: Spread
+    spread: ScoreVariance
     picks: PickedLabels
 
     @classmethod
@@ -182,7 +182,7 @@ class _BoardNow:
         counted = count_votes(votes, labels)
         law = VotePosterior(counted, rules)
         post, models = law.posterior, len(counted.entrants)
-        spread = Spread.on_these_items(models) if this_set else _on_new_items(law, labels, post)
+        spread = ScoreVariance.on_these_items(models) if this_set else _on_new_items(law, labels, post)
         return cls(counted, rules, post, spread, picked_labels(counted))
 
     def half_widths(self, rows: IntArray) -> FloatArray:
@@ -211,13 +211,13 @@ class _BoardNow:
         return np.asarray(post.alpha / (post.alpha + post.beta))
 
 
-def _on_new_items(law: VotePosterior, labels: pl.DataFrame, post: Posterior) -> Spread:
+def _on_new_items(law: VotePosterior, labels: pl.DataFrame, post: Posterior) -> ScoreVariance:
     """The spread of scores on new items. Without a label nothing is known of the jury but its votes."""
     counted = law.counted
     here = expected_variance(counted.strata, post)
     labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, post)]))
     least = _variance_on_new(VotePosterior(labelled, law.rules))
-    return Spread.between(_variance_on_new(law) if labels.height else least + here, least, here)
+    return ScoreVariance.between(_variance_on_new(law) if labels.height else least + here, least, here)
 
 
 def _variance_on_new(law: VotePosterior) -> FloatArray:
@@ -227,7 +227,7 @@ def _variance_on_new(law: VotePosterior) -> FloatArray:
     return np.array([((upper - lower) / (2 * z)) ** 2 for lower, upper in ends])
 
 
-def _expected_labels(counted: Counted, post: Posterior) -> pl.DataFrame:
+def _expected_labels(counted: CountedVotes, post: Posterior) -> pl.DataFrame:
     """A label on every answer that has none: at each vote of a model as many of them yes as are expected. Without any
     label that is the share of its judges."""
     strata, words = counted.strata, []
@@ -245,7 +245,7 @@ def _expected_labels(counted: Counted, post: Posterior) -> pl.DataFrame:
     return counted.votes[rows].with_columns(correct=correct, propensity=propensity).select(*LABELS)
 
 
-def _contested(board: _BoardNow, aim: Aim) -> tuple[IntArray, int]:
+def _contested(board: _BoardNow, aim: LabelTarget) -> tuple[IntArray, int]:
     """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them; and how
     many of them are the audit's."""
     counted, rules, post = board.counted, board.rules, board.post
@@ -268,7 +268,7 @@ def _contested(board: _BoardNow, aim: Aim) -> tuple[IntArray, int]:
     return np.array([row for _, _, row in sorted(turns)], dtype=np.int64), audit
 
 
-def _audit_size(board: _BoardNow, aim: Aim, most: int) -> int:
+def _audit_size(board: _BoardNow, aim: LabelTarget, most: int) -> int:
     """The fewest labels picked at random with which the audit shows the error aimed at; 0 where none is wanted, and
     where ``most`` are not enough."""
     order = audit_labels(board.free.ravel(), most)
@@ -292,7 +292,7 @@ def _counts(order: IntArray, like: IntArray) -> IntArray:
     return np.bincount(order, minlength=like.size).reshape(like.shape)
 
 
-def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: Aim, audit: int) -> Sequence[LabelPlan]:
+def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: LabelTarget, audit: int) -> Sequence[LabelPlan]:
     """Add ``audit`` labels, picked at random at every vote, to the plans.
 
     With a half width, the audit labels replace contested labels of the same value.
@@ -307,7 +307,7 @@ def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: Aim, audit: i
     return [LabelPlan(plan.model, plan.labels + random_ones[plan.model]) for plan in plans]
 
 
-def _shortest(board: _BoardNow, plan: LabelPlan, aim: Aim, more: int) -> LabelPlan:
+def _shortest(board: _BoardNow, plan: LabelPlan, aim: LabelTarget, more: int) -> LabelPlan:
     """The fewest labels of one model, the audit's ``more`` among them, that are expected to reach the half width."""
     strata, model = board.counted.strata, plan.model
     goal = float(board.spread.goals(aim.half_width or 0.0, board.rules.level)[model])
@@ -337,7 +337,7 @@ def _planned_audit(board: _BoardNow, rows: IntArray, labels: int) -> PlannedAudi
     return PlannedAudit(labels, int(picks.covered.sum()), round(100 * min(error, 1.0), 2))
 
 
-def _balanced(board: _BoardNow, aim: Aim) -> IntArray:
+def _balanced(board: _BoardNow, aim: LabelTarget) -> IntArray:
     """The rows of the balanced order up to the number asked for, or to where every model is within the half width."""
     strata = board.counted.strata
     free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
@@ -388,11 +388,11 @@ def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
     return tuple(plans)
 
 
-def _asks(counted: Counted, rows: IntArray, design: str) -> tuple[LabelAsk, ...]:
+def _asks(counted: CountedVotes, rows: IntArray, design: str) -> tuple[LabelRequest, ...]:
     chance = _propensities(counted, rows, design)
     predictions = counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
     return tuple(
-        LabelAsk(item_id, provider, model, n_hints, chance[row])
+        LabelRequest(item_id, provider, model, n_hints, chance[row])
         for row, (item_id, provider, model, n_hints) in zip(rows.tolist(), predictions, strict=True)
     )
 
@@ -401,7 +401,7 @@ def _asks(counted: Counted, rows: IntArray, design: str) -> tuple[LabelAsk, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class ExpectedIntervals:
     """Intervals expected after so many more labels: half widths in points, the mean over models and the widest."""
 
     labels: int
@@ -410,14 +410,14 @@ class Gain:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class LabelForecast:
     """The predictions to label next, and what that buys. ``gains``: after some numbers of labels, the first of them 0;
     ``enough``: after as many as make every model's interval about as short as labels can."""
 
-    queue: tuple[LabelAsk, ...]
+    queue: tuple[LabelRequest, ...]
     unlabelled: int
-    gains: tuple[Gain, ...]
-    enough: Gain
+    gains: tuple[ExpectedIntervals, ...]
+    enough: ExpectedIntervals
 
 
 def outlook(
@@ -428,7 +428,7 @@ def outlook(
     *,
     steps: Sequence[int] = (),
     length: int = 100,
-) -> Outlook:
+) -> LabelForecast:
     """Return what ``length`` more labels are best spent on, and the intervals for new items after each of ``steps``.
 
     The balanced order is that of all predictions, so that it goes on where it was when some of them are labelled.
@@ -441,17 +441,17 @@ def outlook(
         order = _balanced_queue(board.counted, free, max(length, *steps, 0), rules)
         orders = [order[:step] for step in steps]
     else:
-        order, _ = _contested(board, Aim(labels=min(length, len(free))))
-        orders = [_contested(board, Aim(labels=step))[0] for step in steps]
+        order, _ = _contested(board, LabelTarget(labels=min(length, len(free))))
+        orders = [_contested(board, LabelTarget(labels=step))[0] for step in steps]
     gains = tuple(_gain(board, rows) for rows in (order[:0], *orders))
-    enough = _gain(board, _contested(board, Aim(half_width=0.0))[0])
-    return Outlook(_asks(board.counted, order[:length], design), len(free), gains, enough)
+    enough = _gain(board, _contested(board, LabelTarget(half_width=0.0))[0])
+    return LabelForecast(_asks(board.counted, order[:length], design), len(free), gains, enough)
 
 
-def _gain(board: _BoardNow, rows: IntArray) -> Gain:
+def _gain(board: _BoardNow, rows: IntArray) -> ExpectedIntervals:
     widths = 100 * np.minimum(board.half_widths(rows), _WHOLE_SCALE)
     mean, widest = (float(widths.mean()), float(widths.max())) if len(widths) else (0.0, 0.0)
-    return Gain(len(rows), round(mean, 2), round(widest, 2))
+    return ExpectedIntervals(len(rows), round(mean, 2), round(widest, 2))
 
 
 def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:
@@ -468,7 +468,7 @@ def label_need_text(labels: int, now: float | None, then: float, run: str) -> st
     return f"{gain}, and only more items make them shorter: {command}"
 
 
-def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: ScoringRules) -> IntArray:
+def _balanced_queue(counted: CountedVotes, free: IntArray, length: int, rules: ScoringRules) -> IntArray:
     """The first free rows of the balanced order of all rows."""
     strata = counted.strata
     unlabelled = replace(strata, row_label=np.full_like(strata.row_label, -1))
@@ -477,7 +477,7 @@ def _balanced_queue(counted: Counted, free: IntArray, length: int, rules: Scorin
     return order[np.isin(order, free)]
 
 
-def _propensities(counted: Counted, rows: IntArray, design: str) -> dict[int, float]:
+def _propensities(counted: CountedVotes, rows: IntArray, design: str) -> dict[int, float]:
     """Return each row's probability of being picked: the picked share of its model's unlabelled answers at its vote.
 
     Rows of one vote are drawn at random. The balanced design ignores votes.

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from layton_batch.scoring.counting import Counted
+from layton_batch.scoring.counting import CountedVotes
 from layton_batch.scoring.evidence import ItemScores, mark_matrix, span_of, strata_of
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.hierarchical import Fit, fit
@@ -45,7 +45,7 @@ def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
 class VotePosterior:
     """Posterior of the models of a jury's board, with or without labels."""
 
-    def __init__(self, counted: Counted, rules: ScoringRules) -> None:
+    def __init__(self, counted: CountedVotes, rules: ScoringRules) -> None:
         self.counted, self.rules = counted, rules
 
     @cached_property

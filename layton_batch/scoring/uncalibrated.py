@@ -108,11 +108,11 @@ def _row(
 
 def _labels_needed(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> dict[tuple[object, ...], int]:
     """Return the number of labels for each entrant, as ``label-plan --this-set --half-width 3`` says."""
-    from layton_batch.scoring.label_plan import Aim, plan_next  # which boards with labels need not
+    from layton_batch.scoring.label_plan import LabelTarget, plan_next  # which boards with labels need not
 
     if votes.select(ENTRANT).n_unique() > _MOST_PLANNED:
         return {}
-    plan = plan_next(votes, labels, Aim(half_width=AIM_POINTS / 100, this_set=True), rules)
+    plan = plan_next(votes, labels, LabelTarget(half_width=AIM_POINTS / 100, this_set=True), rules)
     return {
         (model_plan.model, model_plan.provider, model_plan.n_hints): model_plan.labels for model_plan in plan.models
     }

@@ -25,7 +25,7 @@ About = Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
+class RankedRun:
     """A run's leaderboard: its rows, as they are shown, what they measure, the items' pages and ids in their
     order, and what is known of each row's model; ``here_rows``, ``here_facts`` are the rows on this set, none where the
     board has one target only."""
@@ -42,7 +42,7 @@ class Ranked:
     here_facts: Sequence[ModelFacts]
 
 
-def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: About, index: About) -> None:
+def write_board_pages(folder: RunFolder, ranked: RankedRun, building: Path, about: About, index: About) -> None:
     """Write the board pages. ``about``: variables of all pages; ``index``: more variables of the leaderboard."""
     assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
     facts = ranked.facts
@@ -63,7 +63,7 @@ def write_board_pages(folder: RunFolder, ranked: Ranked, building: Path, about: 
 
 
 def _write_charts(
-    folder: RunFolder, ranked: Ranked, facts: Sequence[ModelFacts], building: Path, assets: About
+    folder: RunFolder, ranked: RankedRun, facts: Sequence[ModelFacts], building: Path, assets: About
 ) -> None:
     from layton_batch.site.board_charts import charts, standings  # a board without scores does without Altair
 

@@ -15,14 +15,14 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
 from layton_batch.scoring.leaderboard import RULE
-from layton_batch.site.board_pages import Ranked, write_board_pages
+from layton_batch.site.board_pages import RankedRun, write_board_pages
 from layton_batch.site.board_table import board_on_this_set, show_board
 from layton_batch.site.comparison import has_comparison
 from layton_batch.site.cost_page import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
 from layton_batch.site.digests import write_digests
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_extras import answer_cells
-from layton_batch.site.item_list_page import Listed, listed_item, write_list
+from layton_batch.site.item_list_page import ItemEntry, listed_item, write_list
 from layton_batch.site.model_facts import model_facts
 from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
@@ -116,7 +116,7 @@ def _write_pages(
     bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
     pages = [(item.name, item.item_id) for item in listed]
     facts, here_facts = model_facts(folder, rows), model_facts(folder, here_rows)
-    ranked = Ranked(progress.run, ask, board, here, rows, here_rows, board_metric, pages, facts, here_facts)
+    ranked = RankedRun(progress.run, ask, board, here, rows, here_rows, board_metric, pages, facts, here_facts)
     models.write(building, ranked.facts, sent, about)
     write_run_pages(folder, status, ranked, bill, bill_notes, sent.systems, building, about)
     write_board_pages(folder, ranked, building, about, {"bill": bill, "item_count": len(listed)})
@@ -130,12 +130,12 @@ def _write_items(
     about: dict[str, object],
     models: ModelPages,
     sent: SentRequests,
-) -> list[Listed]:
+) -> list[ItemEntry]:
     """Pages one at a time, each written when its successor is known, so that a large run needs little memory.
     ``ranked``: the board's metric and rows."""
     metric, order = ranked[0], list(dict.fromkeys(str(row["model"]) for row in ranked[1]))
     (building / "items").mkdir()
-    listed: list[Listed] = []
+    listed: list[ItemEntry] = []
     waiting: ItemPage | None = None
     for page in item_pages(folder, metric, order, sent):
         models.add(page)
@@ -149,7 +149,7 @@ def _write_items(
 
 
 def _write_item(
-    building: Path, about: dict[str, object], listed: list[Listed], page: ItemPage, following: str, order: list[str]
+    building: Path, about: dict[str, object], listed: list[ItemEntry], page: ItemPage, following: str, order: list[str]
 ) -> None:
     names: Mapping[tuple[str, str, int], str] = about["model_pages"]  # type: ignore[assignment]
     previous = listed[-1].name if listed else ""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.item_extras import NO_EXTRAS, Extras, extras_of
+from layton_batch.site.item_extras import NO_EXTRAS, ItemDetails, extras_of
 from layton_batch.site.item_rows import ItemRecords, JudgeWord, item_ids, person_word, portions, records_of
 from layton_batch.site.pages import LONGEST, ShownText, passage, short_line
 from layton_batch.site.people import disagrees, people_words
@@ -125,7 +125,7 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class SentPrompt:
     """A prompt as it was sent, and how many answers it was sent for. ``system``: the number of its system text on the
     page of the method, 0 where it has none."""
 
@@ -150,8 +150,8 @@ class ItemPage:
     replies: tuple[ShownReply, ...]
     tally: ItemTally
     excerpt: str
-    askings: tuple[Asking, ...] = ()
-    extras: Extras = NO_EXTRAS
+    askings: tuple[SentPrompt, ...] = ()
+    extras: ItemDetails = NO_EXTRAS
     words: str = ""
 
 
@@ -211,7 +211,7 @@ def _page(
     )
 
 
-def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[tuple[Asking, ...], list[int]]:
+def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[tuple[SentPrompt, ...], list[int]]:
     """Return the different prompts of one item, and each answer's prompt number from 1; 0: the run lacks the prompt."""
     numbers: dict[tuple[int, tuple[str, ...]], int] = {}
     places: list[int] = []
@@ -221,7 +221,7 @@ def _askings(rows: Sequence[Mapping[str, object]], sent: SentRequests) -> tuple[
         places.append(numbers.setdefault((request.system, request.texts), len(numbers) + 1) if request else 0)
     counts = Counter(places)
     return tuple(
-        Asking(system, tuple(shown for text in texts if (shown := passage(text))), counts[number])
+        SentPrompt(system, tuple(shown for text in texts if (shown := passage(text))), counts[number])
         for (system, texts), number in numbers.items()
     ), places
 

@@ -15,7 +15,7 @@ BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quar
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ItemEntry:
     """Entry of the list of items.
 
     ``failing``: indices of the board's models whose reply is not right. ``band``: an index of ``BANDS``, empty
@@ -35,11 +35,11 @@ class Listed:
     words: str
 
 
-def listed_item(page: ItemPage, order: Sequence[str]) -> Listed:
+def listed_item(page: ItemPage, order: Sequence[str]) -> ItemEntry:
     """Make the list entry of an item page. ``order``: the board's models."""
     wrong = {reply.model for reply in page.replies if reply.standing not in ("right", "open")}
     failing = tuple(place for place, model in enumerate(order) if short_line(model) in wrong)
-    return Listed(
+    return ItemEntry(
         page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally, failing,
         page.extras.picarats, _band(page.tally), page.words,
     )  # fmt: skip
@@ -55,7 +55,7 @@ def _band(tally: ItemTally) -> str:
     return str(1 if share < 0.25 else 2 if share <= 0.5 else 3 if share <= 0.75 else 4)
 
 
-def write_list(folder: Path, items: Sequence[Listed], order: Sequence[str], about: Mapping[str, object]) -> None:
+def write_list(folder: Path, items: Sequence[ItemEntry], order: Sequence[str], about: Mapping[str, object]) -> None:
     """Write the list's page and the words of its search."""
     categories = sorted({item.category for item in items if item.category})
     worths = sorted({item.picarats for item in items if item.picarats is not None})

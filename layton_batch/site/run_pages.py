@@ -8,7 +8,7 @@ from pathlib import Path
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.status import Status
 from layton_batch.site.batch_timeline import show_timeline
-from layton_batch.site.board_pages import Ranked
+from layton_batch.site.board_pages import RankedRun
 from layton_batch.site.cost_page import ShownBill
 from layton_batch.site.judges_page import show_judges
 from layton_batch.site.method_page import show_method
@@ -19,7 +19,7 @@ from layton_batch.site.sent import MOST_SYSTEMS
 def write_run_pages(
     folder: RunFolder,
     status: Status,
-    ranked: Ranked,
+    ranked: RankedRun,
     bill: ShownBill | None,
     bill_notes: Sequence[str],
     systems: Sequence[str],

@@ -32,7 +32,7 @@ _PICTURE = "(an image)"
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentRequest:
     """One request. ``system``: the number of its system text, from 1, or 0 where it has none; ``parts``: its texts as
     they stand in JSON, the system's among them."""
 
@@ -95,7 +95,7 @@ class SentRequests:
                 self._places[name[1].decode("utf-8", "replace")] = number, start, len(line)
             start += len(line)
 
-    def of(self, custom_id: str, model: str, similar: Sent | None = None) -> Sent | None:
+    def of(self, custom_id: str, model: str, similar: SentRequest | None = None) -> SentRequest | None:
         """Return the request as it was sent last; None if its batch file is missing.
 
         ``similar``: a request that probably has the same texts. Comparing is faster than parsing the line again.
@@ -126,7 +126,7 @@ class SentRequests:
             self._forms[number] = template
         return sent
 
-    def _sent(self, line: Mapping[str, object], model: str) -> Sent:
+    def _sent(self, line: Mapping[str, object], model: str) -> SentRequest:
         body = next((content for name in _BODIES if isinstance(content := line.get(name), dict)), line)
         systems = [text for name in _SYSTEMS for text in _texts(body.get(name))]
         texts: list[str] = []
@@ -137,7 +137,7 @@ class SentRequests:
         settings = orjson.dumps(rest).decode()
         self.settings.setdefault(short_line(model), {})[settings] = None
         parts = tuple(orjson.dumps(text)[1:-1] for text in (*systems, *texts))
-        return Sent(self._number("\n\n".join(systems)), tuple(texts), parts)
+        return SentRequest(self._number("\n\n".join(systems)), tuple(texts), parts)
 
     def _number(self, system: str) -> int:
         if not system:

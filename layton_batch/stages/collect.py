@@ -15,7 +15,7 @@ from layton_batch.batches import machine, raw_results
 from layton_batch.batches.answer_table import write_answers
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.bill import Bill
-from layton_batch.batches.completeness import CompletenessCheck, Downloaded, counted, lack
+from layton_batch.batches.completeness import CompletenessCheck, DownloadResult, counted, lack
 from layton_batch.batches.cost_tables import write_cost_tables
 from layton_batch.batches.decisions import StageDecision, apply, at, carry_out
 from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, summed
@@ -84,7 +84,7 @@ class _Download:
     there are."""
 
     snapshot: Snapshot | None = None
-    parts: Sequence[raw_results.Stored] | None = None
+    parts: Sequence[raw_results.StoredPart] | None = None
     failed: ProviderError | None = None
     uncounted: ProviderError | None = None
 
@@ -108,9 +108,9 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download | StageDecision:
 def _decided(run: Run, batch: Batch, download: _Download, reading: CompletenessCheck) -> Wait | Collect:
     """Whether what is on disk is all there is."""
     if download.snapshot is None:
-        return machine.after_download(batch, Downloaded(), at(run, batch))
+        return machine.after_download(batch, DownloadResult(), at(run, batch))
     snapshot, parts = counted(batch, download.snapshot, reading), download.parts or ()
-    result = Downloaded(
+    result = DownloadResult(
         lack=lack(batch, snapshot, parts, reading),
         failed=download.failed,
         uncounted=download.uncounted,

@@ -74,7 +74,7 @@ def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[I
 
 
 @dataclass(frozen=True, slots=True)
-class Unsent:
+class PlannedRequests:
     """Requests that a job has planned and not sent: item by custom_id, in so many batch ``files``."""
 
     requests: Mapping[str, str] = field(default_factory=dict)
@@ -113,19 +113,19 @@ class EarlierRequests:
             return None
         return len(self.items(job))
 
-    def unsent(self, job: Job) -> Unsent:
+    def unsent(self, job: Job) -> PlannedRequests:
         """Return the requests in batches of the run's job that are still to be sent, for want of money perhaps."""
         stored = self._job(job)
         if self._paid is None or stored is None:
-            return Unsent()
+            return PlannedRequests()
         store = self._paid.store
         batches = [batch for batch in store.job_batches(stored.id) if batch.state is Lifecycle.PLANNED]
         if not batches:
-            return Unsent()
+            return PlannedRequests()
         items = store.items_of(stored.id)
         custom_ids = [custom_id for batch in batches for custom_id in store.asked_of(batch.id) if custom_id in items]
         size = sum(batch.size_bytes for batch in batches)
-        return Unsent({custom_id: items[custom_id] for custom_id in custom_ids}, len(batches), size)
+        return PlannedRequests({custom_id: items[custom_id] for custom_id in custom_ids}, len(batches), size)
 
     def items(self, job: Job) -> Sequence[str]:
         """Return the item of each request that the run has of this job."""

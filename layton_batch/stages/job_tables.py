@@ -46,7 +46,7 @@ class Grading:
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class CountedJob:
     """A participant whose votes are to be counted. ``judges``: its jury's jobs; none where a rule marks."""
 
     folder: RunFolder
@@ -108,17 +108,17 @@ def _grade_predictions(grading: Grading, task: Task, item_of: Callable[[str], It
                 prediction = task.parse(item, job.spec.name, response_from(row))
                 predictions.append(_prediction_row(grading, item, prediction, row))
                 if not task.uses_jury:
-                    grades += _mark_rows(task.grade(item, prediction), grading.sample)
+                    grades += _grade_rows(task.grade(item, prediction), grading.sample)
             add_predictions(tables.frame("predictions", predictions))
             if add_grades is not None:
                 add_grades(tables.frame("grades", grades))
 
 
-def _mark_rows(grade: Grade, sample: int) -> list[dict[str, object]]:
-    """A rule's marks, one row a metric."""
+def _grade_rows(grade: Grade, sample: int) -> list[dict[str, object]]:
+    """A rule's grades, one row a metric."""
     same = {"item_id": grade.item_id, "model": grade.model, "tag": grade.tag, "note": grade.note,
             "sample": sample}  # fmt: skip
-    return [{**same, "metric": metric, "mark": float(mark)} for metric, mark in grade.marks.items()]
+    return [{**same, "metric": metric, "grade": float(value)} for metric, value in grade.marks.items()]
 
 
 def _prediction_row(
@@ -174,28 +174,28 @@ def _verdict_row(verdict: Verdict, grading: Grading, row: Mapping[str, object]) 
 # ---- votes ---------------------------------------------------------------------------------------------------------
 
 
-def count_votes(counting: Counting) -> None:
+def count_votes(counting: CountedJob) -> None:
     """One row for each prediction and metric."""
-    rows = _votes(counting) if counting.judges else tables.frame("scores", list(_marks(counting)))
+    rows = _votes(counting) if counting.judges else tables.frame("scores", list(_rule_votes(counting)))
     tables.write(counting.folder.part("scores", counting.job.id), rows, counting.origin)
 
 
-def _marks(counting: Counting) -> Iterator[dict[str, object]]:
-    """A rule's marks as they are."""
+def _rule_votes(counting: CountedJob) -> Iterator[dict[str, object]]:
+    """A rule's grades as they are."""
     job = counting.job
     for row in tables.read_part(counting.folder.part("grades", job.id)).iter_rows(named=True):
         yield {
             "item_id": row["item_id"],
             "model": job.spec.name,
             "metric": row["metric"],
-            "vote": row["mark"],
+            "vote": row["grade"],
             "flag": row["tag"],
             "sample": job.spec.sample,
             "n_hints": counting.hints,
         }
 
 
-def _votes(counting: Counting) -> pl.DataFrame:
+def _votes(counting: CountedJob) -> pl.DataFrame:
     """A jury's votes, metric by metric; what a judge left out shortens the jury of that item only."""
     from layton_batch.scoring.evidence import with_contents
 

@@ -39,7 +39,7 @@ from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.runs.rejudging import Rejudged
+    from layton_batch.runs.rejudging import RejudgeJob
     from layton_batch.scoring.gold import GoldSet
 
 EARLIER, PRIORS = "earlier runs", "priors"
@@ -198,7 +198,7 @@ def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKe
     return tuple(NeededKey(tuple(settings.key_names(name)), settings.has_key(name)) for name in providers)
 
 
-def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) -> Sequence[Rejudged]:
+def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) -> Sequence[RejudgeJob]:
     """Return the labelled answers of the gold set that go before the run's jury."""
     if gold is None:
         return ()
@@ -313,7 +313,7 @@ class _Planner:
             job, self._prompts.participants(self._items, job.spec, task, self._task), self._to_ask, write
         )
 
-    def rejudged(self, rejudged: Rejudged) -> PlannedJob:
+    def rejudged(self, rejudged: RejudgeJob) -> PlannedJob:
         """Plan a judge's job on labelled answers of the gold set, also on answers that the run may get itself."""
         task, items, name = juried(self._task), {item.id: item for item in self._items}, rejudged.judged.name
         self._prompts.about(rejudged.job.id)

@@ -17,7 +17,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
-from layton_batch.scoring.annotations import Joined, annotated_words, join, with_annotations
+from layton_batch.scoring.annotations import JoinedLabels, annotated_words, join, with_annotations
 from layton_batch.scoring.annotators import annotator_agreement
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
@@ -115,11 +115,11 @@ def _gold_labels(run: Run, metric: str, votes: pl.DataFrame) -> pl.DataFrame:
     return labels.update(own, on=PREDICTION)
 
 
-def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> Joined:
+def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> JoinedLabels:
     """The annotations beside the predictions of the models that are done, in one round."""
     annotations = run.load_labels().annotations
     if not annotations:
-        return Joined({})
+        return JoinedLabels({})
     if votes is None:
         votes = _votes(run, jobs_of_round(run, number), run.task.metrics[0])
     return join(annotations, votes, {entrant(run, job): job.spec.model for job in finished_jobs(run)})

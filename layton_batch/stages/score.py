@@ -10,7 +10,7 @@ from pathlib import Path
 from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
-from layton_batch.stages.job_tables import Counting, count_votes
+from layton_batch.stages.job_tables import CountedJob, count_votes
 from layton_batch.stages.readiness import finished
 
 
@@ -45,10 +45,10 @@ def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
     return any(moved)
 
 
-def _counting(run: Run, job: Job, jobs: Sequence[Job]) -> Counting:
+def _counting(run: Run, job: Job, jobs: Sequence[Job]) -> CountedJob:
     judges = tuple(other.id for other in jobs if other.depends_on == job.id) if run.task.uses_jury else ()
     hints = run.manifest.hints_of(job.spec)
-    return Counting(run.folder.absolute(), job, judges, tuple(run.task.metrics), hints, _origin(run, job, jobs))
+    return CountedJob(run.folder.absolute(), job, judges, tuple(run.task.metrics), hints, _origin(run, job, jobs))
 
 
 def _part(run: Run, job: Job) -> Path:

@@ -20,7 +20,7 @@ from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.errors import FileError, ProviderError, SentElsewhereError
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Batch, Found
+from layton_batch.records import Batch, MatchingBatch
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.states import Lifecycle
@@ -119,7 +119,7 @@ def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | StageDecision
 
 def _listed(
     run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None
-) -> Sequence[Found] | StageDecision:
+) -> Sequence[MatchingBatch] | StageDecision:
     """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. A step: the list cannot
     be read to its end now."""
     try:

@@ -70,7 +70,7 @@ def _log_sum(logs: FloatArray, axis: int) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Points:
+class Parameters:
     """M values of what models share: `odds` [M, B'] log odds a_b, `slope`, `own` and `kindness` (spreads) [M] each."""
 
     odds: FloatArray
@@ -78,8 +78,8 @@ class Points:
     own: FloatArray
     kindness: FloatArray
 
-    def of(self, part: slice) -> Points:
-        return Points(self.odds[part], self.slope[part], self.own[part], self.kindness[part])
+    def of(self, part: slice) -> Parameters:
+        return Parameters(self.odds[part], self.slope[part], self.own[part], self.kindness[part])
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Evidence:
 
     # ---- votes
 
-    def vote_logs(self, points: Points) -> FloatArray:
+    def vote_logs(self, points: Parameters) -> FloatArray:
         """[M, kindness, abilities, B'] log chance of every vote among those of as many seats."""
         logs = np.zeros((len(points.slope), len(_KIND), len(ABILITIES), len(self.table.yes)))
         judged = [group for group in self.groups if self.table.total[group[0]] > 0]
@@ -157,7 +157,7 @@ class Evidence:
 
     # ---- labels
 
-    def label_evidence(self, points: Points, authors: IntArray) -> FloatArray:
+    def label_evidence(self, points: Parameters, authors: IntArray) -> FloatArray:
         """[M, authors, abilities] log likelihood of the authors' labels."""
         logs = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
         for vote in np.flatnonzero(self.table.labels[authors].any(axis=0)):
@@ -167,7 +167,7 @@ class Evidence:
         return logs
 
     def _label_density(
-        self, points: Points, vote: int, authors: IntArray, nodes: FloatArray = _OWN
+        self, points: Parameters, vote: int, authors: IntArray, nodes: FloatArray = _OWN
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """[M, authors, abilities, own] likelihood of the labels at one vote over its greatest; the log of the greatest
         [M, authors, 1]; the rates [M, abilities, own]."""
@@ -187,11 +187,11 @@ class Evidence:
         logs -= top
         return np.exp(logs, out=logs), top[..., 0], rate
 
-    def rates(self, points: Points, models: IntArray, *, other_jury: bool = False) -> tuple[FloatArray, FloatArray]:
+    def rates(self, points: Parameters, models: IntArray, *, other_jury: bool = False) -> tuple[FloatArray, FloatArray]:
         """[M, models, abilities, B] mean and mean square of every rate at the strata's votes, given all labels."""
         nodes, chances = (_OWN_MANY, _OWN_MANY_CHANCES) if other_jury else (_OWN, _OWN_CHANCES)
         if other_jury:
-            points = Points(points.odds, points.slope, np.hypot(points.own, OTHER_JURY_SPREAD), points.kindness)
+            points = Parameters(points.odds, points.slope, np.hypot(points.own, OTHER_JURY_SPREAD), points.kindness)
         place = self.table.place
         mean = np.empty((len(points.slope), len(models), len(ABILITIES), len(place)))
         square = np.empty_like(mean)
@@ -209,7 +209,7 @@ class Evidence:
 
     # ---- together
 
-    def by_maker(self, points: Points) -> FloatArray:
+    def by_maker(self, points: Parameters) -> FloatArray:
         """[M] log likelihood of the labels, and of the votes of models that have some."""
         authors = self.labelled
         if not len(authors):
@@ -217,11 +217,11 @@ class Evidence:
         logs = self.author_evidence(points, self.vote_logs(points), authors)
         return np.asarray(_log_sum(self.maker_evidence(logs, authors), 1).sum(axis=1))
 
-    def author_evidence(self, points: Points, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
+    def author_evidence(self, points: Parameters, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, authors] log likelihood of an author's votes and labels, its ability summed over."""
         return _log_sum(self.ability_logs(points, vote_logs, authors), 2)
 
-    def ability_logs(self, points: Points, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
+    def ability_logs(self, points: Parameters, vote_logs: FloatArray, authors: IntArray) -> FloatArray:
         """[M, kindness, abilities, authors] the same by ability, with the prior of the ability."""
         logs = self.vote_evidence(vote_logs, authors)
         logs += _ABILITY_LOGS[:, None]
@@ -245,7 +245,7 @@ def _mean_rate(rates: FloatArray, weight: FloatArray, votes: IntArray) -> FloatA
     return np.asarray(np.clip(mean, 1e-4, 1 - 1e-4))
 
 
-def _vote_logs(points: Points, rate: FloatArray, share: FloatArray, yes: IntArray) -> FloatArray:
+def _vote_logs(points: Parameters, rate: FloatArray, share: FloatArray, yes: IntArray) -> FloatArray:
     """[M, kindness, abilities, votes] of votes of as many seats; `rate`, `share` [M, votes]."""
     mean = np.clip((share * rate).sum(axis=1, keepdims=True), 1e-4, 1 - 1e-4)
     variance = (share * (rate - mean) ** 2).sum(axis=1, keepdims=True)
@@ -291,7 +291,7 @@ class _Prior:
     def size(self) -> int:
         return len(self.centre) + len(self._seated) + int((self.table.total == 0).sum()) + 3
 
-    def points(self, vectors: FloatArray) -> Points:
+    def points(self, vectors: FloatArray) -> Parameters:
         shares, seated = len(self.centre), self._seated
         judged = self.table.total > 0
         odds = np.zeros((len(vectors), len(judged)))
@@ -299,7 +299,7 @@ class _Prior:
         odds[:, seated] += SEAT_SPREAD * vectors[:, shares : shares + len(seated)]
         odds[:, ~judged] = vectors[:, shares + len(seated) : -3]
         own, kindness = OWN_SPREAD * np.abs(vectors[:, -2]), KINDNESS_SPREAD * np.abs(vectors[:, -1])
-        return Points(np.clip(odds, -25, 25), vectors[:, -3], own, kindness)
+        return Parameters(np.clip(odds, -25, 25), vectors[:, -3], own, kindness)
 
     def logs(self, vectors: FloatArray) -> FloatArray:
         """[M] log density, minus infinity where the log odds do not rise with the share."""
@@ -328,7 +328,7 @@ class _Prior:
         return mean, deviation
 
 
-def _sampled(evidence: Evidence) -> Points:
+def _sampled(evidence: Evidence) -> Parameters:
     """Return `POINTS` points of equal weight, by rising slope.
 
     Each round makes trials of a t distribution, weighs them by the posterior over its density, and fits the next one to
@@ -382,7 +382,7 @@ def _steps(count: int, size: int, turn: int) -> FloatArray:
     return np.stack([half, -half], axis=1).reshape(-1, size)
 
 
-def _likelihood(evidence: Evidence, points: Points) -> FloatArray:
+def _likelihood(evidence: Evidence, points: Parameters) -> FloatArray:
     """[M] log likelihood of points, some at a time."""
     block = max(1, _CELLS // max(1, len(evidence.labelled) * len(ABILITIES) * len(_OWN)))
     parts = [slice(at, at + block) for at in range(0, len(points.slope), block)]
@@ -431,7 +431,7 @@ class Fit:
     to every maker."""
 
     evidence: Evidence
-    points: Points
+    points: Parameters
     vote_logs: FloatArray
     kindness: FloatArray
     other_jury: bool

@@ -47,7 +47,7 @@ class JointDraws:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shrunk:
+class ShrunkRates:
     """Centre of the drawn shares of votes: `expected` [T, K', B], as if `size` more items had them. `n`
     [K', B]: items at hand."""
 
@@ -71,7 +71,7 @@ class Shrunk:
         return means / np.maximum(total, 1e-300)
 
 
-def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: Shrunk) -> FloatArray:
+def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Generator, shrunk: ShrunkRates) -> FloatArray:
     """[T, K'] weighted means of `rates` [T, K', B] over the items at hand and the two unseen half items."""
     draws, models, width = rates.shape
     theta = np.empty((draws, models))
@@ -96,7 +96,7 @@ def weigh_items(bins: Ints, items: int, rates: FloatArray, rng: np.random.Genera
 
 
 def _means(
-    share: Mapping[int, FloatArray], rates: FloatArray, half: FloatArray, shrunk: Shrunk, rows: slice
+    share: Mapping[int, FloatArray], rates: FloatArray, half: FloatArray, shrunk: ShrunkRates, rows: slice
 ) -> FloatArray:
     """[T, K'] of some draws; `share` by bin, `half` [2, T, K'] of the unseen half items."""
     right, wrong = half

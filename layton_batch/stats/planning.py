@@ -38,7 +38,7 @@ AS_SHORT = 1.05
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class ScoreVariance:
     """Variance [K] of each model's score where that on these items is known: `fixed` + `scale` times it. Labels take
     away the second part alone; the items themselves leave the first one open."""
 
@@ -46,12 +46,12 @@ class Spread:
     scale: FloatArray
 
     @classmethod
-    def on_these_items(cls, models: int) -> Spread:
+    def on_these_items(cls, models: int) -> ScoreVariance:
         """Return the spread of scores on these items, which labels on all of them leave nothing of."""
         return cls(np.zeros(models), np.ones(models))
 
     @classmethod
-    def between(cls, now: FloatArray, least: FloatArray, here: FloatArray) -> Spread:
+    def between(cls, now: FloatArray, least: FloatArray, here: FloatArray) -> ScoreVariance:
         """Return the spread of scores whose variance [K] is `now`, with `here` on these items, and would be `least` if
         every answer had a label."""
         fixed = np.minimum(least, now)
@@ -100,7 +100,7 @@ def plan_labels(
     *,
     level: float = 0.95,
     post: Posterior,
-    spread: Spread | None = None,
+    spread: ScoreVariance | None = None,
 ) -> LabelPlan:
     """The fewest labels of `model` whose expected half width at `level` (normal approximation) is at most `half_width`.
 
@@ -109,7 +109,7 @@ def plan_labels(
     """
     if not half_width >= 0:
         raise ValueError(f"the target half width must be 0 or more, not {half_width!r}")
-    spread = spread or Spread.on_these_items(len(strata.items))
+    spread = spread or ScoreVariance.on_these_items(len(strata.items))
     path = _Path.of(strata, post, model, level, spread)
     return path.plan(_first_within(path.half_widths, float(spread.goals(half_width, level)[model])))
 
@@ -121,7 +121,7 @@ def plan_budget(
     *,
     level: float = 0.95,
     post: Posterior,
-    spread: Spread | None = None,
+    spread: ScoreVariance | None = None,
 ) -> tuple[LabelPlan, ...]:
     """`labels` in all over `models`: each next one goes to the model whose expected interval is the widest by then.
 
@@ -130,7 +130,7 @@ def plan_budget(
     """
     if labels < 0:
         raise ValueError(f"the number of labels must be 0 or more, not {labels}")
-    spread = spread or Spread.on_these_items(len(strata.items))
+    spread = spread or ScoreVariance.on_these_items(len(strata.items))
     paths = [_Path.of(strata, post, m, level, spread) for m in models if strata.items[m] > 0]
     counts = [0] * len(paths)
     heap = [(-float(path.half_widths[0]), at) for at, path in enumerate(paths)]
@@ -240,7 +240,7 @@ class _Path:
     width: int
 
     @classmethod
-    def of(cls, strata: Strata, post: Posterior, model: int, level: float, spread: Spread) -> _Path:
+    def of(cls, strata: Strata, post: Posterior, model: int, level: float, spread: ScoreVariance) -> _Path:
         bins, gains = _gains(post, model)
         taken = np.concatenate([np.zeros(1), np.cumsum(gains)]) / max(int(strata.items[model]), 1) ** 2
         here = np.maximum(float(expected_variance(strata, post)[model]) - taken, 0.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from layton_batch.stats.hierarchical import VOTE_SIZE, Fit, States
 from layton_batch.stats.hierarchical_scores import right_given_label, seat_shares
-from layton_batch.stats.joint import JointDraws, Shrunk, bin_table, weigh_items
+from layton_batch.stats.joint import JointDraws, ShrunkRates, bin_table, weigh_items
 from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
 
 
@@ -77,6 +77,6 @@ def draws_on_new(strata: Strata, target: TargetPredictions, drawn: RateDraws, *,
     models = np.flatnonzero(strata.items > 0)
     bins, items = bin_table(strata, target, models)
     expected = drawn.mix[:, models] * seat_shares(strata, models)
-    shrunk = Shrunk(strata.n[models], expected, VOTE_SIZE)
+    shrunk = ShrunkRates(strata.n[models], expected, VOTE_SIZE)
     theta = weigh_items(bins, items, drawn.rates[:, models], np.random.default_rng([seed, 2]), shrunk)
     return JointDraws(theta, models)

@@ -112,7 +112,7 @@ def _all_intents(workspace: Workspace) -> Iterator[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RunFiles:
     """The files beside the store of a run that is opened. ``intents``: by run folder of the workspace, the run's own
     first, the intents to pay. ``traces``: files that only a run that is in a store can have written."""
 
@@ -144,9 +144,9 @@ class Past:
                 )
 
 
-def read_past(folder: RunFolder) -> Past:
+def read_past(folder: RunFolder) -> RunFiles:
     """Read what lies beside the store now. To be read before the store is: its writers commit there first."""
     written = (folder.manifest, folder.tables, folder.batches)
     other_roots = sorted({path.parent.parent for path in _all_intents(folder.workspace)} - {folder.root})
     intents = {root: read_intents(RunFolder(root).intents) for root in (folder.root, *other_roots)}
-    return Past(folder, intents, tuple(path.name for path in written if path.exists()))
+    return RunFiles(folder, intents, tuple(path.name for path in written if path.exists()))

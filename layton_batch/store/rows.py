@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 import orjson
 
-from layton_batch.records import Batch, Event, Facts, Job, ModelSpec, Reasoning
+from layton_batch.records import Batch, BatchFacts, Event, Job, ModelSpec, Reasoning
 from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, Role
 
-FLAGS = tuple(field.name for field in fields(Facts) if isinstance(field.default, bool))
-COUNTERS = tuple(field.name for field in fields(Facts) if field.name not in FLAGS)
-"""Columns of a batch for what is in its ``Facts``."""
+FLAGS = tuple(field.name for field in fields(BatchFacts) if isinstance(field.default, bool))
+COUNTERS = tuple(field.name for field in fields(BatchFacts) if field.name not in FLAGS)
+"""Columns of a batch for what is in its ``BatchFacts``."""
 
 RESERVED, RELEASED, ACTUAL, UNKNOWN_COST = "reserved", "released", "actual", "untold"
 """Kinds of ledger entries. ``untold``: the upper bound for requests whose cost is unknown."""
@@ -148,7 +148,7 @@ def batch_from(row: Row) -> Batch:
         outcome=BatchOutcome(row["outcome"]) if row["outcome"] else None,
         error_class=ErrorClass(row["error_class"]) if row["error_class"] else ErrorClass.NONE,
         max_cost=row["max_cost"],
-        facts=Facts(**{name: row[name] for name in _FACTS}),
+        facts=BatchFacts(**{name: row[name] for name in _FACTS}),
         **{name: row[name] for name in (*_FIXED, *_PLAIN)},
     )
 

@@ -19,19 +19,19 @@ from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import HERE, SUBMITTED, VERDICT_FIELDS, QaTask, parts_of
 from layton_batch.tasks.reply_json import object_schema
 from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
-from layton_batch.tasks.templates import Slots
+from layton_batch.tasks.templates import TemplateVariables
 
 SPLITS = ("llm", "vlm")
 HINT_COLUMNS = ("first_hint", "second_hint", "third_hint", "special_hint")
 HINT_LABELS = ("First hint", "Second hint", "Third hint", "Special hint")
 
-_SLOTS: Mapping[str, Slots] = {
-    "participant_system": Slots(frozenset({"has_image"})),
-    "participant_question": Slots(frozenset({"question", "has_image"}), must=frozenset({"question"})),
-    "participant_hints": Slots(frozenset({"hints"}), must=frozenset({"hints"})),
-    "judge_system": Slots(frozenset({"has_image"})),
-    "judge_question": Slots(frozenset({"question", "has_image"}), must=frozenset({"question"})),
-    "judge_submission": Slots(
+_SLOTS: Mapping[str, TemplateVariables] = {
+    "participant_system": TemplateVariables(frozenset({"has_image"})),
+    "participant_question": TemplateVariables(frozenset({"question", "has_image"}), must=frozenset({"question"})),
+    "participant_hints": TemplateVariables(frozenset({"hints"}), must=frozenset({"hints"})),
+    "judge_system": TemplateVariables(frozenset({"has_image"})),
+    "judge_question": TemplateVariables(frozenset({"question", "has_image"}), must=frozenset({"question"})),
+    "judge_submission": TemplateVariables(
         frozenset({"hints", "answer", "solution", "justification", "submission", *SUBMITTED}),
         must=frozenset({"submission"}),
         instead=frozenset(SUBMITTED),
@@ -53,7 +53,7 @@ class LaytonTask(QaTask):
 
     name = "layton"
     prompts = "layton"
-    slots: Mapping[str, Slots] = _SLOTS
+    slots: Mapping[str, TemplateVariables] = _SLOTS
     splits = SPLITS
     hint_labels = HINT_LABELS
     answer_schemas: Mapping[bool, ResponseSchema] = {True: ANSWER_SCHEMA}

@@ -13,7 +13,7 @@ from layton_batch.records import Item, JsonValue, Prompt
 from layton_batch.tasks.layton import ANSWER_SCHEMA, LaytonTask
 from layton_batch.tasks.layton_rules.original import CORRECTED
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.templates import Slots
+from layton_batch.tasks.templates import TemplateVariables
 
 ANSWER, JUSTIFY = "answer", "justify"
 ROLES = (ANSWER, JUSTIFY)
@@ -26,9 +26,11 @@ class JustifyTask(LaytonTask):
 
     all_metrics: Sequence[str] = ("justification_correct", "answer_correct", "both_correct")
     prompts = "layton_justify"
-    slots: Mapping[str, Slots] = {
+    slots: Mapping[str, TemplateVariables] = {
         **{name: slots for name, slots in LaytonTask.slots.items() if name != "participant_hints"},
-        _REFERENCES: Slots(frozenset({"hints", "answer", "solution"}), must=frozenset({"answer", "solution"})),
+        _REFERENCES: TemplateVariables(
+            frozenset({"hints", "answer", "solution"}), must=frozenset({"answer", "solution"})
+        ),
     }
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:

@@ -31,7 +31,7 @@ from layton_batch.tasks.mcq_idk_rules.original import read_original
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
-from layton_batch.tasks.templates import Slots, Templates, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, without_surrogates
 
 if TYPE_CHECKING:
     from layton_batch.tasks.mcq_idk_rules.offline import McqForm
@@ -44,9 +44,11 @@ BUNDLED_SPLIT = "demo"
 _ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
 """In notes of a prediction, and tags of a grade beside the outcomes and ``missing``."""
 
-_QUESTION = Slots(frozenset({"instruction", "question", "options", "idk_letter"}), frozenset({"question", "options"}))
-_SLOTS: Mapping[str, Slots] = {
-    "instruction": Slots(frozenset({"idk_letter"}), must=frozenset({"idk_letter"})),
+_QUESTION = TemplateVariables(
+    frozenset({"instruction", "question", "options", "idk_letter"}), frozenset({"question", "options"})
+)
+_SLOTS: Mapping[str, TemplateVariables] = {
+    "instruction": TemplateVariables(frozenset({"idk_letter"}), must=frozenset({"idk_letter"})),
     "corrected": _QUESTION,
     "original": _QUESTION,
 }

@@ -18,7 +18,7 @@ from layton_batch.states import PredictionKind
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
 from layton_batch.tasks.rows import id_of, needed_text, pictures_named, text_of, with_folders
-from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 
 HERE = Path(__file__).parent
 ANSWER_METRICS = ("answer_correct",)
@@ -26,12 +26,12 @@ JUSTIFIED_METRICS = ("both_correct", "answer_correct", "justification_correct")
 
 SUBMITTED = ("submitted_answer", "submitted_justification")
 _SWITCHES = frozenset({"has_image", "with_justification"})
-_SLOTS: Mapping[str, Slots] = {
-    "participant_system": Slots(_SWITCHES),
-    "participant_question": Slots(_SWITCHES | {"question"}, must=frozenset({"question"})),
-    "judge_system": Slots(_SWITCHES),
-    "judge_question": Slots(_SWITCHES | {"question"}, must=frozenset({"question"})),
-    "judge_submission": Slots(
+_SLOTS: Mapping[str, TemplateVariables] = {
+    "participant_system": TemplateVariables(_SWITCHES),
+    "participant_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
+    "judge_system": TemplateVariables(_SWITCHES),
+    "judge_question": TemplateVariables(_SWITCHES | {"question"}, must=frozenset({"question"})),
+    "judge_submission": TemplateVariables(
         _SWITCHES | {"answer", "submission", *SUBMITTED},
         must=frozenset({"submission"}),
         instead=frozenset(SUBMITTED[:1]),
@@ -65,7 +65,7 @@ class QaTask:
     uses_jury: Literal[True] = True
     prompts: str = "qa"
     """The folder of the packaged templates."""
-    slots: Mapping[str, Slots] = _SLOTS
+    slots: Mapping[str, TemplateVariables] = _SLOTS
     splits: Sequence[str] | None = None
     """The splits that the task has; None: whatever rows and manifest name."""
     hint_labels: Sequence[str] = ()

@@ -26,7 +26,7 @@ from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, PROTOCOLS,
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
 from layton_batch.tasks.rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
-from layton_batch.tasks.templates import Slots, Templates, block, fence, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 
 if TYPE_CHECKING:
     from layton_batch.tasks.rome_rules.offline import RomeForm
@@ -37,12 +37,12 @@ TRUNCATED, REFUSED = "truncated", "refused"
 ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: TRUNCATED, FinishReason.REFUSAL: REFUSED}
 
 _SHOWN = frozenset({"has_image", "images"})
-_SLOTS: Mapping[str, Slots] = {
-    "participant_system": Slots(_SHOWN),
-    "participant_question": Slots(_SHOWN | {"question"}, must=frozenset({"question"})),
-    "participant_form": Slots(_SHOWN | {"evaluator", "chinese"}),
-    "judge_system": Slots(_SHOWN),
-    "judge_question": Slots(
+_SLOTS: Mapping[str, TemplateVariables] = {
+    "participant_system": TemplateVariables(_SHOWN),
+    "participant_question": TemplateVariables(_SHOWN | {"question"}, must=frozenset({"question"})),
+    "participant_form": TemplateVariables(_SHOWN | {"evaluator", "chinese"}),
+    "judge_system": TemplateVariables(_SHOWN),
+    "judge_question": TemplateVariables(
         _SHOWN | {"question", "reference", "response"}, must=frozenset({"question", "reference", "response"})
     ),
 }

@@ -34,7 +34,7 @@ NO_OVERRIDES: Mapping[str, Path] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class TemplateVariables:
     """The variables a template may use, and those of them it must use; ``instead``: all of these will do as well."""
 
     may: frozenset[str]
@@ -70,7 +70,7 @@ class Templates:
     def __init__(
         self,
         folder: Path,
-        slots: Mapping[str, Slots],
+        slots: Mapping[str, TemplateVariables],
         overrides: Mapping[str, Path] | None = None,
         *,
         as_written: bool = False,

@@ -20,7 +20,7 @@ from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure, joined
 from layton_batch.tasks.rows import id_of, needed_text
-from layton_batch.tasks.templates import Slots, Templates, block, without_surrogates
+from layton_batch.tasks.templates import Templates, TemplateVariables, block, without_surrogates
 from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
 from layton_batch.tasks.zebralogic_rules.gold import GROUPS, GoldGrid, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import (
@@ -45,7 +45,9 @@ ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
 
-_SLOTS = {"question": Slots(frozenset({"puzzle", "houses", "grid", "reasoned_grid"}), must=frozenset({"puzzle"}))}
+_SLOTS = {
+    "question": TemplateVariables(frozenset({"puzzle", "houses", "grid", "reasoned_grid"}), must=frozenset({"puzzle"}))
+}
 _BLANK = "___"
 _ORIGINAL_TOKENS = 4096
 _BASE_TOKENS, _TOKENS_A_CELL, _TOKEN_STEP = 4096, 768, 1024

@@ -9,7 +9,14 @@ import orjson
 import pytest
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, CompletenessCheck, Lack, counted, lack
+from layton_batch.batches.completeness import (
+    DOWNLOADS,
+    DOWNLOADS_UNCOUNTED,
+    CompletenessCheck,
+    MissingResults,
+    counted,
+    lack,
+)
 from layton_batch.batches.replies import read_replies
 from layton_batch.providers.protocol import ResultPart
 from layton_batch.records import Batch, Snapshot
@@ -26,7 +33,9 @@ def ended(counts: tuple[int | None, int | None, int | None], **more: str) -> Sna
     return Snapshot("b", "ended", Lifecycle.ENDED, total=total, succeeded=succeeded, failed=failed, **more)  # type: ignore[arg-type]
 
 
-def lacking(folder: Path, one: Batch, snapshot: Snapshot, *answered: str, errors: Sequence[bytes] = ()) -> Lack | None:
+def lacking(
+    folder: Path, one: Batch, snapshot: Snapshot, *answered: str, errors: Sequence[bytes] = ()
+) -> MissingResults | None:
     content = b"".join(line(name, "text") + b"\n" for name in answered)
     output = [ResultPart("output", iter([content]))] if answered else []
     failed = [ResultPart("errors", iter([b"\n".join(errors) + b"\n"]))] if errors else []
@@ -41,7 +50,7 @@ def test_results_that_lack_requests_are_downloaded_again_however_the_batch_ended
     tmp_path: Path, outcome: BatchOutcome, counts: tuple[int | None, int | None, int | None]
 ) -> None:
     found = lacking(tmp_path / "raw", batch(outcome), ended(counts), "c0", "c1")
-    assert found == Lack("2 of 5 requests are named", billed=False, downloads=DOWNLOADS_UNCOUNTED)
+    assert found == MissingResults("2 of 5 requests are named", billed=False, downloads=DOWNLOADS_UNCOUNTED)
 
 
 @pytest.mark.parametrize("outcome", BatchOutcome)
@@ -72,7 +81,7 @@ def test_results_that_name_every_request_are_believed_whatever_is_counted(
 @pytest.mark.parametrize("outcome", BatchOutcome)
 def test_fewer_answers_than_are_counted_are_not_all_there_is(tmp_path: Path, outcome: BatchOutcome) -> None:
     found = lacking(tmp_path / "raw", batch(outcome), ended((3, 2, 5)), "c0", "c1")
-    assert found == Lack("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
+    assert found == MissingResults("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
 
 
 def error_row(custom_id: str, status: int) -> bytes:
@@ -93,10 +102,10 @@ def test_rows_that_never_got_a_reply_may_be_counted_as_completed_where_every_req
 def test_rows_with_a_reply_of_another_status_explain_no_answer_that_is_counted(tmp_path: Path) -> None:
     rows = [error_row(name, 500) for name in sorted(IDS - {"c0"})]
     found = lacking(tmp_path, batch(BatchOutcome.COMPLETED), ended((5, 0, 5)), "c0", errors=rows)
-    assert found == Lack("1 answers came, the provider counts 5", billed=True, downloads=DOWNLOADS)
+    assert found == MissingResults("1 answers came, the provider counts 5", billed=True, downloads=DOWNLOADS)
 
 
 def test_a_row_without_a_reply_beside_an_answer_explains_nothing_else(tmp_path: Path) -> None:
     rows = [error_row("c0", 0), *(error_row(name, 500) for name in ("c2", "c3", "c4"))]
     found = lacking(tmp_path, batch(BatchOutcome.COMPLETED), ended((3, 2, 5)), "c0", "c1", errors=rows)
-    assert found == Lack("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
+    assert found == MissingResults("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import machine
-from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, Downloaded, Lack
+from layton_batch.batches.completeness import DOWNLOADS, DOWNLOADS_UNCOUNTED, DownloadResult, MissingResults
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.errors import (
     AmbiguousCallError,
@@ -19,7 +19,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     UnknownStatusError,
 )
-from layton_batch.records import Batch, Collect, End, Facts, Move, Snapshot, Wait
+from layton_batch.records import Batch, BatchFacts, Collect, End, Move, Snapshot, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.support.batch_states import (
     AT,
@@ -92,7 +92,7 @@ def test_an_ended_batch_says_how_it_ended(
     found = reading(
         Lifecycle.ENDED, "done", outcome=outcome, message=said, error_class=by_code, results_ref="out", errors_ref="err"
     )
-    before = flying(deadline_at=NOW - DAY, facts=Facts(short_downloads=2))  # also past its deadline
+    before = flying(deadline_at=NOW - DAY, facts=BatchFacts(short_downloads=2))  # also past its deadline
     decision = machine.after_snapshot(before, found, AT)
     assert type(decision) is Move
     after = decision.after
@@ -148,7 +148,7 @@ WARN_AFTER = KEPT * machine.RETENTION_SHARE
         (flying(submitted_at=NOW - WARN_AFTER), "will be gone soon"),
         (flying(submitted_at=NOW - KEPT, state=Lifecycle.CANCELLING), "may be gone already"),
         (ended(submitted_at=NOW - KEPT), "may be gone already"),
-        (ended(submitted_at=NOW - KEPT, facts=Facts(expiry_warned=True)), None),
+        (ended(submitted_at=NOW - KEPT, facts=BatchFacts(expiry_warned=True)), None),
         (ended(submitted_at=NOW - KEPT, provider_id=None), None),
         (ended(submitted_at=None), None),
         (ended(submitted_at=NOW - KEPT, state=Lifecycle.COLLECTED), None),
@@ -159,7 +159,7 @@ def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(before: Ba
     decision = machine.expiring(before, KEPT, NOW)
     assert (decision is None) is (warning is None)
     if decision is not None:
-        check(before, decision, Wait, facts=Facts(expiry_warned=True))
+        check(before, decision, Wait, facts=BatchFacts(expiry_warned=True))
         assert told(decision) == ["results_expiring"]
         assert str(warning) in decision.events[0][1]
         assert machine.expiring(decision.after, KEPT, NOW + DAY) is None
@@ -167,35 +167,35 @@ def test_results_that_will_not_be_kept_much_longer_are_warned_of_once(before: Ba
 
 # ---- its results ---------------------------------------------------------------------------------------------------
 
-SHORT = Lack("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
-UNCOUNTED = Lack("2 of 3 requests are named", billed=False, downloads=DOWNLOADS_UNCOUNTED)
-PAGE = Lack("not one line names a request", billed=True)
-NONE_YET = Lack("names none of its requests", billed=True, may_be_none=True)
+SHORT = MissingResults("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
+UNCOUNTED = MissingResults("2 of 3 requests are named", billed=False, downloads=DOWNLOADS_UNCOUNTED)
+PAGE = MissingResults("not one line names a request", billed=True)
+NONE_YET = MissingResults("names none of its requests", billed=True, may_be_none=True)
 
 
 def test_what_is_all_there_is_filed() -> None:
-    assert machine.after_download(ended(), Downloaded(), AT) == Collect(ended())
+    assert machine.after_download(ended(), DownloadResult(), AT) == Collect(ended())
 
 
 def test_a_day_in_which_nobody_could_ask_is_no_day_of_downloads_that_name_nothing() -> None:
-    before = ended(ended_at=NOW - 2 * DAY, failures=50, facts=Facts(short_downloads=DOWNLOADS - 2))
-    again = machine.after_download(before, Downloaded(NONE_YET), AT)
+    before = ended(ended_at=NOW - 2 * DAY, failures=50, facts=BatchFacts(short_downloads=DOWNLOADS - 2))
+    again = machine.after_download(before, DownloadResult(NONE_YET), AT)
     assert isinstance(again, Wait)
     assert again.after.facts.short_downloads == DOWNLOADS - 1
-    assert isinstance(machine.after_download(again.after, Downloaded(NONE_YET), AT), Collect)
+    assert isinstance(machine.after_download(again.after, DownloadResult(NONE_YET), AT), Collect)
 
 
 @pytest.mark.parametrize("lack", [SHORT, UNCOUNTED])
-def test_a_short_download_is_repeated_while_that_may_help(lack: Lack) -> None:
+def test_a_short_download_is_repeated_while_that_may_help(lack: MissingResults) -> None:
     most = lack.downloads or 0
-    before = ended(facts=Facts(short_downloads=most - 2), failures=3)
-    again = machine.after_download(before, Downloaded(lack), AT)
+    before = ended(facts=BatchFacts(short_downloads=most - 2), failures=3)
+    again = machine.after_download(before, DownloadResult(lack), AT)
     assert isinstance(again, Wait)
     assert (again.after.facts.short_downloads, again.after.failures) == (most - 1, 4)
     assert told(again) == ["download_short"]
-    grew = machine.after_download(again.after, Downloaded(lack, grew=True), AT)
+    grew = machine.after_download(again.after, DownloadResult(lack, grew=True), AT)
     assert (told(grew), grew.after.facts.short_downloads) == (["download_grew"], 0)
-    last = machine.after_download(again.after, Downloaded(lack), AT)
+    last = machine.after_download(again.after, DownloadResult(lack), AT)
     assert isinstance(last, Collect)
     assert last.lacking == (lack.reason if lack.billed else None)
     assert told(last) == (["download_given_up"] if lack.billed else [])
@@ -211,14 +211,14 @@ def test_a_short_download_is_repeated_while_that_may_help(lack: Lack) -> None:
     ],
 )
 def test_what_is_no_results_is_downloaded_again_as_long_as_there_may_be_some(
-    lack: Lack, since: float, kind: type
+    lack: MissingResults, since: float, kind: type
 ) -> None:
-    tried = Facts(short_downloads=DOWNLOADS - 1)
+    tried = BatchFacts(short_downloads=DOWNLOADS - 1)
     before = ended(ended_at=NOW - since, failures=DOWNLOADS, facts=tried)
-    decision = machine.after_download(before, Downloaded(lack), AT)
+    decision = machine.after_download(before, DownloadResult(lack), AT)
     assert type(decision) is kind
-    too_early = replace(before, failures=DOWNLOADS - 1, facts=Facts())
-    assert type(machine.after_download(too_early, Downloaded(lack), AT)) is Wait
+    too_early = replace(before, failures=DOWNLOADS - 1, facts=BatchFacts())
+    assert type(machine.after_download(too_early, DownloadResult(lack), AT)) is Wait
     if isinstance(decision, Collect):
         assert decision.lacking == lack.reason
 
@@ -227,7 +227,7 @@ def test_what_is_no_results_is_downloaded_again_as_long_as_there_may_be_some(
 def test_a_download_that_failed_for_good_leaves_the_rest_out_of_reach_where_it_may_have_been_billed(
     answers: int | None, lacking: bool
 ) -> None:
-    found = Downloaded(SHORT, failed=refused(404), answers=answers)
+    found = DownloadResult(SHORT, failed=refused(404), answers=answers)
     decision = machine.after_download(ended(), found, AT)
     assert isinstance(decision, Collect)
     assert (decision.lacking is not None) is lacking
@@ -235,7 +235,7 @@ def test_a_download_that_failed_for_good_leaves_the_rest_out_of_reach_where_it_m
 
 
 def test_a_provider_that_does_not_say_how_many_there_are_is_asked_again() -> None:
-    found = Downloaded(UNCOUNTED, uncounted=busy(), named=2)
+    found = DownloadResult(UNCOUNTED, uncounted=busy(), named=2)
     decision = machine.after_download(ended(), found, AT)
     assert isinstance(decision, Wait)
     assert "2 of 3 requests are named" in str(decision.after.reason)
@@ -275,7 +275,7 @@ def test_a_download_that_did_not_leave_the_machine_counts_for_nothing() -> None:
         before = decision.after
     assert before.due_at <= NOW + LONGEST_PAUSE
     assert machine.after_failed_download(before, busy(), AT) is not None
-    found = Downloaded(UNCOUNTED, uncounted=unsent(), named=2)
+    found = DownloadResult(UNCOUNTED, uncounted=unsent(), named=2)
     assert isinstance(machine.after_download(ended(ended_at=0.0, failures=DOWNLOADS), found, AT), Wait)
 
 
@@ -364,7 +364,7 @@ def test_a_batch_that_a_person_stops() -> None:
     decision = machine.after_cancel(before, None, AT)
     check(before, decision, Move, state=Lifecycle.CANCELLING, due_at=NOW)
     failed = machine.after_cancel(before, busy(), AT)
-    check(before, failed, Wait, facts=Facts(stop_refused=True))
+    check(before, failed, Wait, facts=BatchFacts(stop_refused=True))
     assert "asked again" in failed.events[0][1]
     assert machine.after_cancel(failed.after, busy(), AT).events == ()
 
@@ -394,11 +394,11 @@ def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_
 ) -> None:
     before = flying(
         **LOST, provider_id=provider_id, input_ref="file-1", submitting_at=NOW - DAY,
-        facts=Facts(1, 2, 3, 4, 5, absent_creates=1, resent=1),
+        facts=BatchFacts(1, 2, 3, 4, 5, absent_creates=1, resent=1),
     )  # fmt: skip
     cost = machine.settle(before, reserved=COST, unknown_cost=COST)
     decision = machine.sent_again(before, cost, NOW + 1)
     assert isinstance(decision, Move)
-    assert decision.after == planned(due_at=NOW + 1, facts=Facts(1, 2, absent_creates=1, resent=2))
+    assert decision.after == planned(due_at=NOW + 1, facts=BatchFacts(1, 2, absent_creates=1, resent=2))
     assert decision.entries == cost
     assert decision.events == (("resubmit", f"{words}; what it may have cost is kept from the budget"),)

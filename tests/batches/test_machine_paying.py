@@ -17,7 +17,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     TransientProviderError,
 )
-from layton_batch.records import Account, Facts, Found, LedgerEntry, Move, Wait
+from layton_batch.records import Account, BatchFacts, LedgerEntry, MatchingBatch, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from tests.support.batch_states import (
     AT,
@@ -74,9 +74,9 @@ def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is
     error: ProviderError, pause: float, tries: int
 ) -> None:
     for failed, needs_person in ((0, False), (tries - 2, False), (tries - 1, True)):
-        before = planned(facts=Facts(unread_lists=failed))
+        before = planned(facts=BatchFacts(unread_lists=failed))
         decision = machine.after_upload(before, error, AT)
-        reason, facts = str(decision.after.reason), Facts(unread_lists=failed + 1)
+        reason, facts = str(decision.after.reason), BatchFacts(unread_lists=failed + 1)
         more: dict[str, object] = {"needs_person": True} if needs_person else {}
         if error.status is not None:
             more["failed_status"] = error.status
@@ -89,17 +89,17 @@ def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is
 @pytest.mark.parametrize(
     ("status", "facts", "error_class"),
     [
-        (400, Facts(), ErrorClass.INVALID_REQUEST),
-        (413, Facts(), ErrorClass.TOO_LARGE),
-        (422, Facts(), ErrorClass.INVALID_REQUEST),
-        (403, Facts(forbidden=machine.FORBIDDEN_TRIES - 1), ErrorClass.INVALID_REQUEST),
-        (404, Facts(not_found=machine.TRIES - 1), ErrorClass.INVALID_REQUEST),
+        (400, BatchFacts(), ErrorClass.INVALID_REQUEST),
+        (413, BatchFacts(), ErrorClass.TOO_LARGE),
+        (422, BatchFacts(), ErrorClass.INVALID_REQUEST),
+        (403, BatchFacts(forbidden=machine.FORBIDDEN_TRIES - 1), ErrorClass.INVALID_REQUEST),
+        (404, BatchFacts(not_found=machine.TRIES - 1), ErrorClass.INVALID_REQUEST),
     ],
 )
 def test_what_is_refused_for_good_ends_and_lets_go_of_what_was_set_aside(
-    status: int, facts: Facts, error_class: ErrorClass
+    status: int, facts: BatchFacts, error_class: ErrorClass
 ) -> None:
-    of_file = [(planned(), machine.after_upload(planned(), refused(status), AT))] if facts == Facts() else []
+    of_file = [(planned(), machine.after_upload(planned(), refused(status), AT))] if facts == BatchFacts() else []
     of_create = (submitting(facts=facts), machine.after_create(submitting(facts=facts), refused(status), AT))
     for before, decision in (*of_file, of_create):
         assert isinstance(decision, Move)
@@ -122,7 +122,7 @@ def test_nothing_is_sent_while_the_list_cannot_be_read_and_a_person_is_told_in_t
     error: ProviderError, looks: int
 ) -> None:
     for before, needs_person in ((looks - 2, False), (looks - 1, True)):
-        decision = machine.after_unread_list(planned(facts=Facts(unread_lists=before)), error, AT)
+        decision = machine.after_unread_list(planned(facts=BatchFacts(unread_lists=before)), error, AT)
         assert type(decision) is Wait
         assert decision.after.facts.unread_lists == before + 1
         assert decision.after.needs_person is needs_person
@@ -141,11 +141,11 @@ def test_a_withdrawn_batch_is_over_before_it_was_sent() -> None:
 
 
 def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
-    before = planned(needs_person=True, reason="old", facts=Facts(3, 4, 5, 1, 1, absent_creates=1))
+    before = planned(needs_person=True, reason="old", facts=BatchFacts(3, 4, 5, 1, 1, absent_creates=1))
     decision = machine.before_create(before, "file-1", AT)
     check(
         before, decision, Move, state=Lifecycle.SUBMITTING, input_ref="file-1", submitting_at=NOW, reason=None,
-        needs_person=False, facts=Facts(0, 0, 0, 1, 1, absent_creates=1),
+        needs_person=False, facts=BatchFacts(0, 0, 0, 1, 1, absent_creates=1),
     )  # fmt: skip
     assert decision.entries == (RESERVED,)
     paid = machine.before_create(before, "file-1", replace(AT, account=Account("key", "organisation"))).after
@@ -156,11 +156,11 @@ def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
 
 @pytest.mark.parametrize(("age", "is_fresh"), [(0.0, True), (60.0, True), (-60.0, True), (61.0, False), (-61.0, False)])
 def test_an_intent_too_old_or_of_another_time_is_looked_for(age: float, is_fresh: bool) -> None:
-    before = submitting(submitting_at=NOW - age, facts=Facts(2, 2))
+    before = submitting(submitting_at=NOW - age, facts=BatchFacts(2, 2))
     decision = machine.before_call(before, AT)
     assert (decision is None) is is_fresh
     if decision is not None:
-        check(before, decision, Wait, reason=decision.after.reason, facts=Facts())
+        check(before, decision, Wait, reason=decision.after.reason, facts=BatchFacts())
         assert told(decision) == ["create_unclear"]
 
 
@@ -182,17 +182,17 @@ def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
 @pytest.mark.parametrize(
     ("reply", "event", "pause", "input_ref", "failures", "facts"),
     [
-        (busy(), "not_created", 10.0, "file-1", 2, Facts()),
-        (busy(60.0), "not_created", 60.0, "file-1", 2, Facts()),
-        (FileError("it is gone"), "not_created", 0.0, "file-1", 0, Facts()),
-        (refused(401), "refused_401", 10.0, "file-1", 2, Facts()),
-        (refused(403), "refused_403", 10.0, None, 2, Facts(forbidden=1)),
-        (refused(404), "refused_404", 10.0, None, 2, Facts(not_found=1)),
-        (TransientProviderError("gone", status=404), "not_created", 10.0, None, 2, Facts()),
+        (busy(), "not_created", 10.0, "file-1", 2, BatchFacts()),
+        (busy(60.0), "not_created", 60.0, "file-1", 2, BatchFacts()),
+        (FileError("it is gone"), "not_created", 0.0, "file-1", 0, BatchFacts()),
+        (refused(401), "refused_401", 10.0, "file-1", 2, BatchFacts()),
+        (refused(403), "refused_403", 10.0, None, 2, BatchFacts(forbidden=1)),
+        (refused(404), "refused_404", 10.0, None, 2, BatchFacts(not_found=1)),
+        (TransientProviderError("gone", status=404), "not_created", 10.0, None, 2, BatchFacts()),
     ],
 )
 def test_a_create_that_certainly_did_nothing_goes_again(
-    reply: ProviderError | FileError, event: str, pause: float, input_ref: str | None, failures: int, facts: Facts
+    reply: ProviderError | FileError, event: str, pause: float, input_ref: str | None, failures: int, facts: BatchFacts
 ) -> None:
     decision = machine.after_create(submitting(failures=1), reply, AT)
     assert isinstance(decision, Move)
@@ -204,17 +204,17 @@ def test_a_create_that_certainly_did_nothing_goes_again(
 
 @pytest.mark.parametrize("reply", [AmbiguousCallError("timeout"), ProviderReplyError("no id"), ProviderError("odd")])
 def test_a_create_without_a_clear_answer_is_looked_for_and_keeps_its_money(reply: ProviderError) -> None:
-    before = submitting(failures=3, facts=Facts(2, 2))
+    before = submitting(failures=3, facts=BatchFacts(2, 2))
     decision = machine.after_create(before, reply, AT)
     due = NOW + PACING.looks[0]
-    check(before, decision, Wait, reason=str(reply), failures=0, due_at=due, facts=Facts())
+    check(before, decision, Wait, reason=str(reply), failures=0, due_at=due, facts=BatchFacts())
     assert told(decision) == ["create_unclear"]
 
 
 # ---- is it there ---------------------------------------------------------------------------------------------------
 
-OURS, SHY = Found("b-1", certain=True), Found("b-2", certain=False, may_tell=True)
-MUTE, NAMELESS = Found("b-3", certain=False), Found("", certain=True)
+OURS, SHY = MatchingBatch("b-1", certain=True), MatchingBatch("b-2", certain=False, may_tell=True)
+MUTE, NAMELESS = MatchingBatch("b-3", certain=False), MatchingBatch("", certain=True)
 
 
 MADE = {"account": "key", "organisation": "acme"}
@@ -224,9 +224,9 @@ MADE = {"account": "key", "organisation": "acme"}
 @pytest.mark.parametrize("account", [Account("other", "acme"), Account("key", "other"), Account("other")])
 @pytest.mark.parametrize("found", [(), (OURS,), (SHY,), TransientProviderError("busy"), refused(401)])
 def test_under_another_account_a_person_decides_and_nothing_is_sent(
-    account: Account, found: Sequence[Found] | ProviderError
+    account: Account, found: Sequence[MatchingBatch] | ProviderError
 ) -> None:
-    before = submitting(**MADE, facts=Facts(absent_looks=LOOKS))
+    before = submitting(**MADE, facts=BatchFacts(absent_looks=LOOKS))
     decision = machine.after_look(before, found, replace(AT, account=account))
     check(before, decision, Move, state=Lifecycle.LOST, reason=decision.after.reason)
     assert "created with another key" in (decision.after.reason or "")
@@ -245,7 +245,7 @@ def test_what_is_at_another_account_is_said_once() -> None:
     for before in (flying(**MADE), flying(**MADE, state=Lifecycle.CANCELLING), ended(**MADE)):
         decision = machine.under_another_account(before, now)
         assert decision is not None
-        check(before, decision, Wait, facts=Facts(other_account_told=True))
+        check(before, decision, Wait, facts=BatchFacts(other_account_told=True))
         assert told(decision) == ["other_account"]
         assert machine.under_another_account(decision.after, now) is None
         assert machine.under_another_account(before, replace(AT, account=Account("key", "acme"))) is None
@@ -260,7 +260,7 @@ def test_what_carries_our_marks_is_the_batch() -> None:
 
 
 def test_two_that_carry_our_marks_are_for_a_person() -> None:
-    decision = machine.after_look(submitting(), [OURS, Found("b-9", certain=True)], AT)
+    decision = machine.after_look(submitting(), [OURS, MatchingBatch("b-9", certain=True)], AT)
     assert decision.after.state is Lifecycle.LOST
     assert "b-1, b-9" in str(decision.after.reason)
 
@@ -273,31 +273,31 @@ def test_one_of_ours_that_the_list_does_not_name_is_waited_for() -> None:
 
 @pytest.mark.parametrize("looks", range(LOOKS))
 def test_a_list_without_the_batch_is_looked_at_again(looks: int) -> None:
-    before = submitting(facts=Facts(absent_looks=looks))
+    before = submitting(facts=BatchFacts(absent_looks=looks))
     decision = machine.after_look(before, [], AT)
     due = NOW + PACING.looks[looks]
-    check(before, decision, Wait, reason=decision.after.reason, due_at=due, facts=Facts(absent_looks=looks + 1))
+    check(before, decision, Wait, reason=decision.after.reason, due_at=due, facts=BatchFacts(absent_looks=looks + 1))
 
 
 def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_in_doubt() -> None:
-    before = submitting(facts=Facts(absent_looks=LOOKS))
+    before = submitting(facts=BatchFacts(absent_looks=LOOKS))
     decision = machine.after_look(before, [], AT)
     assert isinstance(decision, Move)
     assert (decision.after.state, decision.after.due_at, decision.in_doubt) == (Lifecycle.PLANNED, NOW, True)
     assert decision.after.facts.absent_creates == decision.after.facts.creates_in_doubt == 1
-    second = machine.after_look(replace(before, facts=Facts(absent_looks=LOOKS, absent_creates=1)), [], AT)
+    second = machine.after_look(replace(before, facts=BatchFacts(absent_looks=LOOKS, absent_creates=1)), [], AT)
     assert second.after.state is Lifecycle.LOST
     assert isinstance(second, Move)
     assert not second.in_doubt  # what was set aside stays set aside
 
 
 def test_a_second_create_for_an_answer_that_no_list_shows_is_lost_whichever_batch_made_the_first() -> None:
-    before = submitting(facts=Facts(absent_looks=LOOKS))
+    before = submitting(facts=BatchFacts(absent_looks=LOOKS))
     assert machine.after_look(before, [], AT, absent_before=True).after.state is Lifecycle.LOST
 
 
 def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost() -> None:
-    before = submitting(facts=Facts(absent_looks=LOOKS))
+    before = submitting(facts=BatchFacts(absent_looks=LOOKS))
     decision = machine.after_look(before, [], AT)
     assert isinstance(decision, Move)
     cost = machine.settle(before, reserved=COST, unknown_cost=Decimal("0.30"))
@@ -311,20 +311,20 @@ def test_a_provider_without_a_list_leaves_it_to_a_person() -> None:
 @pytest.mark.parametrize(
     ("found", "facts", "since", "state"),
     [
-        ([SHY], Facts(), 0.0, Lifecycle.SUBMITTING),
-        ([MUTE], Facts(unsure_looks=LOOKS - 1), 0.0, Lifecycle.SUBMITTING),
-        ([MUTE], Facts(unsure_looks=LOOKS), 0.0, Lifecycle.LOST),
-        ([SHY], Facts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
-        ([SHY], Facts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
-        (busy(), Facts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
-        (busy(), Facts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
-        (busy(), Facts(unsure_looks=LOOKS - 1), 9 * DAY, Lifecycle.SUBMITTING),
-        (refused(403), Facts(unsure_looks=LOOKS), 3000.0, Lifecycle.SUBMITTING),
-        (refused(403), Facts(unsure_looks=LOOKS), 3600.0 + 1000.0, Lifecycle.LOST),
+        ([SHY], BatchFacts(), 0.0, Lifecycle.SUBMITTING),
+        ([MUTE], BatchFacts(unsure_looks=LOOKS - 1), 0.0, Lifecycle.SUBMITTING),
+        ([MUTE], BatchFacts(unsure_looks=LOOKS), 0.0, Lifecycle.LOST),
+        ([SHY], BatchFacts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
+        ([SHY], BatchFacts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
+        (busy(), BatchFacts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
+        (busy(), BatchFacts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
+        (busy(), BatchFacts(unsure_looks=LOOKS - 1), 9 * DAY, Lifecycle.SUBMITTING),
+        (refused(403), BatchFacts(unsure_looks=LOOKS), 3000.0, Lifecycle.SUBMITTING),
+        (refused(403), BatchFacts(unsure_looks=LOOKS), 3600.0 + 1000.0, Lifecycle.LOST),
     ],
 )
 def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
-    found: list[Found] | ProviderError, facts: Facts, since: float, state: Lifecycle
+    found: list[MatchingBatch] | ProviderError, facts: BatchFacts, since: float, state: Lifecycle
 ) -> None:
     before = submitting(facts=facts, submitting_at=NOW - since)
     decision = machine.after_look(before, found, AT)

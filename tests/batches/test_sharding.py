@@ -9,11 +9,11 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.batches.batch_file import Line, Packed, pack
+from layton_batch.batches.batch_file import Line, PackedFiles, pack
 from layton_batch.providers.protocol import Limits
 
 
-def packed(sizes: list[int], limits: Limits, folder: Path, cost: Decimal | None = Decimal("0.5")) -> Packed:
+def packed(sizes: list[int], limits: Limits, folder: Path, cost: Decimal | None = Decimal("0.5")) -> PackedFiles:
     lines = [Line(f"c{n}", b"x" * size, cost) for n, size in enumerate(sizes)]
     return pack(lines, limits, folder, folder / "requests" / "job")
 

@@ -8,51 +8,55 @@ import pytest
 
 from layton_batch.batches.bill import WITHOUT_PRICE, WITHOUT_USAGE, known_sums
 from layton_batch.costs.report import build_report
-from layton_batch.costs.stated import CostComparison, Sums, comparison_json
+from layton_batch.costs.stated import CostComparison, CostTotals, comparison_json
 from layton_batch.providers.chat_usage import batch_usage, dollars
 from layton_batch.records import JsonValue, Usage
 from layton_batch.reports.cost import differing_note, report_json
 
-OURS = Sums(Decimal("2.00"), 1_000, 500)
+OURS = CostTotals(Decimal("2.00"), 1_000, 500)
 
 
-def statement(stated: Sums, ours: Sums = OURS, batch: str = "b1") -> CostComparison:
+def statement(stated: CostTotals, ours: CostTotals = OURS, batch: str = "b1") -> CostComparison:
     return CostComparison(batch, "doubleword", "qwen", stated, ours)
 
 
 @pytest.mark.parametrize(
     ("stated", "differs"),
     [
-        (Sums(), False),
+        (CostTotals(), False),
         (OURS, False),
-        (Sums(Decimal("2.02")), False),
-        (Sums(Decimal("1.98")), False),
-        (Sums(Decimal("2.03")), True),
-        (Sums(Decimal("1.97")), True),
-        (Sums(Decimal(0)), True),
-        (Sums(Decimal("2.00"), 1_000, 520), True),
-        (Sums(None, 1_010, 500), False),
-        (Sums(None, 1_020, None), True),
+        (CostTotals(Decimal("2.02")), False),
+        (CostTotals(Decimal("1.98")), False),
+        (CostTotals(Decimal("2.03")), True),
+        (CostTotals(Decimal("1.97")), True),
+        (CostTotals(Decimal(0)), True),
+        (CostTotals(Decimal("2.00"), 1_000, 520), True),
+        (CostTotals(None, 1_010, 500), False),
+        (CostTotals(None, 1_020, None), True),
     ],
 )
-def test_a_difference_is_more_than_one_in_a_hundred(stated: Sums, differs: bool) -> None:
+def test_a_difference_is_more_than_one_in_a_hundred(stated: CostTotals, differs: bool) -> None:
     assert statement(stated).differs is differs
 
 
 def test_what_one_side_does_not_know_is_no_difference() -> None:
-    assert not statement(Sums(Decimal(5), 9, 9), Sums()).differs
-    assert not statement(Sums(Decimal(0), 0, 0), Sums(Decimal(0), 0, 0)).differs
+    assert not statement(CostTotals(Decimal(5), 9, 9), CostTotals()).differs
+    assert not statement(CostTotals(Decimal(0), 0, 0), CostTotals(Decimal(0), 0, 0)).differs
 
 
 def test_only_figures_that_differ_are_told() -> None:
-    assert statement(Sums(Decimal("3"), 1_000, 900)).text == (
+    assert statement(CostTotals(Decimal("3"), 1_000, 900)).text == (
         "doubleword says $3, 900 tokens written; our bill says $2.00, 500 tokens written"
     )
-    assert statement(Sums(Decimal("0.5")), Sums()).text == "doubleword says $0.5; our bill says unknown"
+    assert statement(CostTotals(Decimal("0.5")), CostTotals()).text == "doubleword says $0.5; our bill says unknown"
 
 
 def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
-    stated = [statement(Sums(Decimal(3)), batch="b2"), statement(OURS), statement(Sums(Decimal(9)), batch="b0")]
+    stated = [
+        statement(CostTotals(Decimal(3)), batch="b2"),
+        statement(OURS),
+        statement(CostTotals(Decimal(9)), batch="b0"),
+    ]
     report = build_report([], stated=stated)
     assert [one.batch_id for one in report.differing] == ["b0", "b2"]
     assert differing_note(report) == (
@@ -66,14 +70,14 @@ def test_the_report_names_the_batches_that_differ_and_no_others() -> None:
 @pytest.mark.parametrize(
     ("reasons", "ours"),
     [
-        ([], Sums(Decimal("0.75"), 30, 12)),
-        ([WITHOUT_PRICE], Sums(None, 30, 12)),
-        ([WITHOUT_USAGE, WITHOUT_PRICE], Sums()),
-        (["out of reach"], Sums()),
+        ([], CostTotals(Decimal("0.75"), 30, 12)),
+        ([WITHOUT_PRICE], CostTotals(None, 30, 12)),
+        ([WITHOUT_USAGE, WITHOUT_PRICE], CostTotals()),
+        (["out of reach"], CostTotals()),
     ],
 )
-def test_requests_of_unknown_cost_make_our_own_figure_unknown(reasons: list[str], ours: Sums) -> None:
-    assert known_sums(Sums(Decimal("0.75"), 30, 12), reasons) == ours
+def test_requests_of_unknown_cost_make_our_own_figure_unknown(reasons: list[str], ours: CostTotals) -> None:
+    assert known_sums(CostTotals(Decimal("0.75"), 30, 12), reasons) == ours
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_csv_has_the_board_that_the_command_prints(rule: RunFolder, tmp_path: Pa
     assert len(said) == 36
     grades = tables.read(rule.tables, "grades")
     for metric in grades["metric"].unique():
-        marks = grades.filter(metric=metric)["mark"].to_list()
+        marks = grades.filter(metric=metric)["grade"].to_list()
         assert sorted(float(row[metric]) for row in said) == sorted(marks)
 
 

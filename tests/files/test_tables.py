@@ -18,7 +18,7 @@ from layton_batch.files.tables import frame
 
 
 def marks(number: int, text: str = "") -> list[dict[str, object]]:
-    same = {"model": "m", "metric": "accuracy", "mark": 1.0, "tag": None, "note": text or None}
+    same = {"model": "m", "metric": "accuracy", "grade": 1.0, "tag": None, "note": text or None}
     return [{"item_id": f"item-{n}", **same} for n in range(number)]
 
 

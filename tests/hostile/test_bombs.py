@@ -14,7 +14,7 @@ import pytest
 
 from layton_batch.errors import AmbiguousCallError, ProviderError, ProviderReplyError
 from layton_batch.providers import closing, connect
-from layton_batch.providers.protocol import Access, Patience, Provider
+from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.status import RunState
 from layton_batch.states import BatchOutcome, Lifecycle
@@ -24,7 +24,7 @@ from tests.support.raw_server import Play, raw_server
 from tests.support.tampering import Answer, hostile
 from tests.support.tiers import FAMILIES, tiered
 
-MOST_MEMORY = 4 * Patience().reply_bytes
+MOST_MEMORY = 4 * CallLimits().reply_bytes
 """The limit of a reply, and what an HTTP library takes to inflate one piece from the network, 64 KiB, at once."""
 ENDED = Snapshot("batches/b", "ended", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="files/out")
 
@@ -87,7 +87,7 @@ def test_a_bomb_is_given_up_over_plain_http_as_well(submission: Submission) -> N
 )
 def test_a_result_file_has_an_end(name: str) -> None:
     with raw_server(_sending(b"x" * 3 * 2**20, "identity")) as url:
-        access = Access("key", url, Patience(file_bytes=2 * 2**20))
+        access = Access("key", url, CallLimits(file_bytes=2 * 2**20))
         with closing(connect(name, access)) as provider, pytest.raises(ProviderReplyError, match="more than 2 MiB"):
             _downloaded(provider)
 

@@ -14,7 +14,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError, ProviderError, StoppedError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import closing, connect
-from layton_batch.providers.protocol import Access, Patience, Provider
+from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
@@ -25,7 +25,7 @@ from tests.support.raw_server import DRIPS, raw_server
 from tests.support.tampering import Answer, hostile
 from tests.support.tiers import FAMILIES, tiered
 
-SHORT = Patience(0.3, bytes_per_second=1e9, stop=0.1)
+SHORT = CallLimits(0.3, bytes_per_second=1e9, stop=0.1)
 ENDED = Snapshot("b", "completed", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="file-out")
 GIVEN_UP = "given up|Timeout"  # at the deadline, or at the same moment by the HTTP library itself
 LATEST = 5.0
@@ -97,7 +97,7 @@ def test_a_slow_upload_that_goes_on_is_not_ended(submission: Submission) -> None
         took.append(time.monotonic() - begun)
         connection.sendall(b'HTTP/1.1 200 OK\r\ncontent-length: 19\r\n\r\n{"id": "batch-one"}')
 
-    slow = Patience(1.5, bytes_per_second=1e6)
+    slow = CallLimits(1.5, bytes_per_second=1e6)
     with raw_server(play) as url, closing(connect("anthropic", Access("key", url, slow))) as provider:
         assert provider.create(submission) == "batch-one"
     assert took[0] > slow.seconds
@@ -133,7 +133,7 @@ def test_a_download_that_goes_on_may_last_longer_than_other_calls() -> None:
             over.wait(0.05)
             connection.sendall(b"x" * 10_000)
 
-    patience = Patience(0.5, bytes_per_second=1e5)
+    patience = CallLimits(0.5, bytes_per_second=1e5)
     with raw_server(play) as url, closing(connect("openai", Access("key", url, patience))) as provider:
         begun = time.monotonic()
         assert sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks) == 200_000
@@ -153,7 +153,7 @@ def test_a_download_that_drips_breaks_off_with_what_has_come() -> None:
 def test_a_stop_is_heard_during_a_call(name: str, drip: str, submission: Submission) -> None:
     stopping = threading.Event()
     with raw_server(DRIPS[drip]) as url:
-        access = Access("key", url, Patience(stop=0.1), stopping)
+        access = Access("key", url, CallLimits(stop=0.1), stopping)
         with closing(connect(name, access)) as provider:
             threading.Timer(0.2, stopping.set).start()
             begun = time.monotonic()

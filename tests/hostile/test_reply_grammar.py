@@ -24,7 +24,7 @@ from layton_batch.errors import ProviderError, ProviderReplyError
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.providers.request_line import request_line
-from layton_batch.records import Found, ModelSpec, Prompt, Request, Response, Snapshot, Submission, Usage
+from layton_batch.records import MatchingBatch, ModelSpec, Prompt, Request, Response, Snapshot, Submission, Usage
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.states import Lifecycle
 from tests.hostile.reply_grammar import bent_reply
@@ -215,7 +215,7 @@ def claim_storable(value: object) -> None:
     elif isinstance(value, Decimal):
         assert value.is_finite()
         assert 0 <= value < 10**9
-    elif isinstance(value, Snapshot | Response | Usage | Found):
+    elif isinstance(value, Snapshot | Response | Usage | MatchingBatch):
         for name in value.__dataclass_fields__:
             claim_storable(getattr(value, name))
 

@@ -14,7 +14,7 @@ import httpx
 from starlette.testclient import TestClient
 
 from layton_batch.annotate.app import App
-from layton_batch.annotate.guard import Pass
+from layton_batch.annotate.guard import AppKeys
 from layton_batch.annotate.session import LabellingSession
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
@@ -22,7 +22,7 @@ from layton_batch.settings import Settings
 
 PORT = 8765
 ORIGIN = f"http://127.0.0.1:{PORT}"
-ENTRY = Pass(PORT, token="the-token-of-this-start", csrf="the-word-in-every-form")
+ENTRY = AppKeys(PORT, token="the-token-of-this-start", csrf="the-word-in-every-form")
 
 
 @dataclass

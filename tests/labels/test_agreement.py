@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from layton_batch.scoring.annotations import Annotation, Joined
+from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.annotators import annotator_agreement
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.stats.raters import kappa
@@ -83,7 +83,7 @@ def test_annotators_are_counted_by_name_with_their_ties() -> None:
     def says(name: str, mark: bool) -> Annotation:
         return Annotation("i", "a", answer_correct=mark, annotator=name)
 
-    given = Joined(
+    given = JoinedLabels(
         {
             (who, "i1"): {"ann": says("ann", True), "bob": says("bob", False)},
             (who, "i2"): {"ann": says("ann", True), "bob": says("bob", True)},

@@ -261,9 +261,9 @@ def test_each_fact_is_that_of_the_first_entry_which_states_it() -> None:
     small, large = table.model("openai", "gpt-x-mini"), table.model("openai", "gpt-x-2026")
     assert small is not None
     assert large is not None
-    assert small.efforts == model_table.Stated(("low",), "a", TODAY)
-    assert small.context_tokens == model_table.Stated(9, "b", TODAY)
-    assert large.efforts == model_table.Stated(("high",), "b", TODAY)
+    assert small.efforts == model_table.SourcedFact(("low",), "a", TODAY)
+    assert small.context_tokens == model_table.SourcedFact(9, "b", TODAY)
+    assert large.efforts == model_table.SourcedFact(("high",), "b", TODAY)
     assert table.model("groq", "gpt-x") is None
 
 

@@ -77,7 +77,7 @@ def regraded(bench: Lab, text: str, metric: str) -> pl.DataFrame:
         reply = Response(row["custom_id"], RequestOutcome.SUCCEEDED, text=row["raw_text"], finish_reason=finish)
         item = items[row["item_id"]]
         mark = task.grade(item, task.parse(item, row["model"], reply)).marks[metric]
-        rows.append({"item_id": item.id, "model": row["model"], "mark": mark})
+        rows.append({"item_id": item.id, "model": row["model"], "grade": mark})
     return pl.DataFrame(rows)
 
 
@@ -100,12 +100,12 @@ def test_a_run_grades_every_reply_ranks_the_models_and_accounts_for_the_sandboxs
         assert sum(map(Decimal, bench.table(text, "cost")["cost_usd"])) == status.spent_usd
         marks = regraded(bench, text, metric)
         if values is not None:
-            assert set(marks["mark"]) <= set(values)
+            assert set(marks["grade"]) <= set(values)
         scores = bench.table(text, "scores").filter(pl.col("metric") == metric)
         joined = marks.join(scores, on=["item_id", "model"], validate="1:1")
         assert joined.height == marks.height == scores.height == 20 * len(providers)
-        assert joined["mark"].to_list() == joined["vote"].to_list()
-        means = dict(marks.group_by("model").agg(pl.col("mark").mean()).iter_rows())
+        assert joined["grade"].to_list() == joined["vote"].to_list()
+        means = dict(marks.group_by("model").agg(pl.col("grade").mean()).iter_rows())
         board = bench.table(text, "leaderboard").filter(pl.col("metric") == metric)
         with bench.open(text) as run:
             kinds = {item.id: item.category for item in run.items}
@@ -116,7 +116,7 @@ def test_a_run_grades_every_reply_ranks_the_models_and_accounts_for_the_sandboxs
         assert dict(board.select("model", "score").iter_rows()) == in_percent
         assert board["score"].is_sorted(descending=True)
         grades = bench.table(text, "grades").filter(pl.col("metric") == FULL[task])
-        passes = grades["mark"] == 1
+        passes = grades["grade"] == 1
         assert grades.filter(passes)["tag"].null_count() == passes.sum() > 0
         assert grades.filter(~passes)["tag"].null_count() == 0 < (~passes).sum()
         pages = bench.run_folder(text).site.rglob("*.html")
@@ -151,7 +151,7 @@ def test_the_published_protocols_run_as_well(task: str, protocol: str, tmp_path:
         assert bench.finish(text).state is RunState.DONE
         marks, board = regraded(bench, text, metric), bench.table(text, "leaderboard")
         assert board.filter(pl.col("metric") == metric)["score"].to_list() == [
-            pytest.approx(100 * marks["mark"].sum() / marks.height, abs=PRINTED)
+            pytest.approx(100 * marks["grade"].sum() / marks.height, abs=PRINTED)
         ]
 
 

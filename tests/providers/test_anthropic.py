@@ -22,7 +22,7 @@ from layton_batch.errors import (
 from layton_batch.providers import closing
 from layton_batch.providers.anthropic import Anthropic
 from layton_batch.providers.http_rules import intended_at
-from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     JsonValue,
@@ -30,7 +30,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, Received
+from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
 
 from .test_anthropic_forms import OFFLINE, request
 
@@ -65,7 +65,7 @@ def made() -> Iterator[list[Anthropic]]:
 
 
 def connected(server: Loopback, made: list[Anthropic]) -> Anthropic:
-    provider = Anthropic(Access("secret-key", server.url, Patience(5.0)))
+    provider = Anthropic(Access("secret-key", server.url, CallLimits(5.0)))
     made.append(provider)
     return provider
 
@@ -144,7 +144,7 @@ def listing(*batches: dict[str, JsonValue], results: bytes = b"", results_status
     """A server that lists ``batches`` one a page and gives ``results`` for every one of them."""
     by_id = {str(one["id"]): one for one in batches}
 
-    def answer(call: Received) -> Answer:
+    def answer(call: ReceivedCall) -> Answer:
         path, _, query = call.path.partition("?")
         if path.endswith("/results"):
             return Answer(results_status, results if results_status == 200 else b'{"type":"error"}')
@@ -352,7 +352,7 @@ def test_an_unknown_batch_is_not_found(made: list[Anthropic]) -> None:
 def test_cancelling_what_has_ended_is_no_error_but_a_refusal_is(made: list[Anthropic]) -> None:
     for status, refused in (("ended", False), ("in_progress", True)):
 
-        def answer(call: Received, status: str = status) -> Answer:
+        def answer(call: ReceivedCall, status: str = status) -> Answer:
             if call.method == "POST":
                 return Answer(400, b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
             return Answer(body=json.dumps(batch(status)).encode())

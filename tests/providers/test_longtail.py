@@ -19,7 +19,7 @@ from layton_batch.errors import (
 from layton_batch.providers import provider_class
 from layton_batch.providers.longtail import Xai
 from layton_batch.providers.longtail_vertex import Vertex
-from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import (
     Image,
@@ -31,7 +31,7 @@ from layton_batch.records import (
     ResponseSchema,
     Submission,
 )
-from layton_batch.testing.providers import Answer, Loopback, ProviderContract, Received
+from layton_batch.testing.providers import Answer, Loopback, ProviderContract, ReceivedCall
 from tests.support.paths import ROOT
 
 from .result_rows import almost, claim_decode_is_total
@@ -74,7 +74,7 @@ class XaiServer:
         self.files: dict[str, list[str]] = {}
         self.batches: dict[str, dict[str, Any]] = {}
 
-    def __call__(self, call: Received) -> Answer:
+    def __call__(self, call: ReceivedCall) -> Answer:
         path, _, query = call.path.partition("?")
         if path == "/v1/files":
             made = f"file-{len(self.files)}"
@@ -136,7 +136,7 @@ def made() -> Iterator[list[Any]]:
 
 
 def xai(server: Loopback, made: list[Any]) -> Xai:
-    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", Patience(5.0))))
+    made.append(provider := Xai(Access("secret-key", f"{server.url}/v1", CallLimits(5.0))))
     return provider
 
 

@@ -18,10 +18,10 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import connect
-from layton_batch.providers.protocol import Access, Patience
+from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.records import Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing.providers import Answer, Received
+from layton_batch.testing.providers import Answer, ReceivedCall
 
 from .conftest import KEY, Serve, reply, routes
 
@@ -190,7 +190,7 @@ def test_create_is_one_post_and_says_whether_it_may_have_happened(
 
 
 def test_a_refused_connection_did_nothing(submission: Submission) -> None:
-    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", Patience(2.0)))
+    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", CallLimits(2.0)))
     with pytest.raises(TransientProviderError, match="nothing was sent"):
         provider.create(submission)
     provider.close()  # type: ignore[attr-defined]
@@ -322,7 +322,7 @@ def test_a_cancel_refused_while_the_batch_runs_is_an_error(serve: Serve) -> None
 
 
 def test_a_cancel_that_fails_can_be_repeated(serve: Serve) -> None:
-    def answer(call: Received) -> Answer:
+    def answer(call: ReceivedCall) -> Answer:
         return reply({}, 500)
 
     provider, server = serve("openai", answer)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from layton_batch.cli.outages import AGAIN, NONE_REACHED, Outages
+from layton_batch.cli.outages import AGAIN, NONE_REACHED, ProviderOutages
 from layton_batch.cli.progress import waiting_line
 from layton_batch.records import Batch
 from layton_batch.reports.status import duration, jobs_table, next_steps, print_status, status_json
@@ -104,7 +104,7 @@ def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
 
 
 def test_an_outage_says_what_hangs_on_it_once_and_when_it_is_over() -> None:
-    outages, down = Outages(), status([failing(), planned(provider="groq")])
+    outages, down = ProviderOutages(), status([failing(), planned(provider="groq")])
     [said] = outages.lines(down, NOW)
     assert said.startswith(
         "openai cannot be reached (1 batch is running there, nothing is lost); next try 08:01:00 UTC"
@@ -115,15 +115,18 @@ def test_an_outage_says_what_hangs_on_it_once_and_when_it_is_over() -> None:
 
 
 def test_an_outage_is_told_by_its_status_and_a_refusal_is_none() -> None:
-    [said] = Outages().lines(
+    [said] = ProviderOutages().lines(
         status([failing(reason="openai: poll: HTTP 503: busy", failed_status=503), planned(provider="groq")]), NOW
     )
     assert said.startswith("openai answers with HTTP 503 (")
-    assert list(Outages().lines(status([failing(reason="openai: poll: HTTP 403: no", failed_status=403)]), NOW)) == []
+    assert (
+        list(ProviderOutages().lines(status([failing(reason="openai: poll: HTTP 403: no", failed_status=403)]), NOW))
+        == []
+    )
 
 
 def test_after_five_minutes_without_any_provider_one_line_points_to_doctor() -> None:
-    outages, down = Outages(), status([failing(), failing("groq", "groq: poll: timed out")])
+    outages, down = ProviderOutages(), status([failing(), failing("groq", "groq: poll: timed out")])
     first = list(outages.lines(down, NOW))
     assert len(first) == 2
     assert list(outages.lines(down, NOW + NONE_REACHED - 1)) == []

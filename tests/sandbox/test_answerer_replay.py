@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.sandbox.answerers.questions import Question
-from layton_batch.sandbox.answerers.replay import NotRecorded, ReplayAnswerer
+from layton_batch.sandbox.answerers.replay import ReplayAnswerer, UnknownRequestError
 from layton_batch.sandbox.answerers.riddle_lookup import HINT_COLUMNS, UnreadableRows
 from tests.support.paths import SHARED_DATA
 
@@ -185,7 +185,7 @@ def test_what_is_not_recorded_is_refused_with_what_was_looked_for(
         prediction("fir-1-high", "Bo", "Same words."),
         prediction("twin", "Bo", "Same words.", **{"is_answer_correct_umpire-1": False}),
     ]
-    with pytest.raises(NotRecorded) as refusal:
+    with pytest.raises(UnknownRequestError) as refusal:
         replay(tmp_path, rows).answer(question)
     assert message in str(refusal.value)
 
@@ -207,7 +207,7 @@ def test_two_models_with_the_same_answer_and_verdict_are_no_conflict(tmp_path: P
 
 def test_indistinguishable_riddles_are_refused(tmp_path: Path) -> None:
     known = replay(tmp_path, [prediction("fir-1", "Ann", "x")], [RIDDLE, RIDDLE | {"id": "r2"}])
-    with pytest.raises(NotRecorded, match="riddles r1, r2 have the same description"):
+    with pytest.raises(UnknownRequestError, match="riddles r1, r2 have the same description"):
         known.answer(ask(str(RIDDLE["description"])))
 
 

@@ -15,7 +15,7 @@ from layton_batch.reports.statistics import print_comparison
 from layton_batch.scoring import pairs as pairs_module
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
-from layton_batch.scoring.label_plan import Aim, outlook, plan_next
+from layton_batch.scoring.label_plan import LabelTarget, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.uncalibrated import rank_votes
@@ -133,7 +133,7 @@ def test_as_many_labels_as_are_said_to_be_enough_make_intervals_about_as_short_a
     ballots, labels = evidence()
     enough = outlook(*frames(ballots, labels), RULES, length=0).enough
     assert 0 < enough.labels <= len(ballots) - len(labels)
-    plan = plan_next(*frames(ballots, labels), Aim(half_width=0.0), RULES)
+    plan = plan_next(*frames(ballots, labels), LabelTarget(half_width=0.0), RULES)
     assert len(plan.rows) == enough.labels
     for model in plan.models:
         assert 0 < model.half_width_least <= model.half_width_then <= 1.06 * model.half_width_least
@@ -143,7 +143,7 @@ def test_as_many_labels_as_are_said_to_be_enough_make_intervals_about_as_short_a
 def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_shows() -> None:
     ballots, labels = evidence()
     shown = {row.model: row for row in Rows(rank_votes(*frames(ballots, labels), RULES))}
-    for model in plan_next(*frames(ballots, labels), Aim(labels=0), RULES).models:
+    for model in plan_next(*frames(ballots, labels), LabelTarget(labels=0), RULES).models:
         row = shown[model.model]
         assert row.lower is not None
         assert row.upper is not None
@@ -153,7 +153,7 @@ def test_what_a_plan_says_of_now_is_the_interval_for_new_items_that_the_board_sh
 def test_no_half_width_of_a_plan_is_wider_than_the_scale() -> None:
     ballots, _ = evidence()
     few = [ballot for ballot in ballots if ballot.item_id in {ballot.item_id for ballot in ballots[:2]}]
-    models = plan_next(*frames(few, []), Aim(half_width=0.03, this_set=True), RULES).models
+    models = plan_next(*frames(few, []), LabelTarget(half_width=0.03, this_set=True), RULES).models
     assert max(model.half_width_now for model in models) == 50.0
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.batches.machine import At
+from layton_batch.batches.machine import DecisionLimits
 from layton_batch.clock import Pacing
 from layton_batch.errors import (
     RequestRefusedError,
@@ -19,7 +19,7 @@ from tests.support.store_rows import NOW, batch
 DAY = 86_400.0
 PACING = Pacing()
 LOOKS = len(PACING.looks)
-AT = At(NOW, PACING, poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY)
+AT = DecisionLimits(NOW, PACING, poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY)
 UNLISTED = replace(AT, shows_absence=False)
 COST = Decimal("0.50")
 RESERVED, RELEASED = LedgerEntry(batch(0).id, "reserved", COST), LedgerEntry(batch(0).id, "released", COST)

@@ -94,7 +94,7 @@ class Attempt:
         return self.kind, self.seed, self.model, self.item
 
 
-class Exercise(Protocol):
+class RuleQuestion(Protocol):
     """An item that is graded by rule. `text` is what a prompt about it holds; `image` a digest, or empty."""
 
     @property
@@ -114,7 +114,7 @@ class Exercise(Protocol):
 class Exercises:
     """The items of one sandbox; answers what is asked about them."""
 
-    def __init__(self, items: Iterable[Exercise], seed: int, profiles: Profiles) -> None:
+    def __init__(self, items: Iterable[RuleQuestion], seed: int, profiles: Profiles) -> None:
         self._items = tuple(items)
         self._index = RiddleIndex([_entry(position, item) for position, item in enumerate(self._items)])
         self._seed, self._profiles = seed, profiles
@@ -133,6 +133,6 @@ class Exercises:
         return counted(question, utterance.text, utterance.finish)
 
 
-def _entry(position: int, item: Exercise) -> Riddle:
+def _entry(position: int, item: RuleQuestion) -> Riddle:
     """The item as the index of riddles files it."""
     return Riddle(str(position), "", None, item.text, (), "", "", "", item.image)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from layton_batch.sandbox.answerers.exercises import Exercise
+from layton_batch.sandbox.answerers.exercises import RuleQuestion
 from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.sandbox.answerers.replay import ReplayAnswerer
 from layton_batch.sandbox.answerers.riddle_lookup import (
@@ -24,7 +24,7 @@ from layton_batch.sandbox.answerers.simulate_grids import is_grid, puzzle_from
 from layton_batch.sandbox.answerers.simulate_mcq import choice_from, is_choice
 from layton_batch.sandbox.answerers.simulate_rules import is_rule, rule_from
 
-_KINDS: tuple[tuple[Callable[[Row], bool], Callable[[Row], Exercise]], ...] = (
+_KINDS: tuple[tuple[Callable[[Row], bool], Callable[[Row], RuleQuestion]], ...] = (
     (is_rule, rule_from),
     (is_grid, puzzle_from),
     (is_choice, choice_from),
@@ -40,13 +40,13 @@ class Items:
     """Contents of the item files, in their order."""
 
     riddles: tuple[Riddle, ...]
-    exercises: tuple[Exercise, ...]
+    exercises: tuple[RuleQuestion, ...]
 
 
 def load_items(paths: Iterable[Path]) -> Items:
     """Every item of the JSONL files. Raises UnreadableRows at the first line that is none."""
     riddles: list[Riddle] = []
-    exercises: list[Exercise] = []
+    exercises: list[RuleQuestion] = []
     for path in paths:
         for number, row in read_rows(path):
             if is_riddle(row):
@@ -60,7 +60,7 @@ def load_items(paths: Iterable[Path]) -> Items:
     return Items(tuple(riddles), tuple(exercises))
 
 
-def _exercise(read: Callable[[Row], Exercise], row: Row, where: str) -> Exercise:
+def _exercise(read: Callable[[Row], RuleQuestion], row: Row, where: str) -> RuleQuestion:
     try:
         return read(row)
     except (ValueError, RecursionError) as error:

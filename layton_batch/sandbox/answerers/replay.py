@@ -118,7 +118,7 @@ _UNQUOTED = 20
 _Verdict = tuple[bool, bool]
 
 
-class NotRecorded(LookupError):
+class UnknownRequestError(LookupError):
     """The recording has no answer to this question, or more than one; the message says what was looked for."""
 
 
@@ -191,7 +191,9 @@ class ReplayAnswerer:
     def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
         if kind is Kind.OTHER:
-            raise NotRecorded("the request asks neither for an answer and its justification nor for a verdict on them")
+            raise UnknownRequestError(
+                "the request asks neither for an answer and its justification nor for a verdict on them"
+            )
         passage = Passage(question.text)
         riddle = self._riddle(question, passage)
         if kind is Kind.JUDGE:
@@ -203,10 +205,14 @@ class ReplayAnswerer:
     def _riddle(self, question: Question, passage: Passage) -> Riddle:
         riddles = self._index.find(passage, question.images)
         if not riddles:
-            raise NotRecorded(f"no recorded riddle's description is in the text, which begins {question.text[:80]!r}")
+            raise UnknownRequestError(
+                f"no recorded riddle's description is in the text, which begins {question.text[:80]!r}"
+            )
         if len({riddle.id for riddle in riddles}) > 1:
             ids = ", ".join(riddle.id for riddle in riddles)
-            raise NotRecorded(f"riddles {ids} have the same description and nothing in the request tells them apart")
+            raise UnknownRequestError(
+                f"riddles {ids} have the same description and nothing in the request tells them apart"
+            )
         return riddles[0]
 
     def _prediction(self, question: Question, passage: Passage, riddle: Riddle) -> _Recorded:
@@ -214,7 +220,7 @@ class ReplayAnswerer:
         rows = [row for row in self._rows.get(riddle.id, []) if row.model == name]
         rows = [row for row in rows if row.provider == question.provider] or rows
         if not rows:
-            raise NotRecorded(f"riddle {riddle.id} has no recorded answer of {name}")
+            raise UnknownRequestError(f"riddle {riddle.id} has no recorded answer of {name}")
         if len(rows) == 1:
             return rows[0]
         shown = lookup.hints_shown(riddle, passage)
@@ -231,20 +237,22 @@ class ReplayAnswerer:
                 if name_recorded is not None:
                     return name_recorded
         except Ambiguous as error:
-            raise NotRecorded(f"{request}: {error}") from error
-        raise NotRecorded(f"{request}: none of the recorded models ({', '.join(every) or 'there are none'})")
+            raise UnknownRequestError(f"{request}: {error}") from error
+        raise UnknownRequestError(f"{request}: none of the recorded models ({', '.join(every) or 'there are none'})")
 
     def _verdict(self, question: Question, passage: Passage, riddle: Riddle) -> ModelReply:
         judge = self._judge(question)
         rows = _best(self._rows.get(riddle.id, []), passage, riddle)
         if not rows:
-            raise NotRecorded(f"riddle {riddle.id}: no recorded answer with its justification is in the judge's text")
+            raise UnknownRequestError(
+                f"riddle {riddle.id}: no recorded answer with its justification is in the judge's text"
+            )
         verdicts = {row.verdicts[judge] for row in rows if judge in row.verdicts}
         whose = ", ".join(row.model for row in rows)
         if not verdicts:
-            raise NotRecorded(f"riddle {riddle.id}: {judge} gave no verdict on the answer of {whose}")
+            raise UnknownRequestError(f"riddle {riddle.id}: {judge} gave no verdict on the answer of {whose}")
         if len(verdicts) > 1:
-            raise NotRecorded(f"riddle {riddle.id}: {judge} judged the same answer of {whose} differently")
+            raise UnknownRequestError(f"riddle {riddle.id}: {judge} judged the same answer of {whose} differently")
         on_answer, on_justification = verdicts.pop()
         values = {kinds.ANSWER_VERDICT: on_answer, kinds.JUSTIFICATION_VERDICT: on_justification}
         return counted(question, kinds.as_json(question, values))
@@ -258,9 +266,11 @@ class ReplayAnswerer:
             judge = resolve(question.model, question.reasoning, judges, self._aliases)
             judge = judge or resolve(question.model, None, judges, self._aliases)
         except Ambiguous as error:
-            raise NotRecorded(f"judge {question.model!r}: {error}") from error
+            raise UnknownRequestError(f"judge {question.model!r}: {error}") from error
         if judge is None:
-            raise NotRecorded(f"judge {question.model!r}: none of the recorded judges ({', '.join(judges) or 'none'})")
+            raise UnknownRequestError(
+                f"judge {question.model!r}: none of the recorded judges ({', '.join(judges) or 'none'})"
+            )
         return judge
 
 

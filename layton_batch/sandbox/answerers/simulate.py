@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from layton_batch.sandbox.answerers import questions as kinds
 from layton_batch.sandbox.answerers import reply_forms
-from layton_batch.sandbox.answerers.exercises import Exercise, Exercises
+from layton_batch.sandbox.answerers.exercises import Exercises, RuleQuestion
 from layton_batch.sandbox.answerers.profiles import (
     JudgeProfile,
     ParticipantProfile,
@@ -188,7 +188,7 @@ class SimulateAnswerer:
         items: Iterable[Riddle] = (),
         seed: int = 0,
         profiles: Profiles | None = None,
-        exercises: Iterable[Exercise] = (),
+        exercises: Iterable[RuleQuestion] = (),
     ) -> None:
         self._index = RiddleIndex(tuple(items))
         self._wrong = WrongAnswers(self._index.riddles)

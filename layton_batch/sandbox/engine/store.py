@@ -52,7 +52,7 @@ class BatchRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class BatchFault:
     """Decision of a batch-level fault for one batch. It is stored, so that a restart does not forget it."""
 
     action: Literal["fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"]
@@ -97,7 +97,7 @@ class SandboxBatch:
     endpoint: str
     model: str
     echo: Mapping[str, object]
-    fate: Fate | None = None
+    fate: BatchFault | None = None
     checked: bool = False
     rows: int = 0
     problem: BatchRefusal | None = None

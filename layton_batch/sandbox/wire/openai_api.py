@@ -13,7 +13,7 @@ from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
-from layton_batch.sandbox.wire.openai_rows import Flavour, OpenAIRows, error_body
+from layton_batch.sandbox.wire.openai_rows import DialectRules, OpenAIRows, error_body
 
 _DAY = 86400
 _JSONL = "application/jsonl"
@@ -26,7 +26,7 @@ Thing = TypeVar("Thing", SandboxBatch, StoredFile)
 class OpenAIApi:
     """Files and batches of one flavour."""
 
-    def __init__(self, engine: SandboxEngine, flavour: Flavour) -> None:
+    def __init__(self, engine: SandboxEngine, flavour: DialectRules) -> None:
         self._engine = engine
         self._flavour = flavour
         self._provider = flavour.provider

@@ -1,4 +1,4 @@
-"""Rows of the OpenAI-shaped batch APIs: OpenAI itself, Groq and Doubleword differ only in a `Flavour`."""
+"""Rows of the OpenAI-shaped batch APIs: OpenAI itself, Groq and Doubleword differ only in a `DialectRules`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ _LAPSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Flavour:
+class DialectRules:
     """Differences of one OpenAI-shaped provider."""
 
     provider: str
@@ -99,7 +99,7 @@ class Flavour:
     usage: bool = False
 
 
-OPENAI = Flavour(
+OPENAI = DialectRules(
     provider="openai",
     prefix="/openai",
     paths="/v1",
@@ -109,7 +109,7 @@ OPENAI = Flavour(
     file_bytes=200_000_000,
     usage=True,
 )
-GROQ = Flavour(
+GROQ = DialectRules(
     provider="groq",
     prefix="/groq",
     paths="/openai/v1",
@@ -120,7 +120,7 @@ GROQ = Flavour(
     one_model=False,
     bare_errors=True,
 )
-DOUBLEWORD = Flavour(
+DOUBLEWORD = DialectRules(
     provider="doubleword",
     prefix="/doubleword",
     paths="/v1",
@@ -152,7 +152,7 @@ class OpenAIRows:
     error_file = True
     partial = True
 
-    def __init__(self, flavour: Flavour, limits: SandboxLimits) -> None:
+    def __init__(self, flavour: DialectRules, limits: SandboxLimits) -> None:
         self.flavour = flavour
         self.provider = flavour.provider
         self.early_output = flavour.early_output

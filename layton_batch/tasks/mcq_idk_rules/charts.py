@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import altair as alt
 
 from layton_batch.drawing import INK, Axis, Row, named_points, table, titled
-from layton_batch.tasks.mcq_idk_rules.metrics import Selective
+from layton_batch.tasks.mcq_idk_rules.metrics import AbstentionCounts
 from layton_batch.tasks.mcq_idk_rules.report import BoardRow
 from layton_batch.text import shortened
 
@@ -113,7 +113,7 @@ def _lines(name: str, room: int) -> list[str]:
 _LEVEL, _STEPS = "#9a5b00", 40
 
 
-def risk_chart(rows: Sequence[tuple[str, Selective]], benchmark: str) -> alt.LayerChart:
+def risk_chart(rows: Sequence[tuple[str, AbstentionCounts]], benchmark: str) -> alt.LayerChart:
     """A point for every (name, view) that answers anything: coverage to the right, risk upwards, both in percent.
 
     The curves join points of equal idk_score; the uppermost is a score of 0, where a model

@@ -178,7 +178,7 @@ Bounds = tuple[float, float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Selective:
+class AbstentionCounts:
     """One model's replies as counts, and what follows from them: fractions, None where nothing can be divided by."""
 
     correct: int
@@ -246,9 +246,9 @@ class Selective:
         }
 
 
-def selective(tally: McqTally) -> Selective:
+def selective(tally: McqTally) -> AbstentionCounts:
     """The abstention-aware view of a tally."""
     counts = tally.outcomes
-    return Selective(
+    return AbstentionCounts(
         counts[McqOutcome.CORRECT], counts[McqOutcome.WRONG], counts[McqOutcome.ABSTAINED], counts[McqOutcome.NO_LETTER]
     )

@@ -21,11 +21,11 @@ from layton_batch.tasks.mcq_idk import McqIdkTask
 from layton_batch.tasks.mcq_idk_rules.items import Key, idk_letter
 from layton_batch.tasks.mcq_idk_rules.metrics import (
     METRICS,
+    AbstentionCounts,
     Bounds,
     Estimate,
     McqGrade,
     McqTally,
-    Selective,
     intervals,
     selective,
 )
@@ -122,7 +122,7 @@ def table_rows(models: Sequence[GradedModel], ensembles: Sequence[BoardRow] = ()
     return ordered([*map(_row, models), *ensembles])
 
 
-def views(models: Sequence[GradedModel]) -> dict[str, Selective]:
+def views(models: Sequence[GradedModel]) -> dict[str, AbstentionCounts]:
     """Return the value of abstaining by model. Models without replies are left out."""
     return {name: selective(report.tally) for name, report in _members(models)}
 
@@ -211,7 +211,7 @@ def abstention_of_several(graded: GradedSet) -> Iterator[Table]:
         yield text_table("abstention (95 % intervals)", header, lines)
 
 
-def _view_cells(view: Selective) -> Iterator[str]:
+def _view_cells(view: AbstentionCounts) -> Iterator[str]:
     bounds = view.bounds()
     for name, figure in (("coverage", view.coverage), ("accuracy_answered", view.accuracy)):
         yield NONE if figure is None else f"{100 * figure:.1f} {_range(bounds[name], 100)}"
@@ -228,7 +228,7 @@ def _range(bounds: Bounds | None, scale: float) -> str:
     return f"{scale * lower:.{digits}f}–{'∞' if upper is None else f'{scale * upper:.{digits}f}'}"
 
 
-def _penalty(view: Selective) -> str:
+def _penalty(view: AbstentionCounts) -> str:
     if view.break_even_penalty is None:
         return "∞" if view.correct else NONE
     return f"{view.break_even_penalty:.2f}"

@@ -13,7 +13,7 @@ from PIL import Image
 
 from layton_batch.drawing import rendered
 from layton_batch.tasks.mcq_idk_rules.charts import bar_chart, risk_chart
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, McqGrade, Selective
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, AbstentionCounts, Estimate, McqGrade
 from layton_batch.tasks.mcq_idk_rules.report import BoardRow, by_letter, by_outcome, markdown, ordered, vote_estimates
 from layton_batch.tasks.mcq_idk_rules.result_files import ResultFile, latest
 
@@ -177,7 +177,11 @@ def test_the_png_has_the_published_size() -> None:
 
 
 def test_the_risk_chart_has_a_point_for_every_model_that_answers() -> None:
-    views = [("m", Selective(6, 2, 3, 1)), ("silent", Selective(0, 0, 4, 0)), ("all wrong", Selective(0, 5, 0, 0))]
+    views = [
+        ("m", AbstentionCounts(6, 2, 3, 1)),
+        ("silent", AbstentionCounts(0, 0, 4, 0)),
+        ("all wrong", AbstentionCounts(0, 5, 0, 0)),
+    ]
     chart = risk_chart(views, "GPQA")
     root = ElementTree.fromstring(rendered(chart, ".svg"))
     assert sum(one.get("aria-roledescription") == "circle" for one in root.iter()) == 2

@@ -14,11 +14,11 @@ import pytest
 from layton_batch.tasks.mcq_idk_rules.metrics import (
     METRICS,
     UNREAD,
+    AbstentionCounts,
     Estimate,
     McqGrade,
     McqOutcome,
     McqTally,
-    Selective,
     best_of,
     intervals,
     mark,
@@ -108,15 +108,15 @@ def test_the_abstention_aware_view_counts_what_was_answered() -> None:
 
 
 def test_the_break_even_penalty_is_where_the_score_is_zero() -> None:
-    view = Selective(correct=6, wrong=2, abstained=3, no_letter=1)
+    view = AbstentionCounts(correct=6, wrong=2, abstained=3, no_letter=1)
     assert view.break_even_penalty is not None
     assert view.correct - view.break_even_penalty * (view.wrong + view.no_letter) == 0
 
 
 def test_a_model_without_mistakes_breaks_even_at_no_penalty_and_one_without_answers_has_no_accuracy() -> None:
-    assert Selective(3, 0, 1, 0).break_even_penalty is None
-    assert Selective(0, 0, 4, 0).accuracy is Selective(0, 0, 4, 0).risk is None
-    assert Selective(0, 0, 0, 0).coverage is None
+    assert AbstentionCounts(3, 0, 1, 0).break_even_penalty is None
+    assert AbstentionCounts(0, 0, 4, 0).accuracy is AbstentionCounts(0, 0, 4, 0).risk is None
+    assert AbstentionCounts(0, 0, 0, 0).coverage is None
 
 
 # ---- intervals -----------------------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def test_the_bounds_of_a_great_many_are_narrow_and_of_none_are_not_there() -> No
 
 
 def test_risk_and_accuracy_have_mirrored_bounds_and_the_penalty_the_odds() -> None:
-    view = Selective(correct=60, wrong=20, abstained=15, no_letter=5)
+    view = AbstentionCounts(correct=60, wrong=20, abstained=15, no_letter=5)
     bounds = view.bounds()
     right, wrong, odds = bounds["accuracy_answered"], bounds["risk"], bounds["break_even_penalty"]
     assert right is not None
@@ -188,9 +188,9 @@ def test_risk_and_accuracy_have_mirrored_bounds_and_the_penalty_the_odds() -> No
 
 
 def test_without_mistakes_the_penalty_has_no_upper_bound_and_without_answers_none_at_all() -> None:
-    faultless = Selective(5, 0, 1, 0).bounds()["break_even_penalty"]
+    faultless = AbstentionCounts(5, 0, 1, 0).bounds()["break_even_penalty"]
     assert faultless is not None
     assert faultless[0] > 0
     assert faultless[1] is None
-    silent = Selective(0, 0, 4, 0).bounds()
+    silent = AbstentionCounts(0, 0, 4, 0).bounds()
     assert [name for name, one in silent.items() if one is None] == ["accuracy_answered", "risk", "break_even_penalty"]
