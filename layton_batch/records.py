@@ -429,7 +429,7 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class RequestCost:
     """The cost of one request that was answered, or may have been billed without an answer: then it has no tokens.
     ``cost_usd``, ``unbatched_usd``: in its batch, and at the price without one; None: not known. ``unknown_cost``: why
     nobody can tell the cost."""
@@ -490,7 +490,7 @@ class Move:
     entries: tuple[LedgerEntry, ...] = ()
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     again: Collection[str] = ()
-    charges: Sequence[Charge] = ()
+    charges: Sequence[RequestCost] = ()
     raw_files: Sequence[FileDigest] = ()
     stop: bool = False
     in_doubt: bool = False

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from layton_batch.costs.rates import Price, charger
 from layton_batch.costs.stated import CostTotals
-from layton_batch.records import Charge, Response, Snapshot, Usage
+from layton_batch.records import RequestCost, Response, Snapshot, Usage
 from layton_batch.states import PERHAPS_BILLED, RequestOutcome
 
 WITHOUT_USAGE = "answered without usage"
@@ -27,7 +27,7 @@ class Bill:
     batch's requests; they stand for those whose cost is unknown."""
 
     def __init__(self, price: Price | None, bounds: Bounds) -> None:
-        self.charges: list[Charge] = []
+        self.charges: list[RequestCost] = []
         """In the order of the responses: of answers, and of other requests that may have been billed."""
         self._price, self._bounds = price, bounds
         self._stated: Decimal | None = None
@@ -43,10 +43,10 @@ class Bill:
                     self._stated = (self._stated or Decimal(0)) + usd
             elif response.error_class in PERHAPS_BILLED:
                 self.charges.append(
-                    Charge(response.custom_id, unknown_cost=str(response.error_class).replace("_", " "))
+                    RequestCost(response.custom_id, unknown_cost=str(response.error_class).replace("_", " "))
                 )
 
-    def charge_again(self, charges: Iterable[Charge]) -> None:
+    def charge_again(self, charges: Iterable[RequestCost]) -> None:
         """Add earlier charges, at the price of this bill. The charge of a request without an answer stays as it is."""
         for charge in charges:
             if not charge.is_answered:
@@ -62,8 +62,8 @@ class Bill:
             )
             self.charges.append(self._charge(charge.custom_id, usage))
 
-    def _charge(self, custom_id: str, usage: Usage) -> Charge:
-        charge = Charge(
+    def _charge(self, custom_id: str, usage: Usage) -> RequestCost:
+        charge = RequestCost(
             custom_id, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_tokens,
             usage.cache_write_tokens,
         )  # fmt: skip

@@ -18,14 +18,14 @@ from layton_batch.states import Lifecycle
 
 
 @dataclass(frozen=True, slots=True)
-class FailedCancel:
+class CancelFailure:
     """A batch whose provider could not be asked to stop it, or refused to, and why."""
 
     batch: Batch
     reason: str
 
 
-def cancel_run(run: Run) -> list[FailedCancel]:
+def cancel_run(run: Run) -> list[CancelFailure]:
     """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
 
     Returns what goes on all the same: it is asked again each time it is looked at. A run that is done stays as it is
@@ -78,7 +78,7 @@ def withdraw(run: Run, batch: Batch, reason: str) -> None:
     run.store.apply(batch, machine.withdrawn(batch, reason, now), now)
 
 
-def _stop(run: Run, batches: Sequence[Batch]) -> list[FailedCancel]:
+def _stop(run: Run, batches: Sequence[Batch]) -> list[CancelFailure]:
     """Ask for each batch's end, providers side by side; those of which that did not come through."""
     groups: dict[str, list[Batch]] = defaultdict(list)
     for batch in batches:
@@ -87,13 +87,13 @@ def _stop(run: Run, batches: Sequence[Batch]) -> list[FailedCancel]:
     return [failure for group in results for failure in group if failure is not None]
 
 
-def _ask_to_stop(run: Run, batch: Batch) -> FailedCancel | None:
+def _ask_to_stop(run: Run, batch: Batch) -> CancelFailure | None:
     if run.stopping.is_set():
-        return FailedCancel(batch, "not asked: this program was stopped")
+        return CancelFailure(batch, "not asked: this program was stopped")
     problem: ProviderError | None = None
     try:
         run.providers.of(run.threads.of(batch)).cancel(str(batch.provider_id))
     except ProviderError as error:
         problem = error
     apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))
-    return None if problem is None else FailedCancel(batch, str(problem))
+    return None if problem is None else CancelFailure(batch, str(problem))

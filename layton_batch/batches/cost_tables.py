@@ -16,13 +16,15 @@ from layton_batch.costs.report import UnknownCost, UsageRow
 from layton_batch.costs.stated import CostComparison, CostTotals
 from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, Charge, Job, Usage
+from layton_batch.records import Batch, Job, RequestCost, Usage
 from layton_batch.runs.context import Run
 from layton_batch.states import Lifecycle, Role
 from layton_batch.text import decimal_text
 
 
-def write_cost_tables(folder: RunFolder, job: Job, batch: Batch, charges: Sequence[Charge], bounds: Bounds) -> None:
+def write_cost_tables(
+    folder: RunFolder, job: Job, batch: Batch, charges: Sequence[RequestCost], bounds: Bounds
+) -> None:
     """Write the parts of a collected batch. ``bounds``: the most that its requests can cost in USD, by custom_id."""
     same = {"role": str(job.role), "provider": batch.provider, "model": job.spec.name, "batch_id": batch.id}
     unknown = [
@@ -59,7 +61,7 @@ def _write_or_remove(folder: RunFolder, name: str, batch: Batch, rows: Sequence[
         atomic.remove(part)
 
 
-def charge_columns(charge: Charge) -> dict[str, object]:
+def charge_columns(charge: RequestCost) -> dict[str, object]:
     """Return a charge as the tables have it: amounts are exact text."""
     columns = asdict(charge)
     del columns["unknown_cost"]

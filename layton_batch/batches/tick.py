@@ -29,7 +29,7 @@ class NoAnswer(Exception):
 
 
 @dataclass(slots=True)
-class Responsiveness:
+class ProviderStatus:
     """Record of the providers that answer, by stage. The first call to a provider runs alone; its other calls wait for
     the result."""
 
@@ -100,6 +100,6 @@ class Tick:
     """Knowledge of one tick. ``is_cancelled``: whether a person had cancelled the run when the tick began."""
 
     is_cancelled: bool
-    responsiveness: Responsiveness = field(default_factory=Responsiveness)
+    responsiveness: ProviderStatus = field(default_factory=ProviderStatus)
     ended: EndedSnapshots = field(default_factory=EndedSnapshots)
     lists: ProviderLists = field(default_factory=ProviderLists)

@@ -50,7 +50,7 @@ class UnknownCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class TotalCost:
     """A sum of dollars over rows. ``usd`` None: none of them is known; not ``complete``: at least one is unknown."""
 
     usd: Decimal | None
@@ -69,7 +69,7 @@ class Amount:
         return UNKNOWN if self.usd is None else decimal_text(self.usd)
 
 
-NOTHING = Amount(Decimal(0), complete=True)
+NOTHING = TotalCost(Decimal(0), complete=True)
 """What no request at all costs."""
 
 
@@ -88,13 +88,13 @@ class CostLine:
     cached_input_tokens: int
     output_tokens: int
     reasoning_tokens: int
-    batched: Amount
-    unbatched: Amount
-    saved: Amount
+    batched: TotalCost
+    unbatched: TotalCost
+    saved: TotalCost
     price_source: str
     price_date: str
     unknown_cost_requests: int = 0
-    unknown_cost: Amount = NOTHING
+    unknown_cost: TotalCost = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class ReusedAnswers:
     """Answers that other jobs or runs paid for, and what they cost there; in no sum of what was paid here."""
 
     requests: int = 0
-    paid: Amount = NOTHING
+    paid: TotalCost = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +210,11 @@ def _saved(row: UsageRow) -> Decimal | None:
     return row.cost_unbatched - row.cost_batched
 
 
-def _sum(costs: Sequence[Decimal | None], *, whole: bool = True) -> Amount:
+def _sum(costs: Sequence[Decimal | None], *, whole: bool = True) -> TotalCost:
     known_costs = [cost for cost in costs if cost is not None]
     if not costs:
-        return Amount(Decimal(0), complete=whole)
-    return Amount(
+        return TotalCost(Decimal(0), complete=whole)
+    return TotalCost(
         sum(known_costs, Decimal(0)) if known_costs else None, complete=whole and len(known_costs) == len(costs)
     )
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from layton_batch.scoring.counting import CountedVotes
 from layton_batch.stats.strata import IntArray
-from layton_batch.stats.surveys import PickedLabels
+from layton_batch.stats.surveys import SampledLabels
 
 
-def picked_labels(counted: CountedVotes) -> PickedLabels:
+def picked_labels(counted: CountedVotes) -> SampledLabels:
     """Count the own labels of every model that came with a propensity, and those that came without one."""
     strata, gold = counted.strata, counted.gold
     own = gold.own_target_row >= 0
@@ -22,7 +22,7 @@ def picked_labels(counted: CountedVotes) -> PickedLabels:
     picked, right = np.zeros_like(strata.n), np.zeros_like(strata.n)
     np.add.at(picked, at, 1)
     np.add.at(right, at, gold.label[own][counts])
-    return PickedLabels(
+    return SampledLabels(
         open=strata.n - (strata.own_labels - picked),
         picked=picked,
         right=right,
@@ -31,6 +31,6 @@ def picked_labels(counted: CountedVotes) -> PickedLabels:
     )
 
 
-def with_planned(picks: PickedLabels, more: IntArray) -> PickedLabels:
+def with_planned(picks: SampledLabels, more: IntArray) -> SampledLabels:
     """The labels with `more` [K, B] picks, whose outcomes are not known."""
     return replace(picks, picked=picks.picked + more)

@@ -35,7 +35,7 @@ from layton_batch.stats.planning import expected_variance
 from layton_batch.stats.posterior import new_items_moments, posterior_mean
 from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
-from layton_batch.stats.surveys import Audit, PickedLabels, audit_scores
+from layton_batch.stats.surveys import Audit, SampledLabels, audit_scores
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +326,7 @@ def _label_worths(law: VotePosterior) -> tuple[tuple[JuryGain, ...], Audit | Non
 
 
 def _labels_alone(
-    counted: CountedVotes, picks: PickedLabels, level: float
+    counted: CountedVotes, picks: SampledLabels, level: float
 ) -> list[tuple[float, float] | tuple[None, None]]:
     """Share of right answers and half width of every model by its own labels alone, None without any."""
     strata, z = counted.strata, two_sided_quantile(level)

@@ -15,7 +15,7 @@ TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judge
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class JudgeNote:
     """A sentence; ``is_help``: it explains a column; ``about``: the judge or the model of whom it is said."""
 
     text: str
@@ -29,7 +29,7 @@ class Section:
 
     key: str
     title: str
-    parts: tuple[Table | Remark, ...]
+    parts: tuple[Table | JudgeNote, ...]
 
 
 def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
@@ -52,7 +52,7 @@ def _judges(diagnosis: Diagnosis) -> Section:
         f"Judges against human labels · {diagnosis.metric.replace('_', ' ')} · {labels}",
         (
             _table(heads, tuple(_judge_line(judge) for judge in diagnosis.judges)),
-            Remark("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
+            JudgeNote("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
         ),
     )
 
@@ -66,7 +66,7 @@ def _judge_line(finding: JudgeFinding) -> tuple[str, ...]:
 
 def _drift(diagnosis: Diagnosis) -> list[Section]:
     """Say whether judges still judge as they did when the labels were given."""
-    remarks = tuple(Remark(_drift_words(drift, 1 - diagnosis.level), about=drift.judge) for drift in diagnosis.drift)
+    remarks = tuple(JudgeNote(_drift_words(drift, 1 - diagnosis.level), about=drift.judge) for drift in diagnosis.drift)
     return [Section("drift", "Do judges judge as they did?", remarks)] if remarks else []
 
 
@@ -91,7 +91,7 @@ def _by_family(diagnosis: Diagnosis) -> Section:
 
 def _favours(diagnosis: Diagnosis) -> Section:
     remarks = tuple(
-        Remark(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges
+        JudgeNote(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges
     )
     return Section("own", "Does a judge favour its own family?", remarks)
 
@@ -120,9 +120,9 @@ def _jury(diagnosis: Diagnosis) -> Section:
     )  # fmt: skip
     between = f"between judges, {plural(agree.items, 'answer')}: unanimous {unanimous}, Fleiss kappa {fleiss}, "
     remarks = (
-        Remark(f"majority against human labels: accuracy {right}, kappa {kappa}"),
-        Remark(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
-        Remark(f"{between}Krippendorff alpha {alpha}"),
+        JudgeNote(f"majority against human labels: accuracy {right}, kappa {kappa}"),
+        JudgeNote(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
+        JudgeNote(f"{between}Krippendorff alpha {alpha}"),
     )
     table = _table(("vote", "labels", "correct", "rate", f"{percent(diagnosis.level)} CI"), rows)
     return Section("jury", "The jury", (*remarks, table, *_slope(diagnosis)))
@@ -132,14 +132,14 @@ def _vote(yes: int, total: int) -> str:
     return "unjudged" if total == 0 else f"{yes} of {total}"
 
 
-def _slope(diagnosis: Diagnosis) -> tuple[Remark, ...]:
+def _slope(diagnosis: Diagnosis) -> tuple[JudgeNote, ...]:
     if diagnosis.ability_slope is None:
         return ()
     mean, lower, upper = diagnosis.ability_slope
     return (
-        Remark(f"ability slope: {mean:+.2f} ({percent(diagnosis.level)} CI {lower:+.2f} to {upper:+.2f})"),
-        Remark("0: a vote means the same for every model", True),
-        Remark("1: it means more for a better model, as where judges err alike on everybody's answers", True),
+        JudgeNote(f"ability slope: {mean:+.2f} ({percent(diagnosis.level)} CI {lower:+.2f} to {upper:+.2f})"),
+        JudgeNote("0: a vote means the same for every model", True),
+        JudgeNote("1: it means more for a better model, as where judges err alike on everybody's answers", True),
     )
 
 
@@ -153,7 +153,7 @@ def _worth(diagnosis: Diagnosis) -> list[Section]:
     )  # fmt: skip
     heads = ("model", "own labels", "effective labels", "gain", "effective, new", "gain, new")
     remarks = tuple(
-        Remark(_beside(worth.score, worth.human_only, worth.human_only_half_width), about=worth.model)
+        JudgeNote(_beside(worth.score, worth.human_only, worth.human_only_half_width), about=worth.model)
         for worth in diagnosis.models
         if worth.human_only is not None and worth.human_only_half_width is not None
     )
@@ -163,11 +163,13 @@ def _worth(diagnosis: Diagnosis) -> list[Section]:
             "What the jury adds to the labels",
             (
                 _table(heads, rows),
-                Remark("effective labels: how many randomly drawn ones give as short an interval without a jury", True),
-                Remark("gain: effective per own label · new: for new items of this kind", True),
+                JudgeNote(
+                    "effective labels: how many randomly drawn ones give as short an interval without a jury", True
+                ),
+                JudgeNote("gain: effective per own label · new: for new items of this kind", True),
                 *remarks,
-                Remark("own labels only: right where they were picked at random among the model's answers", True),
-                *(() if diagnosis.audit is None else (Remark(_audit_words(diagnosis.audit, 1 - diagnosis.level)),)),
+                JudgeNote("own labels only: right where they were picked at random among the model's answers", True),
+                *(() if diagnosis.audit is None else (JudgeNote(_audit_words(diagnosis.audit, 1 - diagnosis.level)),)),
             ),
         )
     ]
@@ -206,7 +208,7 @@ def mistakes_told(diagnosis: Diagnosis) -> Section:
         for mistake in diagnosis.mistakes
     )  # fmt: skip
     table = _table(("item", "model", "vote", "human label", "wrong judges"), rows)
-    nothing = (Remark("nothing: every majority agrees with the human label"),)
+    nothing = (JudgeNote("nothing: every majority agrees with the human label"),)
     return Section("mistakes", "What the jury gets wrong", (table,) if rows else nothing)
 
 
@@ -217,13 +219,15 @@ def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:
     counts = ", ".join(f"{one_line(name) or '(no name)'} {count}" for name, count in agreement.labels.items())
     several = plural(agreement.several, "answer")
     remarks = [
-        Remark(f"labels: {counts}"),
-        Remark(f"{several} with several labels, {plural(agreement.ties, 'tie')} (an answer with a tie has no label)"),
+        JudgeNote(f"labels: {counts}"),
+        JudgeNote(
+            f"{several} with several labels, {plural(agreement.ties, 'tie')} (an answer with a tie has no label)"
+        ),
     ]
     if (kappa := agreement.kappa) is not None:
         interval = f", {percent(agreement.level)} CI {range_text(kappa.lower, kappa.upper, 2)}"
         agree = f"they agree on {100 * kappa.agreement:.1f} %; {kappa.name}'s kappa {number_text(kappa.value, 2)}"
-        remarks.append(Remark(agree + ("" if kappa.lower is None else interval)))
+        remarks.append(JudgeNote(agree + ("" if kappa.lower is None else interval)))
     return [Section("annotators", "Annotators", tuple(remarks))]
 
 

@@ -36,7 +36,7 @@ from layton_batch.stats.planning import (
 )
 from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray
-from layton_batch.stats.surveys import PickedLabels, detectable_alone
+from layton_batch.stats.surveys import SampledLabels, detectable_alone
 from layton_batch.text import plural
 
 DESIGNS = ("contested", "balanced")
@@ -175,7 +175,7 @@ class _BoardNow:
     rules: ScoringRules
     post: Posterior
     spread: ScoreVariance
-    picks: PickedLabels
+    picks: SampledLabels
 
     @classmethod
     def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _BoardNow:

@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 import polars as pl
 
-from layton_batch.costs.report import Amount
+from layton_batch.costs.report import TotalCost
 from layton_batch.site.pages import short_line
 from layton_batch.text import money
 
@@ -32,7 +32,7 @@ class BillLine:
     stage: str
     requests: int
     tokens: tuple[int, ...]
-    amounts: tuple[Amount, ...]
+    amounts: tuple[TotalCost, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +87,12 @@ def _line(row: CostRow, gaps: Gaps) -> BillLine:
     )
 
 
-def _amount(value: object, complete: bool) -> Amount:
+def _amount(value: object, complete: bool) -> TotalCost:
     try:
         usd = Decimal(str(value))
     except InvalidOperation:
-        return Amount(None, complete=False)
-    return Amount(usd, complete) if usd.is_finite() else Amount(None, complete=False)
+        return TotalCost(None, complete=False)
+    return TotalCost(usd, complete) if usd.is_finite() else TotalCost(None, complete=False)
 
 
 def _count(value: object) -> int:
@@ -120,9 +120,9 @@ def _sum(provider: str, stage: str, lines: Sequence[BillLine], *, whole: bool = 
     )
 
 
-def _added(amounts: Sequence[Amount], *, whole: bool) -> Amount:
+def _added(amounts: Sequence[TotalCost], *, whole: bool) -> TotalCost:
     known_usd = [amount.usd for amount in amounts if amount.usd is not None]
-    return Amount(
+    return TotalCost(
         sum(known_usd, Decimal(0)) if known_usd else None, whole and all(amount.complete for amount in amounts)
     )
 

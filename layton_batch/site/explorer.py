@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.item_extras import NO_EXTRAS, ItemDetails, extras_of
+from layton_batch.site.item_extras import NO_EXTRAS, ItemContent, extras_of
 from layton_batch.site.item_rows import ItemRecords, JudgeWord, item_ids, person_word, portions, records_of
 from layton_batch.site.pages import LONGEST, ShownText, passage, short_line
 from layton_batch.site.people import disagrees, people_words
@@ -151,7 +151,7 @@ class ItemPage:
     tally: ItemTally
     excerpt: str
     askings: tuple[SentPrompt, ...] = ()
-    extras: ItemDetails = NO_EXTRAS
+    extras: ItemContent = NO_EXTRAS
     words: str = ""
 
 

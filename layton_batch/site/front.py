@@ -26,7 +26,7 @@ TOP = 5
 
 
 @dataclass(frozen=True, slots=True)
-class FrontRun:
+class SiteRun:
     """One run on the front page; ``address`` is its folder's name below the site."""
 
     address: str
@@ -56,8 +56,8 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
     return out / "index.html"
 
 
-def _run(folder: RunFolder) -> FrontRun:
+def _run(folder: RunFolder) -> SiteRun:
     ask = asked(folder)
     board = table(folder, "leaderboard", list(STORED))
     items = table(folder, "items", ("item_id",)).height
-    return FrontRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(board, ask))
+    return SiteRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(board, ask))

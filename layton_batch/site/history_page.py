@@ -16,7 +16,7 @@ _MOST_CHANGES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Refresh:
+class BoardChange:
     """One board. ``changes``: sentences on what differs from the one before it; none for the first."""
 
     date: str
@@ -26,16 +26,16 @@ class Refresh:
     changes: tuple[str, ...]
 
 
-def show_history(snapshots: Sequence[BoardSnapshot]) -> list[Refresh]:
+def show_history(snapshots: Sequence[BoardSnapshot]) -> list[BoardChange]:
     """The last boards, the latest first."""
     pairs = list(zip([None, *snapshots], snapshots, strict=False))
     return [_refresh(before, after) for before, after in reversed(pairs[-MOST:])]
 
 
-def _refresh(before: BoardSnapshot | None, after: BoardSnapshot) -> Refresh:
+def _refresh(before: BoardSnapshot | None, after: BoardSnapshot) -> BoardChange:
     sentences = changes(before, after) if before else []
     leader, score = next(((name, row["score"]) for name, row in after.lines() if row["rank"] == 1), ("", None))
-    return Refresh(
+    return BoardChange(
         date=f"{utc(after.at):%Y-%m-%d %H:%M} UTC",
         models=after.board.height,
         leader=short_line(leader),

@@ -23,7 +23,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class ItemDetails:
+class ItemContent:
     """``options``: letter, text, and whether it is the right one; ``rule``: its name, and what it accepts, by what that
     is; ``picarats``: what a riddle is worth."""
 
@@ -33,10 +33,10 @@ class ItemDetails:
     picarats: int | None = None
 
 
-NO_EXTRAS = ItemDetails()
+NO_EXTRAS = ItemContent()
 
 
-def extras_of(payload: object) -> ItemDetails:
+def extras_of(payload: object) -> ItemContent:
     """Read the extras from an item's payload by its shape, whichever task wrote the payload."""
     if not isinstance(payload, str) or payload in ("", "{}"):
         return NO_EXTRAS
@@ -47,7 +47,7 @@ def extras_of(payload: object) -> ItemDetails:
     if not isinstance(content, dict):
         return NO_EXTRAS
     worth = content.get("_picarats")
-    return ItemDetails(
+    return ItemContent(
         _options(content), _grid(content.get("solution")), _rule(content), worth if isinstance(worth, int) else None
     )
 

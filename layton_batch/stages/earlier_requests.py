@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @contextmanager
 def earlier_requests(
     manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
-) -> Iterator[EarlierRequests]:
+) -> Iterator[PastRequests]:
     """Open the workspace's state store while the block lasts. Without a store there are no earlier requests."""
     folder, mark = home_of(manifest, runs), manifest.identity()[:8]
     with ExitStack() as stack:
         if not settings.state_url and not folder.workspace.database.exists():
-            yield EarlierRequests(mark, trouble=_trouble_of(folder))
+            yield PastRequests(mark, trouble=_trouble_of(folder))
             return
         from layton_batch.runs.paid_answers import PaidAnswers  # loads SQLAlchemy, which an empty workspace need not
 
@@ -47,7 +47,7 @@ def earlier_requests(
             paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
             requests = _look(paid, mark, wanted, items)
         except LaytonBatchError as error:
-            requests = EarlierRequests(mark, trouble=_unreadable(error))
+            requests = PastRequests(mark, trouble=_unreadable(error))
         yield requests
 
 
@@ -61,10 +61,10 @@ def _unreadable(why: object) -> str:
     return f"the run cannot be read, and all of it is counted as new: {why}"
 
 
-def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[Item]) -> EarlierRequests:
+def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[Item]) -> PastRequests:
     stored, row = paid.store.all_jobs(), paid.store.row()
     jobs = revision(stored, wanted, "", "", new_items=False).jobs
-    return EarlierRequests(
+    return PastRequests(
         mark if row is None else run_mark(row.identity, row.created_at),
         paid,
         {job.id: job for job in stored},
@@ -83,7 +83,7 @@ class PlannedRequests:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierRequests:
+class PastRequests:
     """Earlier requests of the manifest's own run, and the answers of all runs beside it. ``trouble``: the reason why
     the run cannot be read.
 

@@ -34,7 +34,7 @@ _LOCATED = {
 
 
 @dataclass(frozen=True, slots=True)
-class LocatedResponses:
+class ResponseLocations:
     """The responses of a job, and where they are. ``requests``: ``request_id`` (the request's custom_id), ``item_id``,
     ``run_id``, ``batch_id``, ``batch_custom_id`` (the name that the answer was bought under), ``part`` and ``row``
     (null: there is no response), in the order of the requests; ``parts``: the part files by number."""
@@ -50,7 +50,7 @@ class LocatedResponses:
         )
 
 
-def locate_responses(run: Run, job_id: str) -> LocatedResponses | None:
+def locate_responses(run: Run, job_id: str) -> ResponseLocations | None:
     """Find the responses of a job; None where some cannot be had here, and are to be asked again. Raises
     DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing."""
     locations = _select_final_answers(run, run.store.answer_locations(job_id))
@@ -86,7 +86,7 @@ def locate_responses(run: Run, job_id: str) -> LocatedResponses | None:
         )
         for column, value in zip(columns.values(), values, strict=True):
             column.append(value)
-    return LocatedResponses(pl.DataFrame(columns, schema=_LOCATED), tuple(parts))
+    return ResponseLocations(pl.DataFrame(columns, schema=_LOCATED), tuple(parts))
 
 
 def _select_final_answers(run: Run, locations: Sequence[AnswerLocation]) -> Sequence[AnswerLocation]:
@@ -134,13 +134,13 @@ def _names_in(
     return read()
 
 
-def final_responses(located: LocatedResponses) -> Iterator[Mapping[str, object]]:
+def final_responses(located: ResponseLocations) -> Iterator[Mapping[str, object]]:
     """Yield the rows of :func:`final_portions`."""
     for portion in final_portions(located):
         yield from portion.iter_rows(named=True)
 
 
-def final_portions(located: LocatedResponses) -> Iterator[pl.DataFrame]:
+def final_portions(located: ResponseLocations) -> Iterator[pl.DataFrame]:
     """Yield the job's requests with the response that counts: the answer, else the end of the last attempt.
 
     In the order of the requests; a portion of the texts at a time is in memory.

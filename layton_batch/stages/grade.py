@@ -11,7 +11,7 @@ from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.fingerprints import FIRST_SAMPLE
-from layton_batch.stages.final_responses import LocatedResponses, locate_responses
+from layton_batch.stages.final_responses import ResponseLocations, locate_responses
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
 from layton_batch.stages.reask import reask
 from layton_batch.stages.reused import write_reused
@@ -90,7 +90,7 @@ def _wait_for(run: Run, job: Job, work: Future[None]) -> bool:
     return True
 
 
-def _grading(run: Run, job: Job, judged: str, located: LocatedResponses) -> Grading:
+def _grading(run: Run, job: Job, judged: str, located: ResponseLocations) -> Grading:
     """Return all that the job's tables are made from."""
     row = run.store.row()
     items = row.items if row else None  # a rule's marks hang on the items' own answers too

@@ -22,7 +22,7 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Verdict
-from layton_batch.stages.final_responses import LocatedResponses, final_portions, response_from
+from layton_batch.stages.final_responses import ResponseLocations, final_portions, response_from
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Task, juried
 
@@ -39,7 +39,7 @@ class Grading:
     manifest: Manifest
     job: Job
     judged: str
-    located: LocatedResponses
+    located: ResponseLocations
     sample: int
     hints: int
     origin: str

@@ -31,7 +31,7 @@ from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
 from layton_batch.runs.request_planner import PlannedRequest, RequestKind
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
-from layton_batch.stages.earlier_requests import EarlierRequests, earlier_requests
+from layton_batch.stages.earlier_requests import PastRequests, earlier_requests
 from layton_batch.stages.judge_lengths import JudgeRequests, allowance
 from layton_batch.stages.reserve import stage_of, total, with_safety
 from layton_batch.states import PredictionKind, Role
@@ -292,7 +292,7 @@ class _Planner:
         items: Sequence[Item],
         prices: PriceBook,
         runs: Path,
-        earlier: EarlierRequests,
+        earlier: PastRequests,
     ) -> None:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._requests, self._new_items = earlier, dict[str, frozenset[str]]()

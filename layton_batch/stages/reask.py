@@ -9,12 +9,12 @@ from __future__ import annotations
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job, Response
 from layton_batch.runs.context import Run
-from layton_batch.stages.final_responses import LocatedResponses, final_responses, response_from
+from layton_batch.stages.final_responses import ResponseLocations, final_responses, response_from
 from layton_batch.states import AnswerState, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import juried
 
 
-def reask(run: Run, job: Job, judged: str, located: LocatedResponses) -> bool:
+def reask(run: Run, job: Job, judged: str, located: ResponseLocations) -> bool:
     """Have replies of the job that cannot be used be asked for again, as far as the policy allows; True where there are
     any. ``judged``: the model that a judge's job is about."""
     policy, row = run.manifest.policy, run.store.row()

@@ -18,7 +18,7 @@ from layton_batch.stats.strata import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PickedLabels:
+class SampledLabels:
     """Labels of K models at B votes, [K, B] each: `open`, the answers that were not labelled otherwise than by a plan;
     `picked`, those of them that plans picked; `right`, those of these that are right. [K]: `settled`, the right ones
     among answers that were labelled otherwise; `items`, all answers, with those that are wrong without a jury."""
@@ -69,7 +69,7 @@ _LEAST_APART = 0.1
 for it is the difference of two variances that are estimates."""
 
 
-def audit_scores(picks: PickedLabels, theta: FloatArray, rates: FloatArray, *, level: float = 0.95) -> Audit | None:
+def audit_scores(picks: SampledLabels, theta: FloatArray, rates: FloatArray, *, level: float = 0.95) -> Audit | None:
     """Hold the corrected scores, of which `theta` [T, K] are joint draws, against labels alone. None where no model is
     covered. `rates` [K, B]: the shares of right answers that the scores are made of.
 
@@ -89,7 +89,7 @@ def audit_scores(picks: PickedLabels, theta: FloatArray, rates: FloatArray, *, l
     return Audit(int(covered.sum()), labels, difference, error, p_value, min(detectable(error, level), 1.0))
 
 
-def detectable_alone(picks: PickedLabels, rates: FloatArray, *, level: float = 0.95) -> float | None:
+def detectable_alone(picks: SampledLabels, rates: FloatArray, *, level: float = 0.95) -> float | None:
     """An error of corrected scores (fraction) that `picks`, also such as are only planned, show with a chance of at
     least 80 %; None where they cover no model. `rates` [K, B]: the shares of right answers that are expected."""
     if not picks.covered.any():
@@ -97,10 +97,10 @@ def detectable_alone(picks: PickedLabels, rates: FloatArray, *, level: float = 0
     return detectable(_variance_alone(picks, rates) ** 0.5, level)
 
 
-def _weights(picks: PickedLabels) -> FloatArray:
+def _weights(picks: SampledLabels) -> FloatArray:
     picked = picks.picked[picks.covered].sum(axis=1)
     return np.asarray(picked / picked.sum())
 
 
-def _variance_alone(picks: PickedLabels, rates: FloatArray) -> float:
+def _variance_alone(picks: SampledLabels, rates: FloatArray) -> float:
     return float((_weights(picks) ** 2 * picks.variance(rates)[picks.covered]).sum())

@@ -33,7 +33,7 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.errors import SentElsewhereError
-from layton_batch.records import Batch, Charge, Content, End, Move
+from layton_batch.records import Batch, Content, End, Move, RequestCost
 from layton_batch.states import PERHAPS_BILLED, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
@@ -278,11 +278,11 @@ def set_max_costs(connection: Connection, key: int, max_costs: Mapping[str, Deci
         connection.execute(update_attempts.values(max_cost=bindparam("cost")), rows)
 
 
-def set_charges(connection: Connection, key: int, charges: Sequence[Charge]) -> None:
+def set_charges(connection: Connection, key: int, charges: Sequence[RequestCost]) -> None:
     """Enter what answers of a batch cost."""
     table, prints = schema.attempts, _prints_of(connection, key)
     update_attempts = update(table).where(table.c.batch == key, table.c.fingerprint == bindparam("asked"))
-    columns = [field.name for field in fields(Charge) if field.name != "custom_id"]
+    columns = [field.name for field in fields(RequestCost) if field.name != "custom_id"]
     rows = [
         {"asked": prints[charge.custom_id], **{f"its_{name}": getattr(charge, name) for name in columns}}
         for charge in charges
@@ -576,14 +576,14 @@ def locate_answers(connection: Connection, fingerprints: Collection[bytes]) -> d
     return locations
 
 
-def bought_elsewhere(connection: Connection, run_id: str, job_id: str) -> list[tuple[str, str, str, Charge]]:
+def bought_elsewhere(connection: Connection, run_id: str, job_id: str) -> list[tuple[str, str, str, RequestCost]]:
     """Return, for each request of a job that is not retired and whose answer another request paid for, in this run or
     another one: its custom_id, the run and the batch that paid, and the charge."""
     requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
     attempts = schema.attempts
     same = and_(attempts.c.batch == answers.c.batch, attempts.c.fingerprint == answers.c.fingerprint)
     own = and_(batches.c.run_id == run_id, attempts.c.custom_id == requests.c.custom_id)
-    charge = [attempts.c[field.name] for field in fields(Charge)]
+    charge = [attempts.c[field.name] for field in fields(RequestCost)]
     query = (
         select(requests.c.custom_id, batches.c.run_id, batches.c.batch_id, *charge)
         .select_from(requests)
@@ -595,7 +595,7 @@ def bought_elsewhere(connection: Connection, run_id: str, job_id: str) -> list[t
         .where(answers.c.state == str(AnswerState.ANSWERED), attempts.c.input_tokens.is_not(None))
         .order_by(func.length(requests.c.custom_id), requests.c.custom_id)
     )
-    return [(name, other, batch_id, Charge(*row)) for name, other, batch_id, *row in connection.execute(query)]
+    return [(name, other, batch_id, RequestCost(*row)) for name, other, batch_id, *row in connection.execute(query)]
 
 
 def answering_batches(connection: Connection, run_id: str) -> list[tuple[str, str, str]]:
@@ -669,12 +669,12 @@ def ends_of(connection: Connection, key: int) -> dict[str, End]:
     return {name: (RequestOutcome(outcome), ErrorClass(error_class)) for name, outcome, error_class in rows}
 
 
-def charges_of(connection: Connection, key: int) -> list[Charge]:
+def charges_of(connection: Connection, key: int) -> list[RequestCost]:
     """Return the charges of a batch's requests that were answered, or may have been billed, in the order of lines."""
     table = schema.attempts
     has_charge = or_(table.c.input_tokens.is_not(None), table.c.unknown_cost.is_not(None))
-    query = select(*(table.c[field.name] for field in fields(Charge))).where(table.c.batch == key, has_charge)
-    return [Charge(*row) for row in connection.execute(query.order_by(table.c.line))]
+    query = select(*(table.c[field.name] for field in fields(RequestCost))).where(table.c.batch == key, has_charge)
+    return [RequestCost(*row) for row in connection.execute(query.order_by(table.c.line))]
 
 
 def batches_of_unknown_cost(connection: Connection, run_id: str) -> frozenset[str]:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, Charge, End, FileDigest, Job, LedgerEntry, Move, Wait
+from layton_batch.records import Batch, End, FileDigest, Job, LedgerEntry, Move, RequestCost, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.intents import writing_intent
@@ -502,7 +502,7 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.count_requests(connection, self.run_id)
 
-    def bought_elsewhere(self, job_id: str) -> list[tuple[str, str, str, Charge]]:
+    def bought_elsewhere(self, job_id: str) -> list[tuple[str, str, str, RequestCost]]:
         """Return, for each request of a job that is not retired and whose answer another request paid for, in this run
         or another one: its custom_id, the run and the batch that paid, and the charge."""
         with self.reading() as connection:
@@ -524,7 +524,7 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.asked_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
 
-    def charges_of(self, batch_id: str) -> list[Charge]:
+    def charges_of(self, batch_id: str) -> list[RequestCost]:
         """Return the charges of a collected batch's requests, in the order of its lines."""
         with self.reading() as connection:
             return request_rows.charges_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
@@ -611,7 +611,7 @@ class RunStore(Events):
             connection.execute(schema.ledger.insert().values(**values))
 
     def charge_again(
-        self, batch_id: str, charges: Sequence[Charge], spent: Decimal, unknown: Decimal, at: float
+        self, batch_id: str, charges: Sequence[RequestCost], spent: Decimal, unknown: Decimal, at: float
     ) -> None:
         """Correct what a collected batch has cost, and the most that it may have cost beside, where that is another."""
         with self.writing() as writing:

@@ -54,7 +54,7 @@ _CHINESE_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class DetailedGrade(Grade):
+class RuleGrade(Grade):
     """A grade with what the evaluator said, which the published files have too."""
 
     mark: RomeGrade = field(kw_only=True)
@@ -162,7 +162,7 @@ class RomeTask(_Rome):
     metrics: Sequence[str] = ("accuracy",)
     protocols: Sequence[str] = PROTOCOLS
 
-    def grade(self, item: Item, prediction: Prediction) -> DetailedGrade:
+    def grade(self, item: Item, prediction: Prediction) -> RuleGrade:
         """``accuracy``: the rule's score, 0 where there is nothing to grade. The tag is the kind of failure."""
         rule = rule_of(item)
         mark = self._mark(rule, prediction)
@@ -173,7 +173,7 @@ class RomeTask(_Rome):
         else:
             none = "no_answer" if prediction.kind is PredictionKind.UNPARSED else str(prediction.kind)
             score, tag, note = 0.0, ENDINGS.get(prediction.ending, none), prediction.note
-        return DetailedGrade(item.id, prediction.model, {"accuracy": score}, tag, note, mark=mark)
+        return RuleGrade(item.id, prediction.model, {"accuracy": score}, tag, note, mark=mark)
 
     def offline(self, options: GradingOptions) -> RomeForm:
         """Return the form that reads and reports predictions made elsewhere."""

@@ -43,7 +43,7 @@ from layton_batch.states import PASSING, Lifecycle, RequestOutcome
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedCall:
+class HandlerCall:
     """One call as it arrived."""
 
     method: str
@@ -67,8 +67,8 @@ class Loopback:
     """A context manager: an HTTP server on 127.0.0.1 that answers every call with what ``answer`` says and keeps
     ``calls``. ``url`` has no trailing slash."""
 
-    def __init__(self, answer: Answer | Callable[[ReceivedCall], Answer]) -> None:
-        self.calls: list[ReceivedCall] = []
+    def __init__(self, answer: Answer | Callable[[HandlerCall], Answer]) -> None:
+        self.calls: list[HandlerCall] = []
         self._answer = answer
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -89,7 +89,7 @@ class Loopback:
         self._server.shutdown()
         self._server.server_close()
 
-    def _decide(self, call: ReceivedCall) -> Answer:
+    def _decide(self, call: HandlerCall) -> Answer:
         self.calls.append(call)
         answer = self._answer if isinstance(self._answer, Answer) else self._answer(call)
         if answer.hold:
@@ -105,7 +105,7 @@ class Loopback:
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                answer = decide(ReceivedCall(self.command, self.path, headers, body))
+                answer = decide(HandlerCall(self.command, self.path, headers, body))
                 self.close_connection = True
                 if answer.drop or answer.hold:
                     return

@@ -12,7 +12,7 @@ from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
 from layton_batch.batches.outcomes import ReplyTally
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, Charge, End, Job
+from layton_batch.records import Batch, End, Job, RequestCost
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_copy
 from layton_batch.runs.own_prices import price_book
@@ -102,11 +102,13 @@ def _take_recorded_ends(tally: ReplyTally, recorded: Mapping[str, End]) -> None:
             tally.replies[custom_id] = replace(reply, response=response)
 
 
-def _compare_charges(about: str, now: Sequence[Charge], recorded: Sequence[Charge], done: Recomputation) -> None:
+def _compare_charges(
+    about: str, now: Sequence[RequestCost], recorded: Sequence[RequestCost], done: Recomputation
+) -> None:
     """Compare what answers cost by their usage with their rows. Costs count only where both are at one price."""
     by_id = {charge.custom_id: charge for charge in now}
     for number, charge in enumerate(recorded, 1):
-        computed = by_id.get(charge.custom_id, Charge(charge.custom_id))
+        computed = by_id.get(charge.custom_id, RequestCost(charge.custom_id))
         is_same_price = computed.price_source == charge.price_source
         names = [*_TOKENS, *(_COSTS if is_same_price else ())]
         done.at_other_prices += charge.cost_usd is not None and not is_same_price

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.costs.report import NOTHING, Amount, UnknownCost, UsageRow, build_report, line_json
+from layton_batch.costs.report import NOTHING, TotalCost, UnknownCost, UsageRow, build_report, line_json
 from layton_batch.records import Usage
 from layton_batch.reports.cost import print_costs, report_csv, report_json, report_markdown
 from layton_batch.states import Role
@@ -37,7 +37,7 @@ def test_rows_are_added_up_by_provider_model_and_stage() -> None:
         ("openai", "gpt-5.1", "judge", 2),
         ("openai", "gpt-5.1", "predict", 4),
     ]
-    assert report.lines[2].batched == Amount(D("1.0"), complete=True)
+    assert report.lines[2].batched == TotalCost(D("1.0"), complete=True)
     assert report.lines[2].input_tokens == 2_000
     assert [(line.provider, line.batched.usd) for line in report.by_provider] == [
         ("anthropic", D("0.5")),
@@ -77,7 +77,7 @@ def test_a_total_that_lacks_something_says_at_least() -> None:
 def test_a_run_without_requests_costs_nothing_and_knows_it() -> None:
     report = build_report([])
     assert report.lines == ()
-    assert report.total.batched == Amount(D(0), complete=True)
+    assert report.total.batched == TotalCost(D(0), complete=True)
 
 
 costs = st.none() | st.decimals(0, 1000, places=8)
@@ -133,16 +133,16 @@ def test_an_unknown_cost_is_bounded_beside_the_bill_and_makes_its_sums_incomplet
     lost = UnknownCost("openai", "gpt-5.1", Role.PREDICT, D("0.03"))
     report = build_report([row(), row("claude", provider="anthropic")], [lost, lost])
     claude, gpt = report.lines
-    assert (claude.batched, claude.unknown_cost) == (Amount(D("0.5"), complete=True), NOTHING)
-    assert (gpt.batched, gpt.unbatched) == (Amount(D("0.5"), complete=False), Amount(D("1.0"), complete=False))
-    assert (gpt.unknown_cost, gpt.unknown_cost_requests, gpt.requests) == (Amount(D("0.06"), complete=True), 2, 2)
+    assert (claude.batched, claude.unknown_cost) == (TotalCost(D("0.5"), complete=True), NOTHING)
+    assert (gpt.batched, gpt.unbatched) == (TotalCost(D("0.5"), complete=False), TotalCost(D("1.0"), complete=False))
+    assert (gpt.unknown_cost, gpt.unknown_cost_requests, gpt.requests) == (TotalCost(D("0.06"), complete=True), 2, 2)
     assert (report.total.unknown_cost.usd, report.total.unknown_cost_requests) == (D("0.06"), 2)
     assert report.total.batched.text == "at least $1.00"
 
 
 def test_nothing_but_an_unknown_cost_is_at_least_nothing() -> None:
     (line,) = build_report([], [UnknownCost("openai", "gpt-5.1", Role.PREDICT, None)]).lines
-    assert (line.batched, line.unknown_cost) == (Amount(D(0), complete=False), Amount(None, complete=False))
+    assert (line.batched, line.unknown_cost) == (TotalCost(D(0), complete=False), TotalCost(None, complete=False))
 
 
 def test_an_answer_without_a_cost_is_in_the_bill_once() -> None:

@@ -12,7 +12,7 @@ import pytest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 KEY = "sk-a-secret-key"
 BASE_PATHS = {"openai": "/v1", "doubleword": "/v1", "openrouter": "/v1"}
@@ -26,7 +26,7 @@ def serve() -> Iterator[Serve]:
     """``serve(name, answer, timeout=…)``: the provider and the server it talks to."""
     with ExitStack() as stack:
 
-        def start(name: str, answer: Answer | Callable[[ReceivedCall], Answer], timeout: float = 10.0) -> Connected:
+        def start(name: str, answer: Answer | Callable[[HandlerCall], Answer], timeout: float = 10.0) -> Connected:
             server = stack.enter_context(Loopback(answer))
             patience = CallLimits(timeout)
             provider = connect(name, Access(KEY, server.url + BASE_PATHS.get(name, ""), patience))
@@ -39,13 +39,13 @@ def reply(value: object, status: int = 200, **headers: str) -> Answer:
     return Answer(status, json.dumps(value).encode(), dict(headers))
 
 
-def routes(table: Mapping[str, object]) -> Callable[[ReceivedCall], Answer]:
+def routes(table: Mapping[str, object]) -> Callable[[HandlerCall], Answer]:
     """Answers by ``"METHOD /path?query"``, an entry being an Answer or a JSON value; 404 for anything else.
 
     An entry's key may leave the query out, and the path's prefix: the longest key that fits the end of the path wins.
     """
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         for target in (call.path, call.path.partition("?")[0]):
             fits = [key for key in table if _fits(key, call.method, target)]
             if fits:

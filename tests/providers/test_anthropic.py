@@ -30,7 +30,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .test_anthropic_forms import OFFLINE, request
 
@@ -144,7 +144,7 @@ def listing(*batches: dict[str, JsonValue], results: bytes = b"", results_status
     """A server that lists ``batches`` one a page and gives ``results`` for every one of them."""
     by_id = {str(one["id"]): one for one in batches}
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         path, _, query = call.path.partition("?")
         if path.endswith("/results"):
             return Answer(results_status, results if results_status == 200 else b'{"type":"error"}')
@@ -352,7 +352,7 @@ def test_an_unknown_batch_is_not_found(made: list[Anthropic]) -> None:
 def test_cancelling_what_has_ended_is_no_error_but_a_refusal_is(made: list[Anthropic]) -> None:
     for status, refused in (("ended", False), ("in_progress", True)):
 
-        def answer(call: ReceivedCall, status: str = status) -> Answer:
+        def answer(call: HandlerCall, status: str = status) -> Answer:
             if call.method == "POST":
                 return Answer(400, b'{"type":"error","error":{"type":"invalid_request_error","message":"no"}}')
             return Answer(body=json.dumps(batch(status)).encode())

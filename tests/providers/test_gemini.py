@@ -28,7 +28,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .test_gemini_forms import OFFLINE, request
 
@@ -60,10 +60,10 @@ def told(value: JsonValue, status: int = 200) -> Answer:
 # ---- uploading
 
 
-def uploads(start: Answer | None = None, existing: JsonValue = None) -> Callable[[ReceivedCall], Answer]:
+def uploads(start: Answer | None = None, existing: JsonValue = None) -> Callable[[HandlerCall], Answer]:
     """A resumable upload; ``start`` instead of the first reply; ``existing`` is the file that a GET finds."""
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.method == "GET":
             return told(existing) if existing is not None else told({"error": {"code": 403, "message": "no"}}, 403)
         if call.headers.get("x-goog-upload-command") == "start":
@@ -223,7 +223,7 @@ def test_an_operation_of_another_form_is_refused(made: list[Gemini], reading: Js
 
 
 def test_find_reads_every_page_for_our_tag(tmp_path: Path, made: list[Gemini]) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if "pageToken=p2" in call.path:
             return told({"operations": [operation("BATCH_STATE_RUNNING", "batches/ours")]})
         return told({"operations": [operation("BATCH_STATE_RUNNING", tag="other")], "nextPageToken": "p2"})
@@ -283,7 +283,7 @@ def test_a_key_or_an_account_that_cannot_be_used_is_told_from_a_bad_request(
 def test_results_are_streamed_from_the_file(made: list[Gemini]) -> None:
     results = b"".join(b'{"key": "k-%d"}\n' % number for number in range(200_000))
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.path == "/gemini/v1/files/batch-r:download?alt=media":
             return Answer(body=results)
         return told(operation("BATCH_STATE_SUCCEEDED", response={"responsesFile": "files/batch-r"}))
@@ -298,7 +298,7 @@ def test_results_are_streamed_from_the_file(made: list[Gemini]) -> None:
 
 @pytest.mark.parametrize(("status", "error"), [(404, RequestRefusedError), (502, TransientProviderError)])
 def test_a_download_that_fails_says_so(made: list[Gemini], status: int, error: type[ProviderError]) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if "download" in call.path:
             return told({"error": {"code": status, "message": "gone away"}}, status)
         return told(operation("BATCH_STATE_SUCCEEDED", response={"responsesFile": "files/batch-r"}))

@@ -14,7 +14,7 @@ from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .test_gemini_forms import OFFLINE, request
 
@@ -35,10 +35,10 @@ UNKNOWN_NAME = refused(400, 'Invalid JSON payload received. Unknown name "batch"
 NO_SUCH_MODEL = refused(404, "models/x is not found for API version v1, or is not supported", "NOT_FOUND")
 
 
-def by_version(newer: Answer, older: Answer | Callable[[ReceivedCall], Answer]) -> Callable[[ReceivedCall], Answer]:
+def by_version(newer: Answer, older: Answer | Callable[[HandlerCall], Answer]) -> Callable[[HandlerCall], Answer]:
     """What the newer version answers to every call, and the older one."""
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if "/v1/" in call.path:
             return newer
         return older if isinstance(older, Answer) else older(call)
@@ -111,7 +111,7 @@ def test_a_create_is_one_post_where_the_reply_may_mean_anything_else(
 def test_what_the_older_version_leaves_open_stays_open(connected: Callable[..., Gemini], uploaded: Submission) -> None:
     """And it is looked for where it may have been created."""
 
-    def older(call: ReceivedCall) -> Answer:
+    def older(call: HandlerCall) -> Answer:
         return Answer(500) if call.method == "POST" else told({})
 
     with Loopback(by_version(PAGE, older)) as server:
@@ -125,7 +125,7 @@ def test_what_the_older_version_leaves_open_stays_open(connected: Callable[..., 
 def test_a_model_that_neither_version_has_leaves_the_newer_one_in_use(
     connected: Callable[..., Gemini], uploaded: Submission
 ) -> None:
-    def listed(call: ReceivedCall) -> Answer:
+    def listed(call: HandlerCall) -> Answer:
         return NO_SUCH_MODEL if call.method == "POST" else told({})
 
     with Loopback(listed) as server:
@@ -152,7 +152,7 @@ def test_only_what_the_older_version_carried_out_makes_it_the_one_in_use(
 def test_an_upload_goes_to_the_version_that_takes_it(
     connected: Callable[..., Gemini], uploaded: Submission, newer: Answer
 ) -> None:
-    def older(call: ReceivedCall) -> Answer:
+    def older(call: HandlerCall) -> Answer:
         if call.headers.get("x-goog-upload-command") == "start":
             return Answer(headers={"x-goog-upload-url": f"{server.url}/gemini/upload/v1beta/session"})
         return Answer(body=b'{"file": {"name": "files/x"}}', headers={"x-goog-upload-status": "final"})
@@ -169,7 +169,7 @@ def test_batches_and_results_of_the_older_version_are_read_by_a_later_process(
 ) -> None:
     """It begins with the newer one: no batch may be given up for a version that cannot show it."""
 
-    def older(call: ReceivedCall) -> Answer:
+    def older(call: HandlerCall) -> Answer:
         if "download" in call.path:
             return Answer(body=b'{"key": "k"}\n')
         operation: JsonValue = {

@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.errors import ProviderReplyError
 from layton_batch.records import JsonValue, Submission
-from layton_batch.testing.providers import Answer, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall
 
 from .conftest import Serve, reply
 
@@ -92,10 +92,10 @@ def test_a_list_that_goes_on_and_does_not_say_where_is_not_at_its_end(
     assert len(server.calls) <= 2  # a page that brings nothing new is the last that is asked for
 
 
-def turning(pages: list[JsonValue], marks: list[str]) -> Callable[[ReceivedCall], Answer]:
+def turning(pages: list[JsonValue], marks: list[str]) -> Callable[[HandlerCall], Answer]:
     """The page whose mark the call names; the first where it names none."""
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         named = [number for number, mark in enumerate(marks) if f"={mark}&" in f"{call.path}&"]
         return reply(pages[named[-1] + 1 if named else 0])
 
@@ -115,10 +115,10 @@ def test_pages_that_go_round_in_a_circle_are_not_read_for_ever(serve: Serve, sub
     assert len(server.calls) == 3
 
 
-def mistral_pages(size: int, jobs: list[JsonValue], total: JsonValue) -> Callable[[ReceivedCall], Answer]:
+def mistral_pages(size: int, jobs: list[JsonValue], total: JsonValue) -> Callable[[HandlerCall], Answer]:
     """A server that gives pages of ``size`` whatever it was asked for."""
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         number = int(f"{call.path}&".partition("page=")[2].partition("&")[0])
         return reply({"data": jobs[number * size : (number + 1) * size], "object": "list", "total": total})
 

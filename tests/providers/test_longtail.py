@@ -31,7 +31,7 @@ from layton_batch.records import (
     ResponseSchema,
     Submission,
 )
-from layton_batch.testing.providers import Answer, Loopback, ProviderContract, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback, ProviderContract
 from tests.support.paths import ROOT
 
 from .result_rows import almost, claim_decode_is_total
@@ -74,7 +74,7 @@ class XaiServer:
         self.files: dict[str, list[str]] = {}
         self.batches: dict[str, dict[str, Any]] = {}
 
-    def __call__(self, call: ReceivedCall) -> Answer:
+    def __call__(self, call: HandlerCall) -> Answer:
         path, _, query = call.path.partition("?")
         if path == "/v1/files":
             made = f"file-{len(self.files)}"

@@ -27,7 +27,7 @@ from layton_batch.records import (
     Submission,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .test_mistral_forms import OFFLINE, request
 
@@ -80,7 +80,7 @@ def file(**fields: JsonValue) -> dict[str, JsonValue]:
 
 
 def test_upload_streams_the_file_under_its_name(tmp_path: Path, made: list[Mistral]) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         return told(file()) if call.method == "POST" else told({"data": [], "object": "list", "total": 0})
 
     with Loopback(answer) as server:
@@ -103,7 +103,7 @@ def test_upload_takes_what_an_interrupted_one_left(tmp_path: Path, made: list[Mi
 
 
 def test_a_file_the_provider_does_not_like_is_refused(tmp_path: Path, made: list[Mistral]) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.method == "POST":
             return told({"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}, 422)
         return told({"data": [], "object": "list", "total": 0})
@@ -180,7 +180,7 @@ def test_where_metadata_is_not_shown_the_file_decides_whatever_the_time(tmp_path
 def test_find_turns_pages(tmp_path: Path, made: list[Mistral]) -> None:
     strangers = [job(id=f"s-{number}", metadata={"layton_batch": "x"}) for number in range(100)]
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         last = "page=1&" in f"{call.path}&"
         return told({"data": [job()] if last else strangers, "object": "list", "total": 101})
 
@@ -291,7 +291,7 @@ def test_a_file_named_in_another_form_is_not_taken_for_no_file(made: list[Mistra
 
 
 def test_both_files_are_streamed(made: list[Mistral]) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.path.endswith("/content"):
             return Answer(body=call.path.encode() * 50_000, headers={"content-type": "application/octet-stream"})
         return told(job("SUCCESS", output_file="out", error_file="err"))
@@ -306,7 +306,7 @@ def test_both_files_are_streamed(made: list[Mistral]) -> None:
 
 
 def test_a_download_that_fails_can_be_repeated(made: list[Mistral]) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         return (
             Answer(502, b"bad gateway") if call.path.endswith("/content") else told(job("SUCCESS", output_file="out"))
         )
@@ -322,7 +322,7 @@ def test_a_download_that_fails_can_be_repeated(made: list[Mistral]) -> None:
 def test_cancelling_what_has_ended_is_no_error_but_a_refusal_is(
     made: list[Mistral], status: str, refused: bool
 ) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         return told({"detail": "cannot cancel"}, 400) if call.method == "POST" else told(job(status))
 
     with Loopback(answer) as server:
@@ -338,7 +338,7 @@ def test_attempts_do_not_share_a_file_name(tmp_path: Path, made: list[Mistral]) 
     ours = submission(tmp_path)
     size = ours.path.stat().st_size
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.method == "POST":
             return told(file(id="new"))
         return told({"data": [file(id="first", bytes=size)], "object": "list", "total": 1})

@@ -21,7 +21,7 @@ from layton_batch.providers import connect
 from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.records import Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing.providers import Answer, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall
 
 from .conftest import KEY, Serve, reply, routes
 
@@ -322,7 +322,7 @@ def test_a_cancel_refused_while_the_batch_runs_is_an_error(serve: Serve) -> None
 
 
 def test_a_cancel_that_fails_can_be_repeated(serve: Serve) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         return reply({}, 500)
 
     provider, server = serve("openai", answer)

@@ -7,7 +7,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 from tests.providers.conftest import KEY, Serve, reply
 
 NAMES = ("openai", "groq", "doubleword", "together", "openrouter")
@@ -59,7 +59,7 @@ def test_a_download_follows_its_redirect_without_the_key(serve: Serve, name: str
     with Loopback(Answer(200, b"the answers")) as store:
         there = store.url.replace("127.0.0.1", "localhost")
 
-        def answer(call: ReceivedCall) -> Answer:
+        def answer(call: HandlerCall) -> Answer:
             return redirect(302, f"{there}/file-out") if call.path.endswith("/content") else reply({"bytes": 11})
 
         provider, _ = serve(name, answer)

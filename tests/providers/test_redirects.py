@@ -10,7 +10,7 @@ import pytest
 from layton_batch.errors import AmbiguousCallError
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .conftest import KEY, Serve, reply
 from .test_anthropic import batch
@@ -36,7 +36,7 @@ def moved(status: int, url: str) -> Answer:
 def other() -> Iterator[Loopback]:
     """Another host: it has every batch, and every file's content."""
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         name = next((name for name in NAMES if f"/{name}/" in call.path), "")
         if any(call.path.partition("?")[0].endswith(end) for end in CONTENT.values()):
             start = int(call.headers.get("range", "bytes=0-")[6:-1])
@@ -76,7 +76,7 @@ def test_a_reading_that_is_redirected_goes_there_without_the_key(serve: Serve, o
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_redirect_within_the_host_keeps_the_key(serve: Serve, name: str) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         return reply(BATCHES[name]) if "moved" in call.path else moved(302, f"{call.path}-moved")
 
     provider, server = serve(name, answer)
@@ -89,7 +89,7 @@ def test_a_redirect_within_the_host_keeps_the_key(serve: Serve, name: str) -> No
 def test_results_kept_on_another_host_are_downloaded_from_there_without_the_key(
     serve: Serve, other: Loopback, name: str, start: int
 ) -> None:
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.path.partition("?")[0].endswith(CONTENT[name]):
             return moved(302, f"{other.url}/{name}{call.path}")
         url = f"http://{call.headers['host']}{call.path}/results"

@@ -16,7 +16,7 @@ from layton_batch.providers.protocol import Access
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .conftest import IMAGE, KEY, Serve, effort, make_request, reply, routes
 
@@ -76,10 +76,10 @@ def test_an_error_row_without_a_response_is_read() -> None:
 # ---- upload --------------------------------------------------------------------------------------------------------
 
 
-def upload_server(stored: dict[str, bytes]) -> Callable[[ReceivedCall], Answer]:
+def upload_server(stored: dict[str, bytes]) -> Callable[[HandlerCall], Answer]:
     """The documented upload: announce, PUT to the address given, finish; bytes already there give 409 with their id."""
 
-    def answer(call: ReceivedCall) -> Answer:
+    def answer(call: HandlerCall) -> Answer:
         if call.method == "POST" and call.path == "/v1/files":
             if stored:
                 return reply({"file_id": "file-1"}, 409)

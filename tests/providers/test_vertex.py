@@ -24,7 +24,7 @@ from layton_batch.records import (
     Snapshot,
 )
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
 from .test_longtail import submission, told
 
@@ -118,7 +118,7 @@ class Storage:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
 
-    def __call__(self, call: ReceivedCall) -> Answer:
+    def __call__(self, call: HandlerCall) -> Answer:
         assert call.headers["authorization"] == "Bearer token"
         path, _, query = call.path.partition("?")
         asked = dict(parse_qsl(query))

@@ -14,7 +14,7 @@ from layton_batch.manifest.model_checks import ModelFindings
 from layton_batch.model_table import is_same_model
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.settings import Settings
-from layton_batch.testing.providers import Answer, Loopback, ReceivedCall
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 from tests.providers.conftest import reply, routes
 from tests.support.manifest_texts import HEAD, ITEMS, load
 from tests.support.manual_clock import ManualClock
@@ -26,7 +26,7 @@ TABLE = model_table.parse(
     '[[openai]]\nmodels = ["old"]\nreplacement = "new"\nends = 2026-12-31\nsource = "a page"\nas_of = 2026-11-22\n'
 )
 GONE = "model 'm' (openai): old is not known to openai, which was asked: use new"
-Answerer = Answer | Callable[[ReceivedCall], Answer]
+Answerer = Answer | Callable[[HandlerCall], Answer]
 
 
 def model(provider: str, name: str, shown: str = "m") -> str:

@@ -7,14 +7,14 @@ import pytest
 
 from layton_batch.stats.planning import audit_labels
 from layton_batch.stats.strata import FloatArray, IntArray
-from layton_batch.stats.surveys import Audit, PickedLabels, audit_scores, detectable_alone
+from layton_batch.stats.surveys import Audit, SampledLabels, audit_scores, detectable_alone
 
 
 def picks(
     open_answers: list[int], picked: list[int], right: list[int], settled: int = 0, more: int = 0
-) -> PickedLabels:
+) -> SampledLabels:
     """One model; `more`: answers that were labelled otherwise, or are wrong without a jury."""
-    return PickedLabels(
+    return SampledLabels(
         open=np.array([open_answers]),
         picked=np.array([picked]),
         right=np.array([right]),
@@ -32,7 +32,7 @@ SHARES = [
 
 
 @pytest.mark.parametrize(("why", "labels", "share"), SHARES)
-def test_what_labels_say_alone(why: str, labels: PickedLabels, share: float) -> None:
+def test_what_labels_say_alone(why: str, labels: SampledLabels, share: float) -> None:
     assert labels.covered.tolist() == [True], why
     assert labels.shares() == pytest.approx([share]), why
 
@@ -44,7 +44,7 @@ def test_a_model_without_a_pick_at_some_vote_or_without_an_open_answer_has_no_au
         assert detectable_alone(labels, np.array([0.5, 0.5])) is None
 
 
-def two_rounds(rng: np.random.Generator, right: IntArray) -> PickedLabels:
+def two_rounds(rng: np.random.Generator, right: IntArray) -> SampledLabels:
     """Two plans, one after the other, of [K, I] answers at three votes: the second draws from what the first left."""
     vote = np.repeat([0, 1, 2], [100, 40, 60])
     models = len(right)
@@ -54,7 +54,7 @@ def two_rounds(rng: np.random.Generator, right: IntArray) -> PickedLabels:
             rows = rng.permutation(np.flatnonzero(vote == b))
             first, second = rows[: asked[0]], rows[asked[0] : sum(asked)]
             counts[:, k, b] = len(rows), sum(asked), right[k, first].sum() + right[k, second].sum()
-    return PickedLabels(counts[0], counts[1], counts[2], np.zeros(models, dtype=np.int64), np.full(models, 200))
+    return SampledLabels(counts[0], counts[1], counts[2], np.zeros(models, dtype=np.int64), np.full(models, 200))
 
 
 def test_two_rounds_do_not_bend_what_the_labels_say_alone_and_their_variance_is_theirs() -> None:
@@ -70,7 +70,7 @@ def test_two_rounds_do_not_bend_what_the_labels_say_alone_and_their_variance_is_
     assert np.mean(variance) ** 0.5 == pytest.approx(np.std(gaps), rel=0.1)
 
 
-def audited(rng: np.random.Generator) -> tuple[PickedLabels, FloatArray, FloatArray]:
+def audited(rng: np.random.Generator) -> tuple[SampledLabels, FloatArray, FloatArray]:
     """Four models whose rates are known as from 60 labels of others a vote: labels of two rounds, draws of the scores
     that these correct, and the rates that the scores are made of."""
     known_yes, known_no = np.array([12, 36, 54]), np.array([48, 24, 6])

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 from layton_batch.sandbox.answerers import reply_forms
 from layton_batch.sandbox.answerers.profiles import ParticipantProfile, Profiles, effort_gain
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance, counted
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText, counted
 from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, RiddleIndex
 from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick
 from layton_batch.sandbox.answerers.stock_reasoning import CLOSINGS, OPENINGS, Truth
@@ -81,13 +81,13 @@ class Attempt:
     def pick(self, options: Sequence[_Option], *parts: object) -> _Option:
         return pick(options, *parts, *self._key)
 
-    def refusal(self) -> Utterance:
+    def refusal(self) -> ReplyText:
         return reply_forms.say(ReplyForm.REFUSED, {}, *self._key)
 
-    def cut(self, text: str, earliest: float, latest: float) -> Utterance:
+    def cut(self, text: str, earliest: float, latest: float) -> ReplyText:
         """The text, ended at the output limit somewhere between these shares of it."""
         share = earliest + (latest - earliest) * self.draw("cut")
-        return Utterance(text[: max(1, int(len(text) * share))], "length")
+        return ReplyText(text[: max(1, int(len(text) * share))], "length")
 
     @property
     def _key(self) -> tuple[object, ...]:
@@ -106,7 +106,7 @@ class RuleQuestion(Protocol):
     @property
     def image(self) -> str: ...
 
-    def say(self, prompt: str, attempt: Attempt) -> Utterance | None:
+    def say(self, prompt: str, attempt: Attempt) -> ReplyText | None:
         """A model's reply to the prompt; None where the prompt is not one the item can be answered from."""
         ...
 

@@ -64,7 +64,7 @@ class ReplyForm(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class ReplyText:
     text: str
     finish: str = "stop"
 
@@ -87,30 +87,30 @@ def form_for(rates: Mapping[ReplyForm, float], *key: object) -> ReplyForm:
     return ReplyForm.PLAIN
 
 
-def say(form: ReplyForm, values: Mapping[str, object], *key: object) -> Utterance:
+def say(form: ReplyForm, values: Mapping[str, object], *key: object) -> ReplyText:
     """The values as a JSON object in this form."""
     body = json.dumps(values, ensure_ascii=False)
     if form is ReplyForm.FENCED:
-        return Utterance(f"```json\n{json.dumps(values, ensure_ascii=False, indent=2)}\n```")
+        return ReplyText(f"```json\n{json.dumps(values, ensure_ascii=False, indent=2)}\n```")
     if form is ReplyForm.PROSE:
-        return Utterance(f"{pick(_BEFORE, 'before', *key)}\n\n{body}\n\n{pick(_AFTER, 'after', *key)}")
+        return ReplyText(f"{pick(_BEFORE, 'before', *key)}\n\n{body}\n\n{pick(_AFTER, 'after', *key)}")
     if form is ReplyForm.SLIP:
-        return Utterance(_with_slip(body, values, *key))
+        return ReplyText(_with_slip(body, values, *key))
     if form is ReplyForm.UNSTRUCTURED:
-        return Utterance(" ".join(value if isinstance(value, str) else str(value) for value in values.values()))
+        return ReplyText(" ".join(value if isinstance(value, str) else str(value) for value in values.values()))
     if form is ReplyForm.TRUNCATED:
         return _cut(body, *key)
     if form is ReplyForm.REFUSED:
-        return Utterance(pick(_REFUSALS, "refusal", *key), "refusal")
-    return Utterance(body)
+        return ReplyText(pick(_REFUSALS, "refusal", *key), "refusal")
+    return ReplyText(body)
 
 
-def within(limit: int | None, utterance: Utterance) -> Utterance:
+def within(limit: int | None, utterance: ReplyText) -> ReplyText:
     """Cut an utterance off at the output limit in tokens, if there is one."""
     if limit is None or text_tokens(utterance.text) <= limit:
         return utterance
     start = utterance.text.encode("utf-8", "replace")[: limit * BYTES_PER_TOKEN]
-    return Utterance(start.decode("utf-8", "ignore"), "length")
+    return ReplyText(start.decode("utf-8", "ignore"), "length")
 
 
 def _with_slip(body: str, values: Mapping[str, object], *key: object) -> str:
@@ -122,6 +122,6 @@ def _with_slip(body: str, values: Mapping[str, object], *key: object) -> str:
     return pick(slips, "slip", *key)
 
 
-def _cut(body: str, *key: object) -> Utterance:
+def _cut(body: str, *key: object) -> ReplyText:
     """Cut within the first half: of {justification, answer} the answer is always lost."""
-    return Utterance(body[: max(1, len(body) // 6 + position(max(1, len(body) // 3), "cut", *key))], "length")
+    return ReplyText(body[: max(1, len(body) // 6 + position(max(1, len(body) // 3), "cut", *key))], "length")

@@ -170,7 +170,7 @@ _IN_WORDS = {True: "The final answer says what the reference says.", False: "The
 
 
 @dataclass(frozen=True, slots=True)
-class Participation:
+class SimulatedAnswer:
     """Reply of a participant to a riddle: whether it is right, its content, and its form."""
 
     span: ReasoningSpan
@@ -210,7 +210,7 @@ class SimulateAnswerer:
             return self._participant_reply(question, passage, riddle)
         return counted(question, generic_reply(question, riddle, self._seed))
 
-    def participate(self, model: str, riddle: Riddle, hints: int, reasoning: str | int | None) -> Participation:
+    def participate(self, model: str, riddle: Riddle, hints: int, reasoning: str | int | None) -> SimulatedAnswer:
         """Draw a model's reply to a known riddle of which this many hints are shown."""
         profile, key = self._profiles.participant(model), (self._seed, model, riddle.id)
         truth = self._truth(profile, self.difficulty(riddle), hints, reasoning, *key)
@@ -259,7 +259,7 @@ class SimulateAnswerer:
         values = {kinds.JUSTIFICATION: content.justification, kinds.ANSWER: content.answer}
         return _reply(question, content.form, values, self._seed, question.model, item)
 
-    def _guess(self, question: Question, passage: Passage) -> Participation:
+    def _guess(self, question: Question, passage: Passage) -> SimulatedAnswer:
         """For an unknown item: a guess, and a truth by the usual chances, since nobody here can know it."""
         profile, key = self._profiles.participant(question.model), (self._seed, question.model, passage.forms[-1])
         difficulty = _DIFFICULTY_SPREAD * normal("difficulty", self._seed, passage.forms[-1])
@@ -289,9 +289,11 @@ class SimulateAnswerer:
         return Truth.RIGHT if draw("unknown", self._seed, passage.forms[-1]) < 0.5 else Truth.WRONG
 
 
-def _said(profile: ParticipantProfile, truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> Participation:
+def _said(
+    profile: ParticipantProfile, truth: Truth, answer: str, riddle: Riddle | None, *key: object
+) -> SimulatedAnswer:
     justification, span = reason(truth, answer, riddle, *key)
-    return Participation(span, answer, justification, reply_forms.form_for(profile.forms, *key))
+    return SimulatedAnswer(span, answer, justification, reply_forms.form_for(profile.forms, *key))
 
 
 def _justification_rate(profile: JudgeProfile, truth: Truth) -> float:

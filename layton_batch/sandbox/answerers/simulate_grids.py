@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from layton_batch.sandbox.answerers.exercises import Attempt, UnfitRow
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText
 from layton_batch.sandbox.answerers.riddle_lookup import Row, text_of
 from layton_batch.sandbox.answerers.stock_reasoning import Truth
 
@@ -61,7 +61,7 @@ class Puzzle:
     def cells(self) -> int:
         return len(self.attributes) * len(self.houses)
 
-    def say(self, prompt: str, attempt: Attempt) -> Utterance:
+    def say(self, prompt: str, attempt: Attempt) -> ReplyText:
         weakness = min(1.0, max(0.0, 1 - attempt.strength(0.0) / 2.5))
         form = attempt.form(
             {ReplyForm.TRUNCATED: _CUT_A_CELL * self.cells * weakness, ReplyForm.PROSE: 0.05 * weakness}
@@ -95,7 +95,7 @@ class Puzzle:
         return grid
 
 
-def _said(grid: Grid, form: ReplyForm, truth: Truth, attempt: Attempt, puzzle: Puzzle, *, reasoned: bool) -> Utterance:
+def _said(grid: Grid, form: ReplyForm, truth: Truth, attempt: Attempt, puzzle: Puzzle, *, reasoned: bool) -> ReplyText:
     opening, closing = attempt.thoughts(truth)
     steps = _steps(puzzle, attempt)
     thoughts = f"{opening} {steps} {closing}"
@@ -107,14 +107,14 @@ def _said(grid: Grid, form: ReplyForm, truth: Truth, attempt: Attempt, puzzle: P
     if form is ReplyForm.TRUNCATED:
         return attempt.cut(f"{before}```json\n{body}\n```", 0.35, 0.92)
     if form is ReplyForm.UNSTRUCTURED:
-        return Utterance(f"{thoughts}\n\n{_table(grid, puzzle.attributes)}")
+        return ReplyText(f"{thoughts}\n\n{_table(grid, puzzle.attributes)}")
     if form is ReplyForm.SLIP:
-        return Utterance(f"{before}```json\n{_with_slip(body, attempt)}\n```")
+        return ReplyText(f"{before}```json\n{_with_slip(body, attempt)}\n```")
     if form is ReplyForm.PROSE:
-        return Utterance(f"{before}{_in_prose(grid, body, attempt)}")
+        return ReplyText(f"{before}{_in_prose(grid, body, attempt)}")
     # A prompt that wants the reasoning inside asks for bare JSON, another for a code block; FENCED is the other way.
     fenced = reasoned if form is ReplyForm.FENCED else not reasoned
-    return Utterance(f"{before}```json\n{body}\n```" if fenced else f"{before}{body}")
+    return ReplyText(f"{before}```json\n{body}\n```" if fenced else f"{before}{body}")
 
 
 def _in_prose(grid: Grid, body: str, attempt: Attempt) -> str:

@@ -16,7 +16,7 @@ from string import ascii_uppercase
 from typing import ClassVar
 
 from layton_batch.sandbox.answerers.exercises import Attempt, UnfitRow
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText
 from layton_batch.sandbox.answerers.riddle_lookup import Row, squash, text_of
 from layton_batch.sandbox.answerers.stock_reasoning import Truth
 
@@ -53,7 +53,7 @@ class Choice:
     right: str
     image: str = ""
 
-    def say(self, prompt: str, attempt: Attempt) -> Utterance | None:
+    def say(self, prompt: str, attempt: Attempt) -> ReplyText | None:
         options = options_in(prompt)
         right = [letter for letter, text in options.items() if squash(text) == squash(self.right)]
         if not right:
@@ -92,19 +92,19 @@ def _decided(options: Mapping[str, str], right: str, attempt: Attempt) -> tuple[
     return attempt.pick(by_text, "guess")[1], Truth.WRONG
 
 
-def _said(letter: str, truth: Truth, form: ReplyForm, options: Mapping[str, str], attempt: Attempt) -> Utterance:
+def _said(letter: str, truth: Truth, form: ReplyForm, options: Mapping[str, str], attempt: Attempt) -> ReplyText:
     opening, closing = attempt.thoughts(truth)
     thoughts = f"{opening} {closing}"
     if form is ReplyForm.TRUNCATED:
         return attempt.cut(thoughts, 0.3, 0.9)
     if form is ReplyForm.UNSTRUCTURED:
         wrong_letters = [other for other in options if other != letter]
-        return Utterance(
+        return ReplyText(
             f"{thoughts}\n\nBoth {letter} and {attempt.pick(wrong_letters, 'other')} remain possible for me."
         )
     if form is ReplyForm.FENCED:  # a line that the published extraction takes for the answer, ahead of a boxed letter
         thoughts = f"{thoughts}\n{attempt.pick(list(options), 'tempting')} is tempting at first."
-    return Utterance(f"{thoughts}\n\n{_answer(letter, form, options[letter], attempt)}")
+    return ReplyText(f"{thoughts}\n\n{_answer(letter, form, options[letter], attempt)}")
 
 
 def _answer(letter: str, form: ReplyForm, option: str, attempt: Attempt) -> str:

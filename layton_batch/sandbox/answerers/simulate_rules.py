@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from layton_batch.sandbox.answerers.exercises import Attempt
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm, Utterance
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText
 from layton_batch.sandbox.answerers.riddle_lookup import Row, image_digest, squash, text_of
 from layton_batch.sandbox.answerers.stock_reasoning import Truth
 
@@ -57,7 +57,7 @@ class RuleItem:
     arguments: Arguments
     image: str = ""
 
-    def say(self, prompt: str, attempt: Attempt) -> Utterance | None:
+    def say(self, prompt: str, attempt: Attempt) -> ReplyText | None:
         right = self.right()
         if not right:
             return None
@@ -77,22 +77,22 @@ class RuleItem:
             return ""
 
 
-def _said(answer: str, form: ReplyForm, truth: Truth, prompt: str, attempt: Attempt) -> Utterance:
+def _said(answer: str, form: ReplyForm, truth: Truth, prompt: str, attempt: Attempt) -> ReplyText:
     opening, closing = attempt.thoughts(truth)
     thoughts = f"{opening} {closing}"
     if form is ReplyForm.TRUNCATED:
         return attempt.cut(thoughts, 0.3, 0.9)
     if form is ReplyForm.UNSTRUCTURED:
-        return Utterance(f"{thoughts}\n\nThere is too little to go by here, so I leave it open.")
+        return ReplyText(f"{thoughts}\n\nThere is too little to go by here, so I leave it open.")
     label = "最终答案：" if "答案" in prompt else "Final Answer: "
     if form is ReplyForm.FENCED:
-        return Utterance(f"{thoughts}\n\n**{label.strip()}** {answer}")
+        return ReplyText(f"{thoughts}\n\n**{label.strip()}** {answer}")
     if form is ReplyForm.PROSE:
         phrases = (f"The answer is {answer}.", f"$\\boxed{{{answer}}}$")
-        return Utterance(f"{thoughts}\n\n{attempt.pick(phrases, 'prose')}")
+        return ReplyText(f"{thoughts}\n\n{attempt.pick(phrases, 'prose')}")
     if form is ReplyForm.SLIP:
-        return Utterance(answer)
-    return Utterance(f"{thoughts}\n\n{label}{answer}")
+        return ReplyText(answer)
+    return ReplyText(f"{thoughts}\n\n{label}{answer}")
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from layton_batch.tasks.offline import (
     no_response,
     response,
 )
-from layton_batch.tasks.rome import ENDINGS, DetailedGrade, RomeTask, rule_of
+from layton_batch.tasks.rome import ENDINGS, RomeTask, RuleGrade, rule_of
 from layton_batch.tasks.rome_rules.grades import ORIGINAL, RomeGrade, RomeTally, Rounds, over_rounds
 from layton_batch.text import Table, text_table
 
@@ -111,7 +111,7 @@ class RomeForm(OfflineForm):
         grade = self._task.grade(item, prediction)
         if rule_of(item) is not None:
             marks, mark = grade.marks, RomeGrade(0, "", "KeyError: the prediction must include 'answer', a text")
-            grade = DetailedGrade(item.id, model, marks, grade.tag, grade.note, mark=mark)
+            grade = RuleGrade(item.id, model, marks, grade.tag, grade.note, mark=mark)
         return prediction, grade
 
     # ---- reports ---------------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _over(rounds: Sequence[GradedModel]) -> dict[str, Rounds]:
 
 def mark_of(reply: GradedReply) -> RomeGrade:
     """Return the evaluator's mark of a reply."""
-    if not isinstance(reply.grade, DetailedGrade):
+    if not isinstance(reply.grade, RuleGrade):
         raise TypeError(f"item {reply.item.id!r}: not a grade of this benchmark")
     return reply.grade.mark
 
