@@ -15,7 +15,7 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from layton_batch.store.intents import Intent, read_marks
+from layton_batch.store.intents import Intent, read_intents
 from tests.pipeline.test_drivers import creates
 from tests.support.lab import MODELS, Lab, lab, manifest_text
 from tests.support.tiers import FAMILIES, tiered
@@ -100,7 +100,7 @@ def test_every_intent_of_every_driver_has_its_mark(tmp_path: Path) -> None:
         bench.finish(text)
         with open_store(bench.run_folder(text), bench.settings) as store:
             events = [event for event in store.events() if event.kind == "submitting"]
-        assert read_marks(bench.run_folder(text).intents) == [
+        assert read_intents(bench.run_folder(text).intents) == [
             Intent(event.seq, str(event.batch_id)) for event in events
         ]
         assert creates(bench) == len(events) == 14
