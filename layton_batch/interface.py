@@ -24,8 +24,7 @@ from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
 from layton_batch.imports.entering import enter
-from layton_batch.imports.every_eval_ever import IMPORTED
-from layton_batch.imports.reading import ImportedModel, answers
+from layton_batch.imports.reading import IMPORTED, ImportedModel, answers
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import FROZEN, PanelFile
@@ -394,7 +393,9 @@ def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[ImportedMo
         rows = list(part.iter_rows(named=True))
         family = next((row["family"] for row in rows if isinstance(row.get("family"), str)), str(model))
         placed = ((f"row {row['row_of_frame']} of the frame", row) for row in rows)
-        yield ImportedModel(ModelSpec(str(model), IMPORTED, str(model), family), answers(placed, items), "the frame")
+        yield ImportedModel(
+            ModelSpec(str(model), IMPORTED, str(model), family), answers(placed, items, for_jury=True), "the frame"
+        )
 
 
 def _jury_manifest(

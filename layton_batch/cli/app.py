@@ -22,8 +22,8 @@ from layton_batch.cli import (
 from layton_batch.settings import Settings
 
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
-         "compare", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "import",
-         "export")  # fmt: skip
+         "compare", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "judge",
+         "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,29 +16,39 @@ from layton_batch.states import AT_PROVIDER, AnswerState
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.stages.preview import Preview
+    from layton_batch.stages.preview import GivenAnswers, Preview
 
 
-def agree(opened: Run, settings: Settings, *, yes: bool, quiet: bool, is_gone: bool = False) -> None:
+def agree(
+    opened: Run,
+    settings: Settings,
+    *,
+    yes: bool,
+    quiet: bool,
+    is_gone: bool = False,
+    given: Sequence[GivenAnswers] = (),
+) -> None:
     """Say how much is to be sent and paid, once a revision. A person has to agree where there is no budget, and where
     what was paid for is paid for again.
 
-    ``is_gone``: this user began the run here before, and its folder is not there any more. Nobody is asked where every
-    provider's address is on this machine, for that costs nothing. Raises NotAgreedError.
+    ``is_gone``: this user began the run here before, and its folder is not there any more. ``given``: answers that the
+    run's judges are to judge. Nobody is asked where every provider's address is on this machine, for that costs
+    nothing. Raises NotAgreedError.
     """
     row = opened.store.row()
-    if row is None or row.applied == opened.asked:
+    if row is None or (row.applied == opened.asked and not given):
         return
     from layton_batch.reports.plan import in_short
 
-    planned = _planned(opened, settings)
+    planned = _planned(opened, settings, given)
     if planned is not None and not quiet:
         say(in_short(planned))
     nothing = planned is not None and not planned.to_send
     if yes or nothing or _is_here(opened, settings):
         return
     is_seen = sys.stdin.isatty() and sys.stderr.isatty()
-    if again := _paid_again(opened, planned, is_gone=is_gone):
+    adds_answers = bool(given) and not is_gone  # to a run whose other answers stay
+    if not adds_answers and (again := _paid_again(opened, planned, is_gone=is_gone)):
         if not is_seen:
             raise NotAgreedError(
                 f"{again} Nobody is here to say yes, and nothing was sent: give --yes, or another name to the manifest"
@@ -76,12 +87,12 @@ def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str |
 _PAID = frozenset({AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 
 
-def _planned(opened: Run, settings: Settings) -> Preview | None:
+def _planned(opened: Run, settings: Settings, given: Sequence[GivenAnswers]) -> Preview | None:
     from layton_batch.stages.preview import preview
 
     runs = opened.folder.root.parent
     try:
-        return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items())
+        return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items(), given=given)
     except LaytonBatchError as error:
         say(f"how much there is to send cannot be told: {error}")
         return None

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.cli.before_paying import agree
 from layton_batch.cli.progress import drive_and_report
 from layton_batch.cli.same_name_runs import remember, was_begun
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock
-from layton_batch.errors import FileError
+from layton_batch.errors import FileError, ManifestError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.runs.context import Run
@@ -21,6 +22,10 @@ from layton_batch.runs.open import open_run
 from layton_batch.runs.status import Status
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import cautions
+
+if TYPE_CHECKING:
+    from layton_batch.imports.reading import ImportedModel
+    from layton_batch.stages.preview import GivenAnswers
 
 
 @contextmanager
@@ -36,15 +41,21 @@ def driven_run(
     yes: bool = False,
     offline: bool = False,
     quiet: bool = False,
+    answers: Sequence[ImportedModel] = (),
 ) -> Iterator[tuple[Run, Status]]:
     """Open the manifest's run, drive it, and yield it with its last status while it is still open.
 
     ``once``: only what needs no waiting. ``stop_at``: epoch seconds. ``yes``: send without a question. ``offline``: do
-    not ask providers about their models. ``quiet``: print nothing. Raises LaytonBatchError.
+    not ask providers about their models. ``quiet``: print nothing. ``answers``: given elsewhere, for the run's jury.
+    Raises LaytonBatchError.
     """
     folder, warnings = home_of(manifest, runs), list[str]()
     begins = not folder.manifest.exists()
     is_gone = begins and was_begun(folder, settings)
+    if begins and not (manifest.models or answers):
+        from layton_batch.stages.preview import IMPORT_ANSWERS
+
+        raise ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
 
     def ask_providers() -> None:
         if not offline:
@@ -56,8 +67,24 @@ def driven_run(
         remember(run.folder, manifest, settings)
         if begins and not quiet:
             _say_beginning(run, (*check_models(manifest, settings, clock).warnings, *warnings))
-        agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone)
+        agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone, given=_given(run, answers))
+        if answers:
+            _enter(run, answers)
         yield run, drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
+
+
+def _given(run: Run, answers: Sequence[ImportedModel]) -> Sequence[GivenAnswers]:
+    if not answers:
+        return ()
+    from layton_batch.imports.entering import to_judge  # loads polars, which who only looks at a run need not
+
+    return to_judge(run, answers)
+
+
+def _enter(run: Run, answers: Sequence[ImportedModel]) -> None:
+    from layton_batch.imports.entering import enter
+
+    enter(run, answers)
 
 
 def _say_beginning(run: Run, warnings: Sequence[str]) -> None:

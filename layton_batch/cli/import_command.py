@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -46,9 +47,11 @@ def import_(
 ) -> None:
     """Take in answers, verdicts or labels made elsewhere.
 
-    Nothing that a file holds is asked or paid for.
+    Nothing that a file holds is asked or paid for. RUN may be a manifest whose run is not begun, also one without
+    [[models]]: the run begins with the import.
 
     --predictions: a model's answers, judged by the run's jury at the next `run` and ranked beside the others.
+    layton-eval's result files (`custom_id`, JSON in `answer`) are predictions as they are.
     --verdicts: layton-eval's judge files (`custom_id`, `answer`, `model`) on a model of the run, or on the one that
     comes with --predictions. --eee: the models of Every Eval Ever lines, with the verdicts in our own exports. Files
     are checked as a whole before anything changes; the same import twice changes nothing. Ends with 75 where another
@@ -62,8 +65,6 @@ def import_(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.imports.entering import enter
-    from layton_batch.runs.folders import find_run
-    from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
@@ -72,7 +73,7 @@ def import_(
         _labels(run_name, annotations, runs, as_json=as_json)
         return
     settings = Settings.from_process()
-    with open_folder(find_run(run_name, runs), settings, only_scores=True) as opened:
+    with _opened(run_name, runs, settings) as opened:
         if eee:
             imported = _of_lines(opened, eee)
         else:
@@ -84,6 +85,23 @@ def import_(
         return
     for entry in entered:
         say(one_line(_summary(entry)))
+
+
+def _opened(run_name: str, runs: Path, settings: Settings) -> AbstractContextManager[Run]:
+    """Open the run of this name or folder; that of a manifest is begun where there is none yet, and nobody is asked."""
+    from layton_batch.runs.folders import find_run, home_of
+    from layton_batch.runs.open import open_folder, open_run
+
+    if Path(run_name).suffix == ".toml" and Path(run_name).is_file():
+        from layton_batch.manifest.checks import load_manifest
+        from layton_batch.manifest.prompt_files import PromptFiles
+
+        manifest = load_manifest(Path(run_name), PromptFiles(settings, runs))
+        folder = home_of(manifest, runs)
+        if not folder.manifest.exists():
+            return open_run(manifest, runs, settings, only_scores=True)
+        return open_folder(folder, settings, only_scores=True)
+    return open_folder(find_run(run_name, runs), settings, only_scores=True)
 
 
 def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: bool) -> None:
@@ -108,7 +126,7 @@ def _of_lines(run: Run, paths: Sequence[Path]) -> list[ImportedModel]:
 def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:
     """Return the specification of the model: that of a new model with predictions, or of a model of the run."""
     from layton_batch.errors import ManifestError
-    from layton_batch.imports.every_eval_ever import IMPORTED
+    from layton_batch.imports.reading import IMPORTED
     from layton_batch.records import ModelSpec
     from layton_batch.states import Role
 
@@ -136,7 +154,7 @@ def _of_model(
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
     if predictions is None:
         return [reading.ImportedModel(spec, {}, source, given)]
-    samples = reading.predictions(predictions, spec, items, levels, settings)
+    samples = reading.predictions(predictions, spec, items, levels, settings, for_jury=run.task.uses_jury)
     if given and len(samples) > 1:
         raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
     return [reading.ImportedModel(sample_spec, answers, source, given) for sample_spec, answers in samples]

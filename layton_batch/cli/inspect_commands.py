@@ -87,6 +87,8 @@ def leaderboard(
 
     Files of other programs: Every Eval Ever lines, inspect_ai logs (.eval, .json), lm-evaluation-harness samples; their
     models are ranked on the items that all have. NAME=FILE gives such a file's model another name.
+    layton-eval's judge files are ranked without the answers that they judge: NAME=FILE or PROVIDER/NAME=FILE for each
+    of a model's files; with --labels by people's labels on other models.
     Sources are ranked together, as if they were one run. Labels count as they are now. No key; no network, unless a
     source or a run's labels are at an address: where labels there cannot be reached, the run's copy is used.
 

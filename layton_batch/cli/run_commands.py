@@ -67,6 +67,7 @@ def register(app: typer.Typer) -> None:
     app.command("cancel")(cancel)
     app.command("retry")(retry)
     app.command("resolve")(resolve)
+    app.command("judge")(judge)
 
 
 def plan(
@@ -172,6 +173,61 @@ def run(
         driven_run(
             with_budget(run_manifest, max_usd), runs, settings, clock, once=once, stop_at=stop_at,
             poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox, quiet=as_json,
+        ) as (opened, status),
+    ):  # fmt: skip
+        _finish(opened, status, as_json=as_json)
+
+
+def judge(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Answers: JSON, JSONL, Parquet or CSV, a row an item.")],
+    items: Annotated[
+        str, typer.Option("--items", metavar="SOURCE", help="Questions and references: a path, an address or bundled.")
+    ],
+    panel: Annotated[
+        Path | None, typer.Option("--panel", metavar="FILE", help="[[judges]]; default: the package's panel.")
+    ] = None,
+    seats: Annotated[int | None, typer.Option("--seats", min=1, help="Judges of an answer; default 3.")] = None,
+    task: Annotated[str | None, typer.Option("--task", help="layton | qa | your own; default: by the columns.")] = None,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", help="Only this model, or the name of the file's only one.")
+    ] = None,
+    family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
+    provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
+    runs: Runs = RUNS,
+    max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD.")] = None,
+    poll_seconds: Poll = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Send without a question.")] = False,
+    offline: Offline = False,
+    sandbox: UseSandbox = False,
+    as_json: Json = False,
+) -> None:
+    """Put answers that are there already before a jury.
+
+    A row has the item's id (item_id, riddle_id, question_id, custom_id or id) and the reply: the whole text (response,
+    raw_text, output), or answer and justification, or both as JSON in answer, as in layton-eval's result files.
+    Columns model, family and provider tell several models apart. Only the judges are paid, once for each answer. The
+    run is called after the file; its manifest, which has no models, is written beside it. `run` continues it. Exit
+    codes are those of `run`.
+    """
+    from layton_batch.cli.driving import driven_run
+    from layton_batch.cli.own_answers import JudgeArguments, manifest_and_answers
+    from layton_batch.clock import SystemClock
+    from layton_batch.manifest.manifest import with_budget
+    from layton_batch.settings import Settings
+
+    _in_bounds(poll_seconds)
+    clock, settings = SystemClock(), Settings.from_process()
+    arguments = JudgeArguments(file, items, task, panel, seats, model, family, provider, max_usd)
+    manifest, answers = manifest_and_answers(arguments, settings)
+    is_named = not _by_default(context, "runs")
+    with (
+        _loaded_manifest(manifest, runs, settings, is_named=is_named, sandbox=sandbox) as (
+            run_manifest, runs, settings,
+        ),
+        driven_run(
+            with_budget(run_manifest, max_usd), runs, settings, clock, once=False, poll_seconds=poll_seconds, yes=yes,
+            offline=offline or sandbox, quiet=as_json, answers=answers,
         ) as (opened, status),
     ):  # fmt: skip
         _finish(opened, status, as_json=as_json)

@@ -65,7 +65,7 @@ def manifest_for(given: Path, models: Sequence[str], items: str | None, limit: i
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
     beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
     text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
-    return _written(beginning.path, text)
+    return write_manifest(beginning.path, text)
 
 
 def _no_models(given: Path) -> str:
@@ -102,23 +102,23 @@ def _manifest_lines(
     beginning: _Beginning, models: Sequence[str], limit: int | None, max_usd: str | None
 ) -> Iterator[str]:
     yield f"# Written by `layton-batch run {beginning.given}`; `layton-batch run {beginning.path}` goes on with it."
-    yield f"name = {_quoted(beginning.name)}"
-    yield f"task = {_quoted(beginning.task)}"
+    yield f"name = {quoted(beginning.name)}"
+    yield f"task = {quoted(beginning.task)}"
     yield "[items]"
-    yield f"source = {_quoted(beginning.source)}"
-    yield f"split = {_quoted(beginning.split)}"
+    yield f"source = {quoted(beginning.source)}"
+    yield f"split = {quoted(beginning.split)}"
     if limit is not None:
         yield f"limit = {limit}"
     if max_usd is not None:
-        yield from ("[budget]", f"max_usd = {_quoted(max_usd)}")
+        yield from ("[budget]", f"max_usd = {quoted(max_usd)}")
     for provider, model in map(_provider_and_model, models):
         yield "[[models]]"
-        yield f"name = {_quoted(model)}"
-        yield f"provider = {_quoted(provider)}"
-        yield f"model = {_quoted(model)}"
+        yield f"name = {quoted(model)}"
+        yield f"provider = {quoted(provider)}"
+        yield f"model = {quoted(model)}"
 
 
-def _written(path: Path, text: str) -> Path:
+def write_manifest(path: Path, text: str) -> Path:
     """Write the manifest, unless one is there that asks the same: that one may have other labels or another budget."""
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
@@ -170,7 +170,7 @@ def _split(task: str) -> str:
     return demo_manifest(task).items.split if task in MANIFESTS else "llm"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a TOML string: JSON's escapes are TOML's, but for the delete character and halves of pairs."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layton_batch.errors import ManifestError
+from layton_batch.grading.judge_files import is_judge_file
 from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
@@ -24,6 +25,7 @@ from layton_batch.stats.distributions import MAX_LEVEL
 
 if TYPE_CHECKING:
     from layton_batch.grading.harnesses.score_file import ScoreFile
+    from layton_batch.scoring.gold import GoldSet
 
 METRICS = ("both_correct", "answer_correct", "justification_correct")
 
@@ -116,8 +118,11 @@ def read_sources(
     """
     options.check()
     metric = options.metric
-    parts: list[Sources] = []
+    judge_files = [source for source in sources if is_judge_file(source)]
+    parts = [_of_judge_files(judge_files, settings, metric, verdicts=verdicts)] if judge_files else []
     for source in sources:
+        if source in judge_files:
+            continue
         read = _of_votes if is_votes(source) else _of_file if _is_file(source) or _named(source) else _of_run
         parts.append(read(source, runs, settings, metric, verdicts))
         if not parts[0].files:
@@ -217,7 +222,6 @@ def _named(source: str) -> bool:
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
     from layton_batch.grading.harnesses import together
-    from layton_batch.scoring.gold import judged_of, rounds_of, samples_of
     from layton_batch.scoring.gold_file import read_gold
 
     is_named = not _is_file(source)
@@ -229,12 +233,25 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
+    return _of_gold(gold, wanted, verdicts=verdicts)
+
+
+def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
+    from layton_batch.grading.judge_files import read_judge_files
+
+    wanted = known_name("metric", metric, METRICS) or METRICS[0]
+    return _of_gold(read_judge_files(sources, settings), wanted, verdicts=verdicts)
+
+
+def _of_gold(gold: GoldSet, metric: str, *, verdicts: bool) -> Sources:
+    from layton_batch.scoring.gold import judged_of, rounds_of, samples_of
+
+    first, *later = rounds_of(gold, metric)
     jury = frozenset(gold.judges)
-    first, *later = rounds_of(gold, wanted)
-    combined = Sources(ScoringRules(metric=wanted), *first, later=later, samples=samples_of(gold), jury=jury)
+    combined = Sources(ScoringRules(metric=metric), *first, later=later, samples=samples_of(gold), jury=jury)
     combined.other_jury = gold.other_jury
     if verdicts:
-        combined.judged = judged_of(gold, wanted)
+        combined.judged = judged_of(gold, metric)
     return combined
 
 

@@ -18,18 +18,20 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.imports.reading import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
-from layton_batch.records import Batch, Content, Job, ModelSpec, Response
+from layton_batch.records import Batch, Content, Item, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import SHARD, imported_answer, imported_models, is_imported
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
+from layton_batch.stages.preview import GivenAnswers
 from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
 from layton_batch.store.request_rows import NewRequests
+from layton_batch.tasks.protocol import Candidate
 from layton_batch.text import printable
 
 
@@ -83,6 +85,18 @@ def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]
     rank(run)
     publish(run)
     return entered
+
+
+def to_judge(run: Run, files_models: Sequence[ImportedModel]) -> list[GivenAnswers]:
+    """Return what the run's judges would be asked about these models: their answers that can be read."""
+    items = run.load_items()
+    return [GivenAnswers(imported.spec, _candidates(run, items, imported)) for imported in files_models]
+
+
+def _candidates(run: Run, items: Sequence[Item], imported: ImportedModel) -> list[Candidate]:
+    answered = [(item, imported.answers[item.id]) for item in items if item.id in imported.answers]
+    parsed = [(item, run.task.parse(item, imported.spec.name, response)) for item, response in answered]
+    return [Candidate(item, prediction) for item, prediction in parsed if prediction.kind is PredictionKind.ANSWERED]
 
 
 # ---- checks --------------------------------------------------------------------------------------------------------

@@ -16,13 +16,11 @@ from layton_batch.grading.harnesses.every_eval_ever import (
     whole_number,
 )
 from layton_batch.grading.harnesses.score_file import Object, json_lines, object_at, text_at
-from layton_batch.imports.reading import ImportedModel, asked_as, verdict_text
+from layton_batch.imports.reading import IMPORTED, ImportedModel, asked_as, verdict_text
 from layton_batch.records import ModelSpec, Response
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
 
-IMPORTED = "imported"
-"""The provider of a model of whom no file says who served it."""
 _PROVIDER = re.compile(r"[a-z0-9_-]{1,40}")
 _VERDICT = re.compile(r"is_answer_correct=(true|false|unknown) is_justification_correct=(true|false|unknown)")
 _WORDS = {"true": True, "false": False, "unknown": None}

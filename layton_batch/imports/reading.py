@@ -17,10 +17,15 @@ from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
 
-ITEM = ("item_id", "id", "riddle_id", "question_id", "sample_id")
+ITEM = ("item_id", "riddle_id", "question_id", "sample_id", "custom_id", "id")
+"""Columns that may hold the item's id. The first counts that names an item of the run: programs call other things so
+too (``custom_id`` is the item in layton-eval's result files, and a request in others)."""
 TEXT = ("response", "raw_text", "output")
-"""Columns of a prediction that hold the item's id and the whole reply; the first that is there counts."""
+"""Columns of a prediction that hold the whole reply; the first that is there counts."""
+IMPORTED = "imported"
+"""The provider of a model of whom no file says who served it."""
 
+_JSON_STARTS = ("{", "```")
 Answers = Mapping[str, Response]
 """By item: the reply, or that there was none. Its ``custom_id`` is empty."""
 
@@ -37,20 +42,68 @@ class ImportedModel:
 
 
 def predictions(
-    path: Path, spec: ModelSpec, items: Collection[str], levels: Sequence[int], settings: Settings
+    path: Path,
+    spec: ModelSpec,
+    items: Collection[str],
+    levels: Sequence[int],
+    settings: Settings,
+    *,
+    for_jury: bool = False,
 ) -> list[tuple[ModelSpec, Answers]]:
     """The replies of a JSON, JSONL, Parquet or CSV file, by item: of each sample and each of the run's numbers of
     hints.
 
-    A row has the item's id and the reply: the whole text, or ``answer`` and ``justification``; null: no reply came.
+    A row has the item's id and the reply: the whole text, or ``answer`` and ``justification``, or all of the reply's
+    JSON in ``answer``; null: no reply came. ``for_jury``: of a task whose replies are JSON, so that text in ``answer``
+    that is none is the answer by itself.
     It may have ``sample`` and ``n_hints``. Of a file of several models, the rows that name this one. Raises DataError.
     """
     rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
     for where, row in _rows_of(path, spec.name, settings):
         hints, sample = (_whole(row, name, where) for name in ("n_hints", "sample"))
         rows_by_form.setdefault(asked_as(hints, sample, levels, where), []).append((where, row))
-    return [(replace(spec, hints=hints, sample=sample), answers(rows, items))
+    return [(replace(spec, hints=hints, sample=sample), answers(rows, items, for_jury=for_jury))
             for (hints, sample), rows in rows_by_form.items()]  # fmt: skip
+
+
+def models(
+    path: Path,
+    items: Collection[str],
+    settings: Settings,
+    name: str | None = None,
+    family: str | None = None,
+    provider: str | None = None,
+) -> list[ImportedModel]:
+    """The models of a file of predictions for a jury, each sample of them; a column ``model`` names them.
+
+    ``name``: only that model; also what a file without that column is called by, instead of its own name. ``family``
+    and ``provider``: of every model, instead of the columns of these names. Raises DataError as ``predictions``.
+    """
+    rows = list(_placed(path, settings))
+    has_names = any(row.get("model") is not None for _, row in rows)
+    first_rows: dict[str, Row] = {}
+    for where, row in rows:
+        model = row.get("model") if has_names else path.stem
+        if not isinstance(model, str) or not model:
+            raise DataError(f"{where}: column 'model' must be text, not {model!r:.60}")
+        first_rows.setdefault(model, row)
+    if len(first_rows) == 1 and name is not None:
+        first_rows = {name: rows[0][1]}
+    imported: list[ImportedModel] = []
+    for model, row in first_rows.items():
+        if name in (None, model):
+            served = provider or _named(row, "provider")
+            spec = ModelSpec(model, served or IMPORTED, model, family or _named(row, "family") or served or model)
+            samples = predictions(path, spec, items, (0,), settings, for_jury=True)
+            imported += [ImportedModel(sample, answers, str(path)) for sample, answers in samples]
+    if not imported:
+        raise DataError(f"{path}: has no predictions of a model called {name!r} ({', '.join(first_rows)})")
+    return imported
+
+
+def _named(row: Row, column: str) -> str | None:
+    value = row.get(column)
+    return value if isinstance(value, str) and value else None
 
 
 def asked_as(n_hints: int | None, sample: int | None, levels: Sequence[int], where: str) -> tuple[int | None, int]:
@@ -74,15 +127,15 @@ def _whole(row: Row, name: str, where: str) -> int | None:
     return value
 
 
-def answers(rows: Iterable[tuple[str, Row]], items: Collection[str]) -> Answers:
-    """The replies of rows, each with what errors call it, by item. Raises DataError as ``predictions``."""
+def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, for_jury: bool = False) -> Answers:
+    """The replies of rows, each with what errors call it, by item. ``for_jury`` and errors as for ``predictions``."""
     replies: dict[str, Response] = {}
     lines: dict[str, str] = {}
     for where, row in rows:
         item = _item(row, where, items)
         if item in lines:
             raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
-        replies[item], lines[item] = _reply(row, where), where
+        replies[item], lines[item] = _reply(row, where, for_jury=for_jury), where
     return replies
 
 
@@ -150,7 +203,8 @@ def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, 
 
 
 def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -> str:
-    value = next((row[name] for name in ITEM if row.get(name) is not None), None)
+    values = [row[name] for name in ITEM if row.get(name) is not None]
+    value = next((value for value in values if str(value) in items), values[0] if values else None)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {column!r} must be text or a whole number")
     if str(value) not in items:
@@ -158,10 +212,10 @@ def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -
     return str(value)
 
 
-def _reply(row: Row, where: str) -> Response:
+def _reply(row: Row, where: str, *, for_jury: bool) -> Response:
     column = next((name for name in TEXT if name in row), None)
     if column is None:
-        return _parts(row, where)
+        return _parts(row, where, for_jury=for_jury)
     text = row[column]
     if text is None:
         error = row.get("error", row.get("note"))
@@ -173,14 +227,17 @@ def _reply(row: Row, where: str) -> Response:
     return response(text, row)
 
 
-def _parts(row: Row, where: str) -> Response:
+def _parts(row: Row, where: str, *, for_jury: bool) -> Response:
     if "answer" not in row:
         raise DataError(f"{where}: there is no reply: {', '.join(TEXT)}, or 'answer' (and 'justification')")
     answer, why = row["answer"], row.get("justification")
+    if isinstance(answer, Mapping):  # the JSON that was asked for, parsed by the program that wrote the file
+        return response(orjson.dumps(answer).decode(), row)
     if not isinstance(answer, str | None) or not isinstance(why, str | None):
         raise DataError(f"{where}: 'answer' and 'justification' must be text or null")
     if answer is None:
         return no_response("no reply")
     if "justification" not in row:
-        return response(answer, row)
+        is_reply = not for_jury or answer.lstrip().startswith(_JSON_STARTS)
+        return response(answer if is_reply else orjson.dumps({"answer": answer}).decode(), row)
     return response(orjson.dumps({"answer": answer, "justification": why or ""}).decode(), row)

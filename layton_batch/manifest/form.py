@@ -384,15 +384,8 @@ class PriceTable(ManifestTable):
     date: Annotated[str | None, BeforeValidator(_date, json_schema_input_type=str)] = None
 
 
-def _some_models(value: tuple[ModelTable, ...], about: ValidationInfo) -> tuple[ModelTable, ...]:
-    """None: only of a run that a program made for answers that were given elsewhere."""
-    if not value and about.context != FROZEN:
-        raise _wrong("must not be empty")
-    return value
-
-
 class ManifestForm(ManifestTable):
-    """A whole manifest as written."""
+    """A whole manifest as written. Without ``models`` all answers are given elsewhere and imported."""
 
     name: Annotated[str, AfterValidator(_run_name)]
     task: Printable
@@ -401,7 +394,7 @@ class ManifestForm(ManifestTable):
     scoring: ScoringTable = ScoringTable()
     budget: BudgetTable = BudgetTable()
     policy: PolicyTable = PolicyTable()
-    models: Annotated[tuple[ModelTable, ...], Strict(False), AfterValidator(_some_models)]
+    models: Annotated[tuple[ModelTable, ...], Strict(False)] = ()
     jury: JuryTable | None = None
     prompts: dict[str, Location] = {}
     task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}

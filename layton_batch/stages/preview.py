@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -24,6 +24,7 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Item, Job, ModelSpec, Prediction
+from layton_batch.runs.identity import predict_id
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from layton_batch.runs.rejudging import RejudgeJob
     from layton_batch.scoring.gold import GoldSet
 
+IMPORT_ANSWERS = "`layton-batch import MANIFEST --model NAME --predictions FILE` takes in answers that are there"
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
 
@@ -63,6 +65,14 @@ class PlannedJob:
     retired: int = 0
     expected_usd: Decimal | None = None
     expected_from: str = PRIORS
+
+
+@dataclass(frozen=True, slots=True)
+class GivenAnswers:
+    """Answers of a model that nobody asks, for they were given elsewhere; its judges are asked about ``candidates``."""
+
+    spec: ModelSpec
+    candidates: Sequence[Candidate]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +165,11 @@ def preview(
     write: Path | None = None,
     runs: Path = Path("runs"),
     items: Sequence[Item] | None = None,
+    given: Sequence[GivenAnswers] = (),
 ) -> Preview:
     """Plan without a run. With ``write``, the participants' batch files are kept in that folder. What was asked before,
     and the expected cost, are from the runs under ``runs`` where they tell it. ``items``: None: as their source has
-    them.
+    them. ``given``: answers that are judged beside those of the manifest's models.
 
     Raises ManifestError and DataError for everything that `run` would refuse before sending, save missing keys, which
     become caveats, and what is known of the models, which stands beside the plan: a benchmark of models that are gone
@@ -168,12 +179,15 @@ def preview(
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock.now())
-    jobs = plan_jobs(manifest.asked_specs(), manifest.panel(), manifest.seats, task.uses_jury)
+    asked_specs = (*manifest.asked_specs(), *(answers.spec for answers in given))
+    jobs = plan_jobs(asked_specs, manifest.panel(), manifest.seats, task.uses_jury)
     specs = {job.id: job.spec for job in jobs}
+    candidates = {predict_id(answers.spec): answers.candidates for answers in given}
     rejudging = _rejudging(manifest, gold, items)
     wanted = [*identified(manifest, jobs), *identified_rejudging(manifest, rejudging)]
+    jobs = [job for job in jobs if job.id not in candidates]
     with earlier_requests(manifest, runs, settings, wanted, items) as earlier:
-        planner = _Planner(manifest, task, items, prices, runs, earlier)
+        planner = _Planner(manifest, task, items, prices, runs, earlier, candidates)
         planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
@@ -293,7 +307,9 @@ class _Planner:
         prices: PriceBook,
         runs: Path,
         earlier: PastRequests,
+        given: Mapping[str, Sequence[Candidate]],
     ) -> None:
+        self._given = given
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
         self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
@@ -303,7 +319,10 @@ class _Planner:
         """Plan a job of the run's own models and judges."""
         if (requests := self._requests.unchanged(job)) is not None:
             return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
-        return self.participant(job, write) if judged is None else self.judge(job, judged)
+        if judged is None:
+            return self.participant(job, write)
+        candidates = self._given.get(str(job.depends_on))
+        return self.judge(job, judged) if candidates is None else self.judge_of_given(job, candidates)
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
         """Plan a job of a model that answers; its batch files are kept under ``write``."""
@@ -312,6 +331,11 @@ class _Planner:
         return self._exact(
             job, self._prompts.participants(self._items, job.spec, task, self._task), self._to_ask, write
         )
+
+    def judge_of_given(self, job: Job, candidates: Sequence[Candidate]) -> PlannedJob:
+        """Plan a judge's job on answers that are there."""
+        self._prompts.about(job.depends_on)
+        return self._exact(job, self._prompts.judges(candidates, job.spec, juried(self._task)), set(), None)
 
     def rejudged(self, rejudged: RejudgeJob) -> PlannedJob:
         """Plan a judge's job on labelled answers of the gold set, also on answers that the run may get itself."""
@@ -445,5 +469,7 @@ def _caveats(manifest: Manifest, jobs: Sequence[Job], prices: PriceBook) -> Iter
         why = prices.why_unknown(provider, model)
         if why:
             yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
+    if not jobs:
+        yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
     if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set and no annotations: the board will be uncalibrated; give [gold] source or annotations"

@@ -103,8 +103,6 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL.replace("openai", "opnai"), "models[0].provider: unknown provider 'opnai'; did you mean 'openai'?"),
         (MINIMAL + MODEL, "models[0].name: 'm' is used 2 times; names must be unique"),
         (MINIMAL + JUDGE + JUDGE, "jury.judges[1].name: 'j' is used 2 times; names must be unique"),
-        (HEAD + "models = []\n" + ITEMS, "models: must not be empty"),
-        (HEAD + ITEMS, "models: is missing"),
         (HEAD + "models = 3\n" + ITEMS, "models: must be an array, not 3"),
         (HEAD + "models = [3]\n" + ITEMS, "models[0]: must be a table, not 3"),
         (MINIMAL.replace('"m"', '"a\\u0007b"'), "models[0].name: must not contain control or invisible characters"),

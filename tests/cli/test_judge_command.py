@@ -1,0 +1,97 @@
+"""`judge FILE`, and a manifest without models: answers that are there already go before a jury, and only it is paid."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from layton_batch.manifest.checks import load_manifest
+from tests.support.cli_harness import call
+
+QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
+ROWS = [
+    {"custom_id": "1", "answer": '{"answer": "144"}', "model": "finch", "provider": "openai"},
+    {"custom_id": "2", "answer": '{"answer": "six"}', "model": "finch", "provider": "openai"},
+    {"custom_id": "1", "answer": "100", "model": "wren"},
+    {"custom_id": "2", "answer": "eight", "model": "wren"},
+]
+KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
+MANIFEST = 'name = "own"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a quiz and two models' answers, and no key for anything."""
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.replace("API_KEY", "BASE_URL"), raising=False)
+    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quiz.csv").write_text(QUIZ, encoding="utf-8")
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_file_of_answers_is_judged_and_ranked_and_twice_pays_once(folder: Path) -> None:
+    judged = ("judge", "answers.jsonl", "--items", "quiz.csv", "--sandbox")
+    first = call(*judged)
+    assert first.code == 0, first.err
+    assert "12 requests, of which 0 answered already, 12 to send: expected $" in first.err
+    manifest = load_manifest(folder / "answers-judged.toml")
+    assert (manifest.name, manifest.task, manifest.models) == ("answers-judged", "qa", ())
+    board = json.loads(call("leaderboard", "runs-sandbox/answers-judged", "--format", "json").out)
+    assert {row["model"] for row in board} == {"finch", "wren"}
+    costs = call("cost", "runs-sandbox/answers-judged", "--json").table()
+    again = call(*judged)
+    assert (again.code, "12 answered already, 0 to send" in again.err) == (0, True), again.err
+    assert call("cost", "runs-sandbox/answers-judged", "--json").table() == costs
+    assert call("run", "answers-judged.toml", "--sandbox").code == 0
+
+
+def test_a_judge_of_the_family_that_made_the_model_does_not_sit(folder: Path) -> None:
+    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--sandbox", "--model", "finch")
+    assert ended.code == 0, ended.err
+    jobs = call("status", "runs-sandbox/answers-judged", "--json").table()["jobs"]
+    assert isinstance(jobs, list)
+    assert {job["provider"] for job in jobs if job["role"] == "judge"} == {"anthropic", "gemini", "mistral"}
+
+
+def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.setenv(name, "a-key")
+    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline")
+    assert (ended.code, "give --max-usd or --yes; nothing was sent" in ended.err) == (3, True), ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("answers.jsonl", "--items", "none.csv"), "none.csv: no such file"),
+        (("none.jsonl", "--items", "quiz.csv"), "none.jsonl: no such file"),
+        (("answers.jsonl", "--items", "answers.jsonl"), "answers.jsonl: no task takes these rows"),
+        (("answers.jsonl", "--items", "bundled", "--task", "rome"), "rome is graded by a rule, no jury sits"),
+        (("answers.jsonl", "--items", "quiz.csv", "--model", "robin"), "no predictions of a model called 'robin'"),
+        (("answers.jsonl", "--items", "quiz.csv", "--panel", "none.toml"), "jury.panel: no panel file"),
+    ],
+)
+def test_what_cannot_be_judged_is_told_and_leaves_no_manifest(
+    folder: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    ended = call("judge", *arguments, "--sandbox")
+    assert (ended.code, told in ended.err) == (2, True), ended.err
+    assert not (folder / "answers-judged.toml").exists()
+
+
+def test_a_manifest_without_models_takes_predictions_and_its_run_judges_them(folder: Path) -> None:
+    (folder / "own.toml").write_text(MANIFEST, encoding="utf-8")
+    assert "no [[models]]: nobody is asked" in call("plan", "own.toml", "--offline").out
+    alone = call("run", "own.toml", "--yes", "--offline")
+    assert (alone.code, "has no [[models]] and no answers" in alone.err) == (2, True), alone.err
+    assert not (folder / "runs").exists()
+    taken = call("import", "own.toml", "--model", "finch", "--predictions", "answers.jsonl", "--runs", "runs")
+    assert (taken.code, "6 verdicts to be asked for" in taken.err) == (0, True), taken.err
+    again = call("import", "own.toml", "--model", "finch", "--predictions", "answers.jsonl", "--runs", "runs")
+    assert "nothing new of its answers" in again.err
