@@ -10,7 +10,7 @@ from hashlib import sha256
 import polars as pl
 
 from layton_batch.files import tables
-from layton_batch.records import Item
+from layton_batch.reports.label_sheet import reference_texts
 from layton_batch.runs.context import Run
 from layton_batch.stages.rank import entrant, finished_jobs
 from layton_batch.states import PredictionKind
@@ -103,7 +103,7 @@ class Answers:
             ),
             hints=tuple((name, text) for name, text in zip(_HINTS, item.hints, strict=False) if text),
             given_hints=key[3],
-            reference=_reference(item),
+            reference=reference_texts(item),
             answer=answer,
             justification=justification,
         )
@@ -117,12 +117,3 @@ def _answered(run: Run) -> Iterator[tuple[Key, str]]:
         for item_id in kinds.filter(pl.col("kind") == str(PredictionKind.ANSWERED))["item_id"]:
             if item_id in item_ids:  # the run may have answers on items that its manifest no longer has
                 yield (item_id, participant.provider, participant.model, participant.n_hints), job.id
-
-
-def _reference(item: Item) -> tuple[tuple[str, str], ...]:
-    """Return (label, text) of each reference text, without repeats: an item may use its solution as its answer."""
-    names_by_text: dict[str, str] = {}
-    for name, text in (("Answer", item.answer), ("Justification", item.justification), ("Solution", item.solution)):
-        if text and text.strip():
-            names_by_text.setdefault(text, name)
-    return tuple((name, text) for text, name in names_by_text.items())

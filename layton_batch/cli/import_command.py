@@ -40,6 +40,10 @@ def import_(
         list[Path] | None,
         typer.Option("--annotations", metavar="FILE", help="Labels that people gave; may be repeated."),
     ] = None,
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option("--labels", metavar="FILE", help="What `label-plan --output` wrote, filled in; may be repeated."),
+    ] = None,
     family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = RUNS,
@@ -62,15 +66,19 @@ def import_(
     `provider`, `n_hints`, `annotator`, `time` and the `answer` and `justification` that were judged. JSONL or Parquet.
     A file is checked as a whole before anything changes. The same file twice changes nothing. A later label of one
     annotator on one prediction takes the place of the earlier. The next `score`, `leaderboard` or `run` uses them.
+
+    --labels: the file of `label-plan --output`, filled in, as CSV, XLSX, JSONL or Parquet. A row is known by its
+    label_id; one without a label is left out; a wrong one is named, and then nothing changes.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.imports.entering import enter
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
-    _check_choice(model, files=bool(predictions or verdicts), eee=bool(eee), annotations=bool(annotations))
-    if annotations:
-        _labels(run_name, annotations, runs, as_json=as_json)
+    has_labels = bool(annotations or labels)
+    _check_choice(model, files=bool(predictions or verdicts), eee=bool(eee), labels=has_labels)
+    if has_labels:
+        _labels(run_name, annotations or [], labels or [], runs, as_json=as_json)
         return
     settings = Settings.from_process()
     with _opened(run_name, runs, settings) as opened:
@@ -104,15 +112,17 @@ def _opened(run_name: str, runs: Path, settings: Settings) -> AbstractContextMan
     return open_folder(find_run(run_name, runs), settings, only_scores=True)
 
 
-def _check_choice(model: str | None, *, files: bool, eee: bool, annotations: bool) -> None:
+def _check_choice(model: str | None, *, files: bool, eee: bool, labels: bool) -> None:
     from layton_batch.errors import ManifestError
 
-    if annotations and (model or files or eee):
-        raise ManifestError("import: --annotations stands alone: its rows name the models")
+    if labels and (model or files or eee):
+        raise ManifestError("import: --annotations and --labels stand alone: their rows name the models")
     if eee and (model or files):
         raise ManifestError("import: --eee stands alone: its lines name the models")
-    if not (annotations or eee or files):
-        raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --annotations FILE")
+    if not (labels or eee or files):
+        raise ManifestError(
+            "import: give --predictions FILE, --verdicts FILE, --eee FILE, --annotations FILE or --labels FILE"
+        )
     if files and model is None:
         raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
 
@@ -179,18 +189,28 @@ def _summary(entry: ImportResult) -> str:
     return f"{entry.model}{times}: {', '.join(parts)}"
 
 
-def _labels(run_name: str, files: list[Path], runs: Path, *, as_json: bool) -> None:
+def _labels(run_name: str, annotations: list[Path], sheets: list[Path], runs: Path, *, as_json: bool) -> None:
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import ManifestError
+    from layton_batch.imports.label_sheets import import_sheets
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.label_import import import_labels
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
+    from layton_batch.text import plural
 
-    settings = Settings.from_process()
+    if annotations and sheets:
+        raise ManifestError("import: give --annotations or --labels, one after the other")
+    settings, blank = Settings.from_process(), 0
     with read_run(find_run(run_name, runs), settings) as run:
-        taken = import_labels(run, files, settings)
+        if sheets:
+            taken, blank = import_sheets(run, sheets, settings)
+        else:
+            taken = import_labels(run, annotations, settings)
     if as_json:
         print_json(taken)
         return
     for line in taken.lines():
         say(line)
+    if blank:
+        say(f"{plural(blank, 'row')} without a label left out")

@@ -14,6 +14,7 @@ from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     from layton_batch.grading.board_sources import BoardOptions, Sources
+    from layton_batch.records import JsonValue
     from layton_batch.scoring.label_plan import LabelRequest
 
 Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
@@ -80,7 +81,7 @@ def label_plan(
     models: Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", help="Write the predictions to label into this file, one JSON object a line."),
+        typer.Option("--output", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
     ] = None,
     metric: Metric = None,
     level: Level = None,
@@ -91,6 +92,9 @@ def label_plan(
     """Choose the answers that people should label next.
 
     Either until every interval is short enough, or to make the best of so many labels.
+
+    --output: a row an answer, of runs with question, reference and answer, so that anyone can label in a spreadsheet:
+    fill in answer_correct (true, false) and justification_correct; `import RUN --labels FILE` takes the file back.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.grading.board_sources import BoardOptions
@@ -106,8 +110,10 @@ def label_plan(
     only = [find_entrant(entrants, name) for name in models or ()]
     plan = plan_next(evidence.votes, evidence.labels, aim, evidence.rules, only)
     if output is not None:
-        _write_asks(output, plan.rows)
+        pictures = _write_asks(output, plan.rows, sources, runs)
         say(f"{len(plan.rows)} predictions to label: {output}")
+        if pictures:
+            say(f"{pictures} of them are about a picture, which a table does not show: `annotate` does")
     if as_json:
         print_json(plan)
     else:
@@ -181,9 +187,30 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _write_asks(path: Path, rows: Sequence[LabelRequest]) -> None:
+def _write_asks(path: Path, asks: Sequence[LabelRequest], sources: Sequence[str], runs: Path) -> int:
+    """Write the answers to label; return how many of them are about a picture. Texts are those of the runs."""
     import orjson
 
     from layton_batch.files import atomic
+    from layton_batch.reports.label_sheet import sheet_csv
 
-    atomic.write_bytes(path, b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    rows, pictures = _sheet_rows(asks, sources, runs)
+    is_csv = path.suffix.lower() == ".csv"
+    atomic.write_bytes(path, sheet_csv(rows) if is_csv else b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return pictures
+
+
+def _sheet_rows(
+    asks: Sequence[LabelRequest], sources: Sequence[str], runs: Path
+) -> tuple[list[dict[str, JsonValue]], int]:
+    from layton_batch.grading.board_sources import run_sources
+    from layton_batch.reports.label_sheet import SheetRows
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import read_run
+    from layton_batch.settings import Settings
+
+    sheet = SheetRows()
+    for source in run_sources(sources):
+        with read_run(find_run(source, runs), Settings.from_process()) as run:
+            sheet.add(run)
+    return [sheet.row(ask) for ask in asks], sum(sheet.has_picture(ask) for ask in asks)

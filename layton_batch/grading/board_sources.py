@@ -157,6 +157,11 @@ def read_sources(
     return combined
 
 
+def run_sources(sources: Sequence[str]) -> list[str]:
+    """Return those of the sources that are runs."""
+    return [source for source in sources if not (is_votes(source) or _is_file(source) or _named(source))]
+
+
 def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     """A file of which only the labels are taken. Raises DataError for one that is not in the form."""
     from layton_batch.scoring.gold import rounds_of

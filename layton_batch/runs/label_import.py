@@ -44,13 +44,23 @@ class LabelImport:
 
 def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> LabelImport:
     """Add the labels of these files to the run's. Raises DataError naming file and line before anything changes."""
+    check_for_people(run)
+    given = [label for path in files for label in parse_annotations(read_rows(str(path), settings.cwd, settings))]
+    return enter_labels(run, given, str(files[0]))
+
+
+def check_for_people(run: Run) -> None:
+    """Raise DataError for a run whose answers people do not label."""
     if not run.task.uses_jury:
         raise DataError(f"{run.id}: this task is graded by rule: there is nothing for people to label")
-    given = [label for path in files for label in parse_annotations(read_rows(str(path), settings.cwd, settings))]
+
+
+def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImport:
+    """Add labels to the run's. ``source``: for messages. Raises DataError where none is on an answer of the run."""
     strange = _strangers(run, given)
     if given and strange == set(map(_key, given)):
         raise DataError(
-            f"{files[0]}: no row is of a model and an item of {run.id}; nothing was imported. A row names the model as "
+            f"{source}: no row is of a model and an item of {run.id}; nothing was imported. A row names the model as "
             "the leaderboard does or as its provider does"
         )
     return add_labels(run.id, run.folder, given, run.load_labels().annotations, strange)
@@ -98,7 +108,7 @@ def _key(label: Annotation) -> tuple[str, str]:
 
 def _strangers(run: Run, given: Sequence[Annotation]) -> set[tuple[str, str]]:
     """Return (item id, model) of the labels on answers that the run cannot have."""
-    specs = run.manifest.model_specs()
+    specs = (*run.manifest.model_specs(), *(job.spec for job in run.store.jobs()))  # of imported models too
     names = {name for spec in specs for name in (spec.name, spec.model)}
     items: Mapping[str, None] = dict.fromkeys(item.id for item in run.items)
     return {

@@ -1,0 +1,210 @@
+"""Answers to label in a spreadsheet: `label-plan --output` writes them with all that a person needs to judge them, and
+`import --labels` takes the file back.
+
+A row is known by ``label_id`` alone. What a spreadsheet does to the other columns (dates made of ids, lost line
+breaks) changes no label, and neither does the apostrophe before a text that it would run as a formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+
+import polars as pl
+
+from layton_batch.errors import DataError
+from layton_batch.files import tables
+from layton_batch.files.sources import Row, RowLocation, Rows
+from layton_batch.records import Item, JsonValue
+from layton_batch.reports.table import as_csv, without_guard
+from layton_batch.runs.context import Run
+from layton_batch.scoring.annotations import Annotation
+from layton_batch.scoring.label_plan import LabelRequest
+from layton_batch.scoring.propensity import COLUMN as PROPENSITY
+from layton_batch.states import PredictionKind
+from layton_batch.text import Table, columns
+
+LABEL_ID = "label_id"
+LABELS = ("answer_correct", "justification_correct")
+"""Columns that a person fills in."""
+_LONGEST_NOTE = 4_000
+_ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
+_WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
+}
+"""What people and spreadsheets write for true and false."""
+
+
+@dataclass(frozen=True, slots=True)
+class SheetAnswer:
+    """An answer of a run, by whom and to what. ``justification``: None where there is none."""
+
+    item_id: str
+    provider: str
+    model: str
+    n_hints: int
+    answer: str
+    justification: str | None
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        return self.item_id, self.provider, self.model, self.n_hints
+
+    @property
+    def label_id(self) -> str:
+        """Return the row's name. It begins with a letter, so that no spreadsheet takes it for a number or a date."""
+        parts = (*map(str, self.key), self.answer, self.justification or "")
+        return "L" + sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def sheet_answers(run: Run) -> list[SheetAnswer]:
+    """Return the answers of a run that people can label: the first sample of each model."""
+    nothing = tables.frame("predictions", []).select(_ANSWERS)
+    frame = pl.concat([nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS)])
+    answered = frame.filter(
+        (pl.col("kind") == str(PredictionKind.ANSWERED)) & (pl.col("sample").fill_null(1) == 1)
+    ).select("item_id", "provider", "model", "n_hints", pl.col("answer").fill_null(""), "justification")
+    return [SheetAnswer(*row) for row in answered.iter_rows()]
+
+
+def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
+    """Return (label, text) of each reference text, without repeats: an item may use its solution as its answer."""
+    names_by_text: dict[str, str] = {}
+    for name, text in (("Answer", item.answer), ("Justification", item.justification), ("Solution", item.solution)):
+        if text and text.strip():
+            names_by_text.setdefault(text, name)
+    return tuple((name, text) for text, name in names_by_text.items())
+
+
+@dataclass(slots=True)
+class SheetRows:
+    """The rows of a sheet; of answers of the runs that were added with their texts, of others with their names."""
+
+    _answers: dict[tuple[str, str, str, int], tuple[SheetAnswer, Item, bool]] = field(default_factory=dict)
+
+    def add(self, run: Run) -> None:
+        """Add the texts of a run."""
+        items = {item.id: item for item in run.items}
+        is_justified = LABELS[1] in run.task.metrics
+        for answer in sheet_answers(run):
+            if answer.item_id in items:
+                self._answers[answer.key] = answer, items[answer.item_id], is_justified
+
+    def row(self, ask: LabelRequest) -> dict[str, JsonValue]:
+        """Return the row of an answer that is to be labelled."""
+        told = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
+        if told is None:
+            return asdict(ask)
+        answer, item, is_justified = told
+        return sheet_row(answer, item, ask.propensity, is_justified=is_justified)
+
+    def has_picture(self, ask: LabelRequest) -> bool:
+        """Return whether the item of an answer has a picture."""
+        told = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
+        return told is not None and bool(told[1].images)
+
+
+def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
+    """Return the rows as CSV for spreadsheets: with the mark by which they know UTF-8, and no cell that they run."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    cells = tuple(tuple(row.get(name) for name in names) for row in rows)
+    return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
+
+
+def sheet_row(answer: SheetAnswer, item: Item, propensity: float, *, is_justified: bool) -> dict[str, JsonValue]:
+    """Return the row of an answer, its labels empty. What tells the model comes last, to be hidden from who labels."""
+    references = reference_texts(item)
+    reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
+    told = {"justification": answer.justification} if is_justified else {}
+    return {
+        LABEL_ID: answer.label_id,
+        "item_id": answer.item_id,
+        "question": item.question,
+        "reference": reference,
+        "answer": answer.answer,
+        **told,
+        **dict.fromkeys(LABELS if is_justified else LABELS[:1]),
+        "note": None,
+        "annotator": None,
+        PROPENSITY: propensity,
+        "n_hints": answer.n_hints,
+        "provider": answer.provider,
+        "model": answer.model,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class SheetLabels:
+    """The labels of a file; ``blank``: how many of its rows have none (yet)."""
+
+    labels: Sequence[Annotation]
+    blank: int
+
+
+def is_sheet(rows: Rows) -> bool:
+    """Return whether the rows are those of a label sheet."""
+    return any(LABEL_ID in row for row in rows)
+
+
+def labels_of_sheet(rows: Rows, answers: Iterable[SheetAnswer], run_id: str) -> SheetLabels:
+    """Read a sheet's labels on a run's answers. Raises DataError naming file, line and column of the first wrong row:
+    one of no answer of the run, one that is there twice, or a label that is neither true nor false."""
+    by_id = {answer.label_id: answer for answer in answers}
+    labels: list[Annotation] = []
+    lines: dict[tuple[str, str], RowLocation] = {}
+    for place, row in rows.placed():
+        marks = [_mark(row, name, place) for name in LABELS]
+        if marks == [None, None]:
+            continue
+        label_id, annotator = _text(row, LABEL_ID).strip(), _text(row, "annotator").strip()
+        answer = by_id.get(label_id)
+        if answer is None:
+            raise DataError(
+                f"{place}: {run_id} has no answer {label_id[:40]!r}: the row is another run's, or the answer changed "
+                "since `label-plan` wrote it"
+            )
+        if (label_id, annotator) in lines:
+            raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")
+        lines[label_id, annotator] = place
+        labels.append(_label(row, place, answer, marks, annotator))
+    return SheetLabels(labels, len(rows) - len(labels))
+
+
+def _label(
+    row: Row, place: RowLocation, answer: SheetAnswer, marks: Sequence[bool | None], annotator: str
+) -> Annotation:
+    both = None if None in marks else all(marks)
+    return Annotation(
+        answer.item_id, answer.model, marks[0], marks[1], both, answer.provider, answer.n_hints, annotator,
+        said=(answer.answer, answer.justification), note=_text(row, "note").strip()[:_LONGEST_NOTE],
+        propensity=_propensity(row, place),
+    )  # fmt: skip
+
+
+def _mark(row: Mapping[str, JsonValue], name: str, place: RowLocation) -> bool | None:
+    value = row.get(name)
+    word = "" if value is None else str(value).strip().lower()
+    if word and word not in _WORDS:
+        raise DataError(f"{place}: column {name!r} must be true, false or empty, not {value!r:.60}")
+    return _WORDS.get(word)
+
+
+def _text(row: Mapping[str, JsonValue], name: str) -> str:
+    value = row.get(name)
+    # lone surrogates, which JSON can carry, cannot be written
+    return "" if value is None else without_guard(str(value)).encode("utf-8", "replace").decode()
+
+
+def _propensity(row: Mapping[str, JsonValue], place: RowLocation) -> float | None:
+    text = _text(row, PROPENSITY).strip().replace(",", ".")  # a decimal point, or a comma where the spreadsheet has one
+    if not text:
+        return None
+    try:
+        chance = float(text)
+    except ValueError:
+        chance = 0.0
+    if not 0 < chance <= 1:
+        raise DataError(f"{place}: column {PROPENSITY!r} must be a number above 0 and up to 1, not {text[:60]!r}")
+    return chance

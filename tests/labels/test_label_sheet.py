@@ -1,0 +1,131 @@
+"""A label plan as a spreadsheet and back: everything that a person needs is in it, and nothing in it can do harm."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import DataError
+from layton_batch.files.sources import RowLocation, Rows
+from layton_batch.records import JsonValue
+from layton_batch.reports.label_sheet import SheetAnswer, labels_of_sheet, sheet_csv
+from tests.labels.conftest import Copied
+from tests.labels.label_desk import PLAIN, answers
+from tests.support.cli_harness import call
+
+ANSWER = SheetAnswer("005-3", "openai", "finch", 0, "=1+1", "because\nso")
+OTHER = SheetAnswer("006", "openai", "finch", 0, "=1+1", "because\nso")
+
+
+def planned(root: Path, file: str) -> list[dict[str, str]]:
+    ended = call("label-plan", root.name, "--labels", "6", "--audit", "0", "--output", file)
+    assert ended.code == 0, ended.err
+    return list(csv.DictReader(io.StringIO(Path(file).read_text(encoding="utf-8-sig"))))
+
+
+def written(file: str, rows: list[dict[str, str]], change: Callable[[str], str] = str) -> None:
+    with Path(file).open("w", encoding="utf-8-sig", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]), delimiter=";")
+        writer.writeheader()
+        writer.writerows(
+            {name: change(cell) if name == "item_id" else cell for name, cell in row.items()} for row in rows
+        )
+
+
+def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> None:
+    root = copied(PLAIN)
+    rows, said = planned(root, "ask.csv"), {(one["item_id"], one["model"]): one for one in answers(root)}
+    assert list(rows[0])[:5] == ["label_id", "item_id", "question", "reference", "answer"]
+    for row in rows:
+        assert row["question"]
+        assert row["reference"]
+        assert row["answer"] == said[row["item_id"], row["model"]]["answer"]
+        assert (row["answer_correct"], row["justification_correct"]) == ("", "")
+    rows[0] |= {"answer_correct": "TRUE", "justification_correct": "WAHR", "note": "'=2+2", "annotator": "ada"}
+    rows[1] |= {"answer_correct": "no"}
+    written("ask.csv", rows, change=lambda cell: f"{cell}.2026")  # what a spreadsheet makes of an id
+    taken = call("import", root.name, "--labels", "ask.csv")
+    assert (taken.code, "2 labels added" in taken.err, "4 rows without a label left out" in taken.err) == (
+        0,
+        True,
+        True,
+    )
+    again = call("import", root.name, "--labels", "ask.csv")
+    assert "0 labels added, 0 changed, 2 known already" in again.err
+    board = json.loads(call("leaderboard", root.name, "--format", "json", "--metric", "answer_correct").out)
+    assert sum(row["own_labels"] for row in board) == 2
+    (label,) = [
+        json.loads(line) for path in (root / "labels").glob("*.jsonl") for line in path.read_text().splitlines()
+    ][:1]
+    assert (label["note"], label["annotator"]) == ("=2+2", "ada")
+
+
+def test_a_plan_as_json_lines_comes_back_too(copied: Copied) -> None:
+    root = copied(PLAIN)
+    assert call("label-plan", root.name, "--labels", "3", "--output", "ask.jsonl").code == 0
+    rows = [json.loads(line) for line in Path("ask.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [json.dumps({**row, "answer_correct": True, "justification_correct": False}) for row in rows]
+    Path("ask.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert f"{len(rows)} labels added" in call("import", root.name, "--labels", "ask.jsonl").err
+
+
+def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
+    root = copied(PLAIN)
+    rows = planned(root, "ask.csv")
+    for row in rows:
+        row["answer_correct"] = "true"
+    rows[3]["answer_correct"] = "perhaps"
+    written("ask.csv", rows)
+    refused = call("import", root.name, "--labels", "ask.csv")
+    assert refused.code == 2
+    assert "column 'answer_correct' must be true, false or empty, not 'perhaps'" in refused.err
+    assert not list((root / "labels").glob("*.jsonl"))
+
+
+def _row(**more: JsonValue) -> dict[str, JsonValue]:
+    return {"label_id": ANSWER.label_id, "answer_correct": "yes", **more}
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (_row(label_id="L0"), "line 1: run-1 has no answer 'L0': the row is another run's"),
+        (_row(label_id=None), "line 1: run-1 has no answer ''"),
+        (_row(answer_correct=2), "line 1: column 'answer_correct' must be true, false or empty, not 2"),
+        (_row(justification_correct="=TRUE()"), "line 1: column 'justification_correct' must be true, false or empty"),
+        (_row(propensity="half"), "line 1: column 'propensity' must be a number above 0"),
+    ],
+)
+def test_what_is_no_label_is_told_with_its_line(row: dict[str, JsonValue], reason: str) -> None:
+    with pytest.raises(DataError) as caught:
+        labels_of_sheet(Rows([row], [RowLocation("ask.csv", 1)]), [ANSWER], "run-1")
+    assert reason in str(caught.value)
+
+
+def test_the_same_answer_twice_by_one_person_is_told_and_by_two_is_two_labels() -> None:
+    places = [RowLocation("ask.csv", number) for number in (2, 3)]
+    with pytest.raises(DataError, match=r"line 3: answer '\w+' is there twice \(first in ask.csv, line 2\)"):
+        labels_of_sheet(Rows([_row(), _row()], places), [ANSWER], "run-1")
+    two = labels_of_sheet(
+        Rows([_row(annotator="ada"), _row(annotator="bob", answer_correct=0.0)], places), [ANSWER], "r"
+    )
+    assert [(label.annotator, label.answer_correct, label.said) for label in two.labels] == [
+        ("ada", True, ("=1+1", "because\nso")),
+        ("bob", False, ("=1+1", "because\nso")),
+    ]
+
+
+def test_the_same_words_to_two_items_are_two_answers() -> None:
+    assert ANSWER.label_id != OTHER.label_id
+    assert ANSWER.label_id[0].isalpha()
+
+
+@pytest.mark.parametrize("text", ["=HYPERLINK(1)", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "  =1", "＝1"])
+def test_no_cell_is_a_formula(text: str) -> None:
+    (row,) = csv.DictReader(io.StringIO(sheet_csv([{"answer": text, "note": None}]).decode("utf-8-sig")))
+    assert row["answer"].startswith("'")
