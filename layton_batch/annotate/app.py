@@ -136,6 +136,7 @@ class App:
         common = {
             "run": self.session.run.id,
             "annotator": annotator,
+            "done": self.session.done(annotator),
             "csrf": self.entry.csrf,
             "readonly": self.readonly,
             "progress": self._numbers(),

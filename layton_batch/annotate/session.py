@@ -112,6 +112,11 @@ class LabellingSession:
         active = self.actions().active(annotator)
         return next((action for action in reversed(active) if action.answer == key and not action.adjudicated), None)
 
+    def done(self, annotator: str) -> int:
+        """Count the answers that have this person's label."""
+        active = self.actions().active(annotator)
+        return len({action.answer for action in active if action.kind == LABEL and not action.adjudicated})
+
     def flagged(self, annotator: str, item_id: str) -> bool:
         """Return whether this person flagged the item as faulty."""
         return any(action.annotator == annotator for action in self.actions().flags().get(item_id, ()))

@@ -43,6 +43,17 @@ def test_a_label_is_kept_at_once_and_the_next_leaderboard_uses_it(copied: Copied
         assert sum(int(str(row["own_labels"])) for row in board(root)) == 12
 
 
+def test_the_page_says_how_many_answers_are_done(copied: Copied) -> None:
+    with opened(copied(PLAIN)) as app:
+        assert "0 done" in app.get().text
+        app.label()
+        app.label()
+        assert "2 done" in app.get().text
+        app.post("/undo")
+        assert "1 done" in app.get().text
+        assert "0 done" in app.named("bob").get().text
+
+
 def test_what_labels_buy_is_shown_and_gets_shorter(copied: Copied) -> None:
     with opened(copied(PLAIN)) as app:
         first = app.get("/progress.json").json()

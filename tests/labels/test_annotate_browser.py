@@ -167,6 +167,26 @@ def test_every_key_does_what_the_help_says(browser: Browser, copied: Copied, tmp
         assert page.complaints == []
 
 
+def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
+    browser: Browser, copied: Copied, tmp_path: Path
+) -> None:
+    root = copied(PLAIN)
+    told = "document.querySelector('[data-told]').textContent"
+    with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+        page = page_of(browser, tmp_path, address)
+        page.press("Enter")
+        assert page.tab.run(told).startswith("Nothing is set: 1 or 2 for the answer, 3 or 4")
+        page.press("1")
+        assert page.tab.run(told) == ""
+        keys = "for (const key of ['3', 'n']) document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+        page.after(lambda: page.tab.run(keys.replace("document.dis", "document.body.dis")))
+        assert page.tab.run(told).startswith("The key n came before this answer was shown")
+        assert [one.both_correct for one in read_label_actions(RunFolder(root)).labels()] == [True]
+        page.go(address.partition("?")[0])
+        assert page.tab.run(told) == ""
+        assert page.complaints == []
+
+
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("width", [375, 1280])
 def test_pages_fit_their_width_and_can_be_read(

@@ -6,6 +6,8 @@
   let sent = false;
 
   // A task without justifications has only the answer to judge.
+  const told = find("[data-told]");
+  const tell = (text) => { if (told) told.textContent = text; };
   const set = (name) => form && form.elements[name] && form.elements[name].value;
   const full = () => set("answer") && (!form.elements.justification || set("justification"));
   const keep = () => { if (!sent) { sent = true; form.requestSubmit(form.querySelector("button.main")); } };
@@ -15,6 +17,7 @@
       box.checked = true;
       box.focus({preventScroll: true});
     }
+    tell("");
     if (full()) keep();
   };
   const press = (key) => {
@@ -25,14 +28,21 @@
   if (form) {
     form.addEventListener("submit", (event) => {
       const bare = !event.submitter || event.submitter.classList.contains("main");
-      if (bare && !set("answer") && !set("justification")) { event.preventDefault(); sent = false; }
+      if (bare && !set("answer") && !set("justification")) { event.preventDefault(); sent = false; tell(told.dataset.empty); }
     });
     form.addEventListener("click", (event) => {
       const isPick = event.target.matches("input[type=radio]") && event.detail > 0;
       if (isPick && full()) keep();
     });
   }
-  window.addEventListener("pageshow", () => { sent = false; });
+  // A key that comes while the next answer is loading was pressed before anybody saw that answer.
+  const EARLY = "layton-batch early key";
+  window.addEventListener("pageshow", () => {
+    sent = false;
+    const early = sessionStorage.getItem(EARLY);
+    sessionStorage.removeItem(EARLY);
+    if (early) tell(`The key ${early} came before this answer was shown and did nothing. Press it again if it is meant.`);
+  });
 
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat) return;
@@ -44,10 +54,15 @@
     if (event.key === "?" && help) { event.preventDefault(); help.open ? help.close() : help.showModal(); return; }
     if (help && help.open) return;
     const key = event.key.toLowerCase();
+    if (sent && (key === "enter" || (key.length === 1 && "1234ynuszf".includes(key)))) {
+      event.preventDefault();
+      sessionStorage.setItem(EARLY, event.key);
+      return;
+    }
     if (form && "1234".includes(key) && key.length === 1) { event.preventDefault(); pick(key); }
     else if (form && key === "y") { form.elements.answer.value = "right"; pick("3"); }
     else if (form && key === "n") { form.elements.answer.value = "wrong"; pick("4"); }
-    else if (form && key === "enter" && !event.target.matches("button, a, summary")) { event.preventDefault(); if (set("answer") || set("justification")) keep(); }
+    else if (form && key === "enter" && !event.target.matches("button, a, summary")) { event.preventDefault(); set("answer") || set("justification") ? keep() : tell(told.dataset.empty); }
     else if (form && key === "m") { event.preventDefault(); note.focus(); }
     else if (key === "h") { const hints = find(".hints"); if (hints) hints.open = !hints.open; }
     else if (key.length === 1 && "uszf".includes(key)) press(key);
