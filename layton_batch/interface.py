@@ -24,7 +24,7 @@ from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
 from layton_batch.imports.entering import enter
-from layton_batch.imports.reading import IMPORTED, ImportedModel, answers
+from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import FROZEN, PanelFile
@@ -373,8 +373,9 @@ def judge(
     with _begun(manifest, _folder(runs, settings), settings, clock, poll_seconds) as opened:
         if not opened.task.uses_jury:
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
-        item_ids = frozenset(item.id for item in opened.load_items())
-        enter(opened, list(_answered(frame, item_ids)))
+        asked_items = opened.load_items()
+        item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
+        enter(opened, list(_answered(frame, item_ids, json_replies=is_json)))
         status = _driven(opened, progress)
         if status.state is RunState.OVER_BUDGET:
             raise OverBudgetError(f"judge: {status.reason}")
@@ -382,7 +383,7 @@ def judge(
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
 
 
-def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[ImportedModel]:
+def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool) -> Iterator[ImportedModel]:
     if "model" not in frame.columns:
         raise DataError("the frame has no column 'model'")
     for number, row in enumerate(frame.iter_rows(named=True), 1):
@@ -394,7 +395,9 @@ def _answered(frame: pl.DataFrame, items: frozenset[str]) -> Iterator[ImportedMo
         family = next((row["family"] for row in rows if isinstance(row.get("family"), str)), str(model))
         placed = ((f"row {row['row_of_frame']} of the frame", row) for row in rows)
         yield ImportedModel(
-            ModelSpec(str(model), IMPORTED, str(model), family), answers(placed, items, for_jury=True), "the frame"
+            ModelSpec(str(model), IMPORTED, str(model), family),
+            answers(placed, items, json_replies=json_replies),
+            "the frame",
         )
 
 

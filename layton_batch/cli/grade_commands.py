@@ -40,16 +40,22 @@ def grade(
         Path | None, typer.Option("--risk-chart", metavar="FILE.svg|png", help=grade_help.RISK_CHART)
     ] = None,
     ensembles: Annotated[bool, typer.Option("--ensembles", help=grade_help.ENSEMBLES)] = False,
+    named: Annotated[
+        list[str] | None, typer.Option("--ensemble", metavar="NAME=MODEL,MODEL,…", help=grade_help.ENSEMBLE)
+    ] = None,
     rounds: Annotated[bool, typer.Option("--rounds", help=grade_help.ROUNDS)] = False,
     benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,
+    llm_evaluator: Annotated[bool, typer.Option("--use-llm-evaluator", help=grade_help.LLM_EVALUATOR)] = False,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
     """Grade predictions by a benchmark's rules; its help is ``HELP``."""
-    from layton_batch.cli.grade_work import GradeArguments, run_grade
+    from layton_batch.cli.grade_work import GradeArguments, refuse_llm_evaluator, run_grade
 
+    if llm_evaluator:
+        refuse_llm_evaluator(task, predictions[0], items)
     arguments = GradeArguments(
         task, tuple(predictions), items, protocol, metric, samples, output, updated, table, chart, risk_chart,
-        ensembles, rounds, benchmark, runs, as_json,
+        ensembles, tuple(named or ()), rounds, benchmark, runs, as_json,
     )  # fmt: skip
     run_grade(arguments)

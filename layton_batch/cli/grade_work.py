@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import orjson
 import polars as pl
@@ -49,6 +49,7 @@ def run_grade(arguments: GradeArguments) -> None:
     All files are made before the first is written: what cannot be drawn leaves nothing behind.
     """
     form = form_for(arguments)
+    arguments = _with_default_output(arguments, form)
     with updating(arguments.updated) as rows:
         result = _graded(arguments, form, rows)
         document = _document(result)
@@ -158,6 +159,8 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> Non
         sys.stdout.write(table)
     elif arguments.output is not None and arguments.updated is not None:
         return
+    elif arguments.prints_report:
+        sys.stdout.write(f"{result.form.report_text(_printable(document))}\n")
     elif result.board is None:
         lines = [*result.form.lines(document), *_interval(result)]
         print_table(text_table(arguments.task, ["metric", "value"], lines), first=True)
@@ -209,10 +212,25 @@ class GradeArguments:
     chart: Path | None
     risk_chart: Path | None
     ensembles: bool
+    named_ensembles: tuple[str, ...]
     rounds: bool
     benchmark: str | None
     runs: Path
     as_json: bool
+    prints_report: bool = False
+    """Print the report as it is written: nobody named a file for it, and its form has one."""
+
+
+def _with_default_output(arguments: GradeArguments, form: OfflineForm) -> GradeArguments:
+    """Return the arguments with the file that the form's own program writes. Raises ManifestError as ``form_for``."""
+    name, path = form.default_output, Path(arguments.predictions[0])
+    is_plain = arguments.output is None and not (arguments.as_json or arguments.rounds)
+    if name is None or not is_plain or len(arguments.predictions) > 1 or not path.is_file():
+        return arguments
+    output = replace(arguments, output=path.with_name(name), prints_report=True)
+    for written in _written(output):
+        _check_writable(written)
+    return output
 
 
 def form_for(arguments: GradeArguments) -> OfflineForm:
@@ -222,8 +240,12 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
     options = GradingOptions(
         samples=arguments.samples,
         ensembles=arguments.ensembles,
+        named_ensembles=_groups(arguments.named_ensembles),
         benchmark=arguments.benchmark,
-        keep_rows=arguments.as_json or arguments.output is not None or arguments.ensembles,
+        keep_rows=arguments.as_json
+        or arguments.output is not None
+        or arguments.ensembles
+        or bool(arguments.named_ensembles),
         title=one_line(arguments.benchmark or ""),
     )
     form = form_of(arguments.task, arguments.protocol, options)
@@ -236,6 +258,7 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
         ("--table", arguments.table),
         ("--risk-chart", arguments.risk_chart),
         ("--ensembles", arguments.ensembles),
+        ("--ensemble", arguments.named_ensembles),
         ("--benchmark", arguments.benchmark),
     ):
         if given:
@@ -247,6 +270,32 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
     for written in _written(arguments):
         _check_writable(written)
     return form
+
+
+def refuse_llm_evaluator(task: str, predictions: str, items: Path | None) -> NoReturn:
+    """Raise ManifestError with the command that puts these predictions before a judge."""
+    from layton_batch.cli.own_answers import JUDGED
+    from layton_batch.tasks import setting_names
+
+    if JUDGED not in setting_names(task):
+        raise ManifestError(f"grade: --use-llm-evaluator: the rules of {task} need no judge")
+    command = f"layton-batch judge {predictions} --items {items or 'ANNOTATIONS'} --task {task} --protocol original"
+    raise ManifestError(
+        f"grade: --use-llm-evaluator: a judge is paid, and `grade` pays nobody. `{command} --seats 1 --panel FILE "
+        f"--max-usd AMOUNT` does it, in a batch; manifests/panel-{task}.toml is the published judge"
+    )
+
+
+def _groups(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the models of each named ensemble. Raises ManifestError for what is no NAME=MODEL,MODEL."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, _, listed = text.partition("=")
+        models = tuple(dict.fromkeys(model.strip() for model in listed.split(",") if model.strip()))
+        if not name.strip() or len(models) < 2 or name.strip() in groups:
+            raise ManifestError(f"grade: --ensemble {text!r}: a new NAME=MODEL,MODEL with two models or more")
+        groups[name.strip()] = models
+    return groups
 
 
 def _check_writable(path: Path) -> None:

@@ -161,10 +161,11 @@ def _of_model(
 
     items, levels = _items(run), run.manifest.items.levels
     given = reading.verdicts(verdict_files, items, settings)
+    is_json = reading.has_json_replies(run.task, run.load_items())
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
     if predictions is None:
         return [reading.ImportedModel(spec, {}, source, given)]
-    samples = reading.predictions(predictions, spec, items, levels, settings, for_jury=run.task.uses_jury)
+    samples = reading.predictions(predictions, spec, items, levels, settings, json_replies=is_json)
     if given and len(samples) > 1:
         raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
     return [reading.ImportedModel(sample_spec, answers, source, given) for sample_spec, answers in samples]

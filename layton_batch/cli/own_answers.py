@@ -3,8 +3,9 @@ beside the file."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,14 +14,17 @@ from layton_batch.errors import ManifestError
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import Rows, read_rows
-from layton_batch.imports.reading import ImportedModel, models
+from layton_batch.grading.forms import DEFAULT_SPLIT
+from layton_batch.imports.reading import ImportedModel, has_json_replies, models
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import guess_split, guess_task
+from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
-from layton_batch.tasks import OWN, load_task
-from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks import OWN, load_task, setting_names
+from layton_batch.tasks.protocol import Task, TaskOptions
 
-NEEDS_ITEMS = "--items names the questions with their references (CSV, JSONL, Parquet; `bundled` with --task)"
+JUDGED = "judge"
+"""The setting by which a task that a rule grades is given to a jury."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +39,18 @@ class JudgeArguments:
     model: str | None
     family: str | None
     provider: str | None
+    protocol: str | None
     max_usd: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Benchmark:
+    """The items that answers are about, and their task. ``options``: ``[task_options]`` by which a jury sits."""
+
+    task: Task
+    split: str
+    options: Mapping[str, JsonValue]
+    items: Sequence[Item]
 
 
 def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple[Path, Sequence[ImportedModel]]:
@@ -43,28 +58,35 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
 
     Nothing is written where the file or the items are wrong. Raises DataError and ManifestError.
     """
-    task, split, item_ids = _items(arguments, settings)
-    answers = models(arguments.file, item_ids, settings, arguments.model, arguments.family, arguments.provider)
+    benchmark = _benchmark(arguments, settings)
+    answers = models(
+        arguments.file, {item.id for item in benchmark.items}, settings, arguments.model, arguments.family,
+        arguments.provider, json_replies=has_json_replies(benchmark.task, benchmark.items),
+    )  # fmt: skip
     path = arguments.file.with_name(f"{arguments.file.stem}-judged.toml")
-    text = "".join(f"{line}\n" for line in _manifest_lines(arguments, path, task, split))
+    text = "".join(f"{line}\n" for line in _manifest_lines(arguments, path, benchmark))
     return write_manifest(path, text), answers
 
 
-def _items(arguments: JudgeArguments, settings: Settings) -> tuple[str, str, frozenset[str]]:
-    """Return the task, the split and the ids of the items."""
-    source, task = arguments.items, arguments.task
+def _benchmark(arguments: JudgeArguments, settings: Settings) -> _Benchmark:
+    source, name, split = arguments.items, arguments.task, DEFAULT_SPLIT
     if source == BUNDLED:
-        task, split = task or OWN, "llm"
-        source = str(load_task(task, TaskOptions(split)).bundled(split))
-        rows = read_rows(source, settings.cwd, settings)
+        name = name or OWN
+        rows = read_rows(str(load_task(name, TaskOptions(split)).bundled(split)), settings.cwd, settings)
     else:
         rows = read_rows(source, settings.cwd, settings)
-        task = task or _guessed(rows, source)
-        split = guess_split(rows, task)
-    loaded = load_task(task, TaskOptions(split))
-    if not loaded.uses_jury:
-        raise ManifestError(f"judge: {task} is graded by a rule, no jury sits: `layton-batch grade {task}` grades it")
-    return task, split, frozenset(item.id for item in loaded.items(rows))
+        name = name or _guessed(rows, source)
+        split = guess_split(rows, name)
+    known = setting_names(name)
+    options: dict[str, JsonValue] = {JUDGED: True} if JUDGED in known else {}
+    if arguments.protocol is not None:
+        if "protocol" not in known:
+            raise ManifestError(f"judge: --protocol {arguments.protocol}: task {name!r} has no protocols")
+        options["protocol"] = arguments.protocol
+    task = load_task(name, TaskOptions(split, folder=settings.cwd), options)
+    if not task.uses_jury:
+        raise ManifestError(f"judge: {name} is graded by a rule, no jury sits: `layton-batch grade {name}` grades it")
+    return _Benchmark(task, split, options, task.items(rows))
 
 
 def _guessed(rows: Rows, source: str) -> str:
@@ -74,13 +96,16 @@ def _guessed(rows: Rows, source: str) -> str:
         raise ManifestError(f"{source}: {error}") from error
 
 
-def _manifest_lines(arguments: JudgeArguments, path: Path, task: str, split: str) -> Iterator[str]:
+def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _Benchmark) -> Iterator[str]:
     yield f"# Written by `layton-batch judge {arguments.file}`: no [[models]], the answers are those of that file."
     yield f"name = {quoted(slug(path.stem))}"
-    yield f"task = {quoted(task)}"
+    yield f"task = {quoted(benchmark.task.name)}"
     yield "[items]"
     yield f"source = {quoted(_from_folder(arguments.items, path))}"
-    yield f"split = {quoted(split)}"
+    yield f"split = {quoted(benchmark.split)}"
+    if benchmark.options:
+        yield "[task_options]"
+        yield from (f"{name} = {json.dumps(value)}" for name, value in benchmark.options.items())
     if arguments.max_usd is not None:
         yield from ("[budget]", f"max_usd = {quoted(arguments.max_usd)}")
     if arguments.panel is not None or arguments.seats is not None:

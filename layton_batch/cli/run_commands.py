@@ -188,12 +188,17 @@ def judge(
         Path | None, typer.Option("--panel", metavar="FILE", help="[[judges]]; default: the package's panel.")
     ] = None,
     seats: Annotated[int | None, typer.Option("--seats", min=1, help="Judges of an answer; default 3.")] = None,
-    task: Annotated[str | None, typer.Option("--task", help="layton | qa | your own; default: by the columns.")] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", help="Which benchmark the items are of; default: by their columns.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Only this model, or the name of the file's only one.")
     ] = None,
     family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", help="Of a task with protocols: original asks judges as published.")
+    ] = None,
     runs: Runs = RUNS,
     max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD.")] = None,
     poll_seconds: Poll = None,
@@ -218,7 +223,7 @@ def judge(
 
     _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process()
-    arguments = JudgeArguments(file, items, task, panel, seats, model, family, provider, max_usd)
+    arguments = JudgeArguments(file, items, task, panel, seats, model, family, provider, protocol, max_usd)
     manifest, answers = manifest_and_answers(arguments, settings)
     is_named = not _by_default(context, "runs")
     with (

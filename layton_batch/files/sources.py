@@ -1,4 +1,5 @@
-"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet, CSV or a workbook.
+"""Rows from wherever a manifest says they are: the hub, the web, a file, a glob; JSONL, Parquet, CSV, a workbook, or a
+JSON list in a ``.json`` file.
 
 Each line is decoded by itself, so that an error names its file and line. Nothing here trusts the file's content."""
 
@@ -40,7 +41,7 @@ _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
 class RowLocation(NamedTuple):
-    """Place of a row in its source; ``line`` counts from 1 (rows, for Parquet)."""
+    """Place of a row in its source; ``line`` counts from 1 (rows, for Parquet and for a JSON list)."""
 
     file: str
     line: int
@@ -227,6 +228,9 @@ class JsonLines:
 
 def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
     limits.check_is_file(path, name)
+    if (listed := json_list(path)) is not None:
+        yield from ([(RowLocation(name, number), row)] for number, row in enumerate(listed, 1))
+        return
     try:
         with path.open("rb", buffering=0) as handle:
             start, ending = handle.read(4), path.suffix.lower()

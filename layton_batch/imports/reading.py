@@ -11,11 +11,12 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, json_list, read_rows
-from layton_batch.records import JsonValue, ModelSpec, Response
+from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.reports.table import without_guard
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
+from layton_batch.tasks.protocol import Task
 
 ITEM = ("item_id", "riddle_id", "question_id", "sample_id", "custom_id", "id")
 """Columns that may hold the item's id. The first counts that names an item of the run: programs call other things so
@@ -48,21 +49,21 @@ def predictions(
     levels: Sequence[int],
     settings: Settings,
     *,
-    for_jury: bool = False,
+    json_replies: bool = False,
 ) -> list[tuple[ModelSpec, Answers]]:
     """The replies of a JSON, JSONL, Parquet or CSV file, by item: of each sample and each of the run's numbers of
     hints.
 
     A row has the item's id and the reply: the whole text, or ``answer`` and ``justification``, or all of the reply's
-    JSON in ``answer``; null: no reply came. ``for_jury``: of a task whose replies are JSON, so that text in ``answer``
-    that is none is the answer by itself.
+    JSON in ``answer``; null: no reply came. ``json_replies``: of a task whose replies are JSON, so that text in
+    ``answer`` that is none is the answer by itself.
     It may have ``sample`` and ``n_hints``. Of a file of several models, the rows that name this one. Raises DataError.
     """
     rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
     for where, row in _rows_of(path, spec.name, settings):
         hints, sample = (_whole(row, name, where) for name in ("n_hints", "sample"))
         rows_by_form.setdefault(asked_as(hints, sample, levels, where), []).append((where, row))
-    return [(replace(spec, hints=hints, sample=sample), answers(rows, items, for_jury=for_jury))
+    return [(replace(spec, hints=hints, sample=sample), answers(rows, items, json_replies=json_replies))
             for (hints, sample), rows in rows_by_form.items()]  # fmt: skip
 
 
@@ -73,11 +74,14 @@ def models(
     name: str | None = None,
     family: str | None = None,
     provider: str | None = None,
+    *,
+    json_replies: bool = True,
 ) -> list[ImportedModel]:
     """The models of a file of predictions for a jury, each sample of them; a column ``model`` names them.
 
     ``name``: only that model; also what a file without that column is called by, instead of its own name. ``family``
-    and ``provider``: of every model, instead of the columns of these names. Raises DataError as ``predictions``.
+    and ``provider``: of every model, instead of the columns of these names. ``json_replies`` and errors as for
+    ``predictions``.
     """
     rows = list(_placed(path, settings))
     has_names = any(row.get("model") is not None for _, row in rows)
@@ -94,7 +98,7 @@ def models(
         if name in (None, model):
             served = provider or _named(row, "provider")
             spec = ModelSpec(model, served or IMPORTED, model, family or _named(row, "family") or served or model)
-            samples = predictions(path, spec, items, (0,), settings, for_jury=True)
+            samples = predictions(path, spec, items, (0,), settings, json_replies=json_replies)
             imported += [ImportedModel(sample, answers, str(path)) for sample, answers in samples]
     if not imported:
         raise DataError(f"{path}: has no predictions of a model called {name!r} ({', '.join(first_rows)})")
@@ -127,15 +131,15 @@ def _whole(row: Row, name: str, where: str) -> int | None:
     return value
 
 
-def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, for_jury: bool = False) -> Answers:
-    """The replies of rows, each with what errors call it, by item. ``for_jury`` and errors as for ``predictions``."""
+def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, json_replies: bool = False) -> Answers:
+    """The replies of rows, each with what errors call it, by item. ``json_replies`` and errors: see ``predictions``."""
     replies: dict[str, Response] = {}
     lines: dict[str, str] = {}
     for where, row in rows:
         item = _item(row, where, items)
         if item in lines:
             raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
-        replies[item], lines[item] = _reply(row, where, for_jury=for_jury), where
+        replies[item], lines[item] = _reply(row, where, json_replies=json_replies), where
     return replies
 
 
@@ -162,6 +166,11 @@ def verdict_text(is_answer_correct: bool | None, is_justification_correct: bool 
     """A verdict as a judge would write it."""
     fields = {"is_answer_correct": is_answer_correct, "is_justification_correct": is_justification_correct}
     return orjson.dumps(fields).decode()
+
+
+def has_json_replies(task: Task, items: Sequence[Item]) -> bool:
+    """Return whether the task asks its participants for JSON."""
+    return bool(items) and task.prompt(items[0]).response_schema is not None
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -212,10 +221,10 @@ def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -
     return str(value)
 
 
-def _reply(row: Row, where: str, *, for_jury: bool) -> Response:
+def _reply(row: Row, where: str, *, json_replies: bool) -> Response:
     column = next((name for name in TEXT if name in row), None)
     if column is None:
-        return _parts(row, where, for_jury=for_jury)
+        return _parts(row, where, json_replies=json_replies)
     text = row[column]
     if text is None:
         error = row.get("error", row.get("note"))
@@ -227,7 +236,7 @@ def _reply(row: Row, where: str, *, for_jury: bool) -> Response:
     return response(text, row)
 
 
-def _parts(row: Row, where: str, *, for_jury: bool) -> Response:
+def _parts(row: Row, where: str, *, json_replies: bool) -> Response:
     if "answer" not in row:
         raise DataError(f"{where}: there is no reply: {', '.join(TEXT)}, or 'answer' (and 'justification')")
     answer, why = row["answer"], row.get("justification")
@@ -238,6 +247,6 @@ def _parts(row: Row, where: str, *, for_jury: bool) -> Response:
     if answer is None:
         return no_response("no reply")
     if "justification" not in row:
-        is_reply = not for_jury or answer.lstrip().startswith(_JSON_STARTS)
+        is_reply = not json_replies or answer.lstrip().startswith(_JSON_STARTS)
         return response(answer if is_reply else orjson.dumps({"answer": answer}).decode(), row)
     return response(orjson.dumps({"answer": answer, "justification": why or ""}).decode(), row)

@@ -18,6 +18,7 @@ from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
 from layton_batch.tasks.mcq_idk_rules.items import (
     MAX_OPTIONS,
+    MIN_OPTIONS,
     Key,
     belongs,
     idk_letter,
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from layton_batch.tasks.mcq_idk_rules.offline import McqForm
 
 HERE = Path(__file__).parent
-ORIGINAL, CORRECTED = "original", "corrected"
-PROTOCOLS = (CORRECTED, ORIGINAL)
-"""``original``: evaluate-idk to the letter. ``corrected``, the default: the requested form wins, 2 to 25 options."""
+ORIGINAL, ORIGINAL_V2, CORRECTED = "original", "original_v2", "corrected"
+PROTOCOLS = (CORRECTED, ORIGINAL, ORIGINAL_V2)
+"""``original``: evaluate-idk to the letter, with its first prompts (all GPQA rows of its table). ``original_v2``: the
+same with its present prompts (all LEXam rows). ``corrected``, the default: the requested form wins, 2 to 25 options."""
+_END = {CORRECTED: "", ORIGINAL: "\n\n", ORIGINAL_V2: "\n"}
+"""What follows a prompt's last word."""
 BUNDLED_SPLIT = "demo"
 _ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
 """In notes of a prediction, and tags of a grade beside the outcomes and ``missing``."""
@@ -51,6 +55,8 @@ _SLOTS: Mapping[str, TemplateVariables] = {
     "instruction": TemplateVariables(frozenset({"idk_letter"}), must=frozenset({"idk_letter"})),
     "corrected": _QUESTION,
     "original": _QUESTION,
+    "instruction_v2": TemplateVariables(frozenset({"idk_letter", "category", "course_name"})),
+    "original_v2": _QUESTION,
 }
 
 
@@ -62,14 +68,28 @@ class McqIdkTask:
     uses_jury: Literal[False] = False
     protocols: Sequence[str] = PROTOCOLS
 
-    def __init__(self, options: TaskOptions, protocol: str = CORRECTED, seed: int = 0) -> None:
+    def __init__(
+        self,
+        options: TaskOptions,
+        protocol: str = CORRECTED,
+        seed: int = 0,
+        n_options: int | None = None,
+        instruction: bool = True,
+    ) -> None:
         if options.hints:
             raise ManifestError(f"hints {options.hints}: the mcq_idk task has none")
         if protocol not in PROTOCOLS:
             raise ManifestError(f"protocol {protocol!r}: mcq_idk has {' and '.join(PROTOCOLS)}")
+        if n_options is not None and n_options not in range(MIN_OPTIONS, MAX_OPTIONS + 1):
+            raise ManifestError(f"n_options {n_options!r}: a whole number from {MIN_OPTIONS} to {MAX_OPTIONS}")
+        if not instruction and protocol != ORIGINAL_V2:
+            raise ManifestError(f"instruction = false is for protocol {ORIGINAL_V2!r}, as idk-eval is asked")
         self.protocol = protocol
-        self._split, self._seed = options.split, seed
-        self._templates = Templates(HERE / "prompts" / "mcq_idk", _SLOTS, options.prompts)
+        self._split, self._seed, self._n_options = options.split, seed, n_options
+        self._has_instruction = instruction
+        self._templates = Templates(
+            HERE / "prompts" / "mcq_idk", _SLOTS, options.prompts, as_written=protocol == ORIGINAL_V2
+        )
 
     def span(self, metric: str) -> tuple[float, float]:
         """A wrong answer costs as much as a right one earns by ``idk_score``; the others are from 0 to 1."""
@@ -77,8 +97,10 @@ class McqIdkTask:
 
     def items(self, rows: Iterable[Mapping[str, JsonValue]]) -> Sequence[Item]:
         """Rows as items; those of another split (or of another language than a two-letter split) are passed over."""
-        split, seed = self._split, self._seed
-        return [item_from(row, number, split, seed) for number, row in enumerate(rows, 1) if belongs(row, split)]
+        split, seed, n_options = self._split, self._seed, self._n_options
+        return [
+            item_from(row, number, split, seed, n_options) for number, row in enumerate(rows, 1) if belongs(row, split)
+        ]
 
     def bundled(self, split: str) -> Path:
         if split not in (BUNDLED_SPLIT, "llm"):  # "llm" is what a manifest says that says nothing
@@ -86,20 +108,29 @@ class McqIdkTask:
         return HERE / "data" / "mcq_idk" / f"{BUNDLED_SPLIT}.jsonl"
 
     def prompt(self, item: Item) -> Prompt:
-        """One user message and no system text, as published. The original's bytes: no blank between instruction and
-        question, two line breaks at the end."""
+        """One user message and no system text, as published. The originals' bytes: no blank between instruction and
+        question, and two line breaks (version 2: one) at the end."""
         options = item.payload.get("options")
         shown = [str(option) for option in options] if isinstance(options, list) else []
         idk = idk_letter(len(shown))
         lines = zip(option_letters(len(shown)) + idk, [*shown, "I don't know"], strict=True)
         text = self._templates.render(
             self.protocol,
-            instruction=self._templates.render("instruction", idk_letter=idk),
+            instruction=self._instruction(item, idk),
             question=item.question,
             options="\n".join(f"{letter}) {option}" for letter, option in lines),
             idk_letter=idk,
         )
-        return Prompt(system="", parts=(f"{text}\n\n" if self.protocol == ORIGINAL else text,))
+        return Prompt(system="", parts=(text + _END[self.protocol],))
+
+    def _instruction(self, item: Item, idk: str) -> str:
+        if self.protocol != ORIGINAL_V2:
+            return self._templates.render("instruction", idk_letter=idk)
+        if not self._has_instruction:
+            return ""
+        return self._templates.render(
+            "instruction_v2", idk_letter=idk, category=item.category, course_name=item.category
+        )
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with one of the item's letters, ``abstained`` with the last one, or ``unparsed``."""
@@ -136,7 +167,7 @@ class McqIdkTask:
 
     def key(self, item: Item) -> Key:
         """Return the key of an item. Raises DataError where its payload is not what the task made it."""
-        return item_key(item, first_alone=self.protocol == ORIGINAL)
+        return item_key(item, first_alone=self.protocol != CORRECTED)
 
     def offline(self, options: GradingOptions) -> McqForm:
         """Return the form that reads and reports predictions made elsewhere."""
@@ -172,6 +203,6 @@ def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False)
 
     The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.
     """
-    if protocol == ORIGINAL:
+    if protocol != CORRECTED:
         return read_original(without_thoughts(text))
     return read_corrected(after_thoughts(text), n_options, cut=cut)

@@ -42,11 +42,13 @@ _ENDINGS = {
 class GradingOptions:
     """Options of ``grade`` that only some benchmarks use. ``samples``: how several outputs make one answer.
 
-    ``keep_rows``: include every graded row in the document. ``title``: title of charts.
+    ``named_ensembles``: by name the models that vote as one. ``keep_rows``: include every graded row in the document.
+    ``title``: title of charts.
     """
 
     samples: str | None = None
     ensembles: bool = False
+    named_ensembles: Mapping[str, Sequence[str]] = field(default_factory=dict)
     benchmark: str | None = None
     keep_rows: bool = True
     title: str = ""
@@ -237,6 +239,12 @@ class OfflineForm:
         """Return the result of an item by one metric."""
         mark, stratum = float(reply.grade.marks[metric]), stratum_of(self._task, reply.item)
         return ItemOutcome(mark, str(reply.prediction.kind), reply.grade.tag, stratum)
+
+    @property
+    def default_output(self) -> str | None:
+        """Return the file name that one model's report has beside its predictions where nobody names any; None: none
+        is written."""
+        return None
 
     def report_text(self, document: JsonValue) -> str:
         """The report of one model as a file."""

@@ -93,6 +93,22 @@ def test_rome_reproduces_its_files_byte_for_byte(tmp_path: Path, capsys: pytest.
 
 
 @real
+def test_as_published_the_scores_are_written_beside_the_predictions_and_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example, given = DATA / "rome" / "example", tmp_path / "predictions.json"
+    given.write_bytes((example / "predictions.json").read_bytes())
+    files = ["--items", str(example / "annotation.json"), "--predictions", str(given)]
+    code, out, _ = run(capsys, "rome", *files, "--protocol", "original")
+    published = (example / "scores.json").read_bytes()
+    assert (code, (tmp_path / "scores.json").read_bytes(), out.encode()) == (0, published, published + b"\n")
+    (tmp_path / "scores.json").unlink()
+    for more in ([], ["--protocol", "original", "--json"]):
+        assert run(capsys, "rome", *files, *more)[0] == 0
+        assert not (tmp_path / "scores.json").exists()
+
+
+@real
 def test_the_published_abstention_rows_come_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     published = json.loads((DATA / "idk" / "published_table.json").read_text(encoding="utf-8"))
     samples = {path.name: path for path in (DATA / "idk" / "samples").glob("*.parquet")}

@@ -173,6 +173,8 @@ def test_text_that_no_encoding_has_ends_well() -> None:
         (["mcq_idk", "--predictions", "p.jsonl", "--metric", "accuracy"], "ranked by idk_score or trad_score"),
         (["mcq_idk", "--predictions", "p.jsonl", "--ensembles"], "two models or more"),
         (["mcq_idk", "--predictions", "p.jsonl", "--rounds"], "--rounds is for rome"),
+        (["mcq_idk", "--predictions", "p.jsonl", "--use-llm-evaluator"], "the rules of mcq_idk need no judge"),
+        (["rome", "--predictions", "p.json", "--use-llm-evaluator"], "`layton-batch judge p.json --items ANNOTATIONS"),
         (["zebralogic", "--predictions", "p.jsonl", "--chart", "c.svg"], "--chart is for mcq_idk and rome"),
         (["rome", "--predictions", "p.jsonl", "--table", "t.md"], "--table is for mcq_idk"),
         (["rome", "--predictions", "p.jsonl", "--predictions", "q=p.jsonl", "--updated", "u"], "here are 2"),
@@ -262,6 +264,21 @@ def test_ensembles_are_voted_as_published() -> None:
     assert metrics["idk_score"]["mean"] == pytest.approx(2 * trad - 1 + metrics["idk_freq"]["mean"])
     letters = board("mcq_idk", *given, "--ensembles")["ensembles"]
     assert [row["name"] for row in letters] == ["ensemble-all3", "ensemble-all3-letters"]  # type: ignore[attr-defined]
+
+
+def test_named_ensembles_vote_with_the_models_they_name() -> None:
+    given = []
+    for name, letters in {"a": "BBA", "b": "BAA", "c": "ABB"}.items():
+        given += ["--predictions", lines(f"{name}.jsonl", replies(letters))]
+    named = ("--ensemble", "cheap=a,b", "--ensemble", "all three = a, b, c", "--protocol", "original")
+    rows = board("mcq_idk", *given, *named)["ensembles"]
+    assert isinstance(rows, list)
+    assert [row["name"] for row in rows] == ["cheap", "all three"]
+    assert [round(row["metrics"]["trad_score"]["mean"], 3) for row in rows] == [0.333, 0.333]
+    assert "there are no replies of d, only of a, b, c" in refused("mcq_idk", *given, "--ensemble", "x=a,d")
+    for wrong in ("a,b", "x=a", "=a,b"):
+        assert "a new NAME=MODEL,MODEL" in refused("mcq_idk", *given, "--ensemble", wrong)
+    assert "--ensemble is for mcq_idk" in refused("rome", "--predictions", "a.jsonl", "--ensemble", "x=a,b")
 
 
 @real

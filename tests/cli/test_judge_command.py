@@ -59,6 +59,24 @@ def test_a_judge_of_the_family_that_made_the_model_does_not_sit(folder: Path) ->
     assert {job["provider"] for job in jobs if job["role"] == "judge"} == {"anthropic", "gemini", "mistral"}
 
 
+def test_answers_to_romes_questions_go_to_a_judge_in_its_own_forms(folder: Path) -> None:
+    annotations = [
+        {"question_id": f"q{number}", "question": "Which gas?", "reference": "neon", "task": "open",
+         "evaluator": "key_items_matching", "evaluator_kwargs": {"key_items": [["neon"]]}}
+        for number in range(2)
+    ]  # fmt: skip
+    (folder / "annotation.json").write_text(json.dumps(annotations), encoding="utf-8")
+    predictions = [{"question_id": "q0", "answer": "Final Answer: neon"}, {"question_id": "q1", "answer": "argon"}]
+    (folder / "predictions.json").write_text(json.dumps(predictions), encoding="utf-8")
+    given = ("predictions.json", "--items", "annotation.json", "--task", "rome", "--protocol", "original")
+    ended = call("judge", *given, "--seats", "1", "--sandbox")
+    assert ended.code == 0, ended.err
+    manifest = load_manifest(folder / "predictions-judged.toml")
+    assert manifest.task_options == {"judge": True, "protocol": "original"}
+    (row,) = json.loads(call("leaderboard", "runs-sandbox/predictions-judged", "--format", "json").out)
+    assert (row["model"], row["n_items"], row["n_unparsed"]) == ("predictions", 2, 0)
+
+
 def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
@@ -72,7 +90,11 @@ def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypat
         (("answers.jsonl", "--items", "none.csv"), "none.csv: no such file"),
         (("none.jsonl", "--items", "quiz.csv"), "none.jsonl: no such file"),
         (("answers.jsonl", "--items", "answers.jsonl"), "answers.jsonl: no task takes these rows"),
-        (("answers.jsonl", "--items", "bundled", "--task", "rome"), "rome is graded by a rule, no jury sits"),
+        (
+            ("answers.jsonl", "--items", "bundled", "--task", "zebralogic"),
+            "zebralogic is graded by a rule, no jury sits",
+        ),
+        (("answers.jsonl", "--items", "quiz.csv", "--protocol", "original"), "task 'qa' has no protocols"),
         (("answers.jsonl", "--items", "quiz.csv", "--model", "robin"), "no predictions of a model called 'robin'"),
         (("answers.jsonl", "--items", "quiz.csv", "--panel", "none.toml"), "jury.panel: no panel file"),
     ],

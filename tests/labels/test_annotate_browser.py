@@ -178,7 +178,9 @@ def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
         assert page.tab.run(told).startswith("Nothing is set: 1 or 2 for the answer, 3 or 4")
         page.press("1")
         assert page.tab.run(told) == ""
-        keys = "for (const key of ['3', 'n']) document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+        keys = (
+            "for (const key of ['3', 'n']) document.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}))"
+        )
         page.after(lambda: page.tab.run(keys.replace("document.dis", "document.body.dis")))
         assert page.tab.run(told).startswith("The key n came before this answer was shown")
         assert [one.both_correct for one in read_label_actions(RunFolder(root)).labels()] == [True]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from tests.support.paths import ROOT
 
-
 UNPUBLISHED = "qwen-qwen3-vl-235b-a22b-instruct-fp8"
 """The last model of the manifest: it has a row in the report's table, and its answers were not published."""
 

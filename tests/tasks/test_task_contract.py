@@ -44,7 +44,13 @@ class TestPictures(TaskContract):
         return load_task(self.name, TaskOptions(self.split))
 
 
-PROTOCOLS = [("mcq_idk", "original"), ("zebralogic", "original"), ("zebralogic", "zeroeval"), ("rome", "original")]
+PROTOCOLS = [
+    ("mcq_idk", "original"),
+    ("mcq_idk", "original_v2"),
+    ("zebralogic", "original"),
+    ("zebralogic", "zeroeval"),
+    ("rome", "original"),
+]
 
 
 @pytest.mark.parametrize(("name", "protocol"), PROTOCOLS)

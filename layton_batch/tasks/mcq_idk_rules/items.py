@@ -2,7 +2,8 @@
 
 Columns are found whatever their case. Three shapes are read: ``options`` (or ``choices``) with the right one in
 ``answer``, ``gold``, ``answer_index`` or ``label`` (an index from 0, a letter, or the option's text); GPQA's ``Correct
-Answer`` and ``Incorrect Answer 1`` …; and lists written as text, as some tables hold them.
+Answer`` and ``Incorrect Answer 1`` …; and lists written as text, as some tables hold them. idk-eval's rows have the
+same question with several numbers of options, in ``options_4`` and ``answer_index_4`` and others.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def _of_one_text(options: Sequence[JsonValue], gold: str) -> str:
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-_ID = ("id", "item_id", "record id", "record_id")
+_ID = ("id", "item_id", "record id", "record_id", "question_id")
 _OPTIONS = ("options", "choices")
 _RIGHT = ("answer", "gold", "answer_index", "label")
 _CATEGORY = ("category", "subject", "course", "subdomain", "high-level domain")
@@ -95,9 +96,14 @@ def belongs(row: FileRow, split: str) -> bool:
     return split == "llm" or named is None or named == split
 
 
-def item_from(row: FileRow, number: int, split: str, seed: int) -> Item:
-    """The item, its real options in shuffled order. Raises DataError naming the row and what is wrong with it."""
+def item_from(row: FileRow, number: int, split: str, seed: int, n_options: int | None = None) -> Item:
+    """The item, its real options in shuffled order. ``n_options``: of the columns that name this number of options.
+
+    Raises DataError naming the row and what is wrong with it.
+    """
     columns = _lower(row)
+    if n_options is not None:
+        columns = _numbered(columns, n_options, number)
     item_id = _id(columns, number)
     where = f"row {number} (item {item_id!r})"
     options, right = _options(columns, where)
@@ -117,6 +123,16 @@ def item_from(row: FileRow, number: int, split: str, seed: int) -> Item:
             "seed": seed,
         },
     )
+
+
+def _numbered(columns: dict[str, JsonValue], n_options: int, number: int) -> dict[str, JsonValue]:
+    """The columns with ``options_N`` and ``answer_index_N`` in the place of all others of their kind."""
+    names = f"options_{n_options}", f"answer_index_{n_options}"
+    missing = next((name for name in names if columns.get(name) is None), None)
+    if missing is not None:
+        raise DataError(f"row {number}: column {missing!r} is missing; n_options in [task_options] asks for it")
+    rest = {name: value for name, value in columns.items() if name not in (*_OPTIONS, *_RIGHT)}
+    return {**rest, "options": columns[names[0]], "answer_index": columns[names[1]]}
 
 
 def _lower(row: FileRow) -> dict[str, JsonValue]:

@@ -19,7 +19,7 @@ from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask, tag_of
+from layton_batch.tasks.mcq_idk import CORRECTED, McqIdkTask, tag_of
 from layton_batch.tasks.mcq_idk_rules import report, result_files
 from layton_batch.tasks.mcq_idk_rules.items import MAX_OPTIONS, MIN_OPTIONS, item_from, option_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import best_of
@@ -55,7 +55,7 @@ class McqForm(OfflineForm):
     """evaluate-idk's form."""
 
     options: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("--chart", "--table", "--risk-chart", "--ensembles", "--benchmark"), ""
+        ("--chart", "--table", "--risk-chart", "--ensembles", "--ensemble", "--benchmark"), ""
     )
     id_columns = ("item_id", "id", "sample_id")
     gold_columns = ("gold", "n_options")
@@ -140,7 +140,7 @@ class McqForm(OfflineForm):
         if option == "--chart":
             from layton_batch.tasks.mcq_idk_rules.charts import bar_chart
 
-            return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol == ORIGINAL)
+            return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol != CORRECTED)
         from layton_batch.tasks.mcq_idk_rules.charts import risk_chart
 
         seen = report.views(graded.models)
@@ -152,8 +152,10 @@ class McqForm(OfflineForm):
         return report.table_rows(graded.models, self._ensembles(graded))
 
     def _ensembles(self, graded: GradedSet) -> list[BoardRow]:
-        if self.asked.ensembles and not self._voted:
-            self._voted = report.ensembles(graded.models, by_letter_too=self.protocol == CORRECTED)
+        named, standard = self.asked.named_ensembles, self.asked.ensembles
+        if (standard or named) and not self._voted:
+            by_letter_too = self.protocol == CORRECTED
+            self._voted = report.ensembles(graded.models, named, standard=standard, by_letter_too=by_letter_too)
         return self._voted
 
 

@@ -127,26 +127,39 @@ def views(models: Sequence[GradedModel]) -> dict[str, AbstentionCounts]:
     return {name: selective(report.tally) for name, report in _members(models)}
 
 
-def ensembles(models: Sequence[GradedModel], *, by_letter_too: bool) -> list[BoardRow]:
-    """All models as one and, of more than three, the best three by trad_score: as published, by what is right or wrong.
+def ensembles(
+    models: Sequence[GradedModel], named: Mapping[str, Sequence[str]], *, standard: bool, by_letter_too: bool
+) -> list[BoardRow]:
+    """All models as one and, of more than three, the best three by trad_score (``standard``); then the ``named``
+    groups: as published, by what is right or wrong.
 
     ``by_letter_too``: also a vote on letters, which needs no gold to be cast. Raises ManifestError for fewer than two
-    models with replies, and for models that have no item in common.
+    models with replies, an unknown name, and models that have no item in common.
     """
     members = _members(models)
     if len(members) < 2:
         raise ManifestError("grade: --ensembles needs the replies of two models or more")
-    groups = {f"ensemble-all{len(members)}": members}
-    if len(members) > _TOP:
+    groups = {f"ensemble-all{len(members)}": members} if standard else {}
+    if standard and len(members) > _TOP:
         rows = ordered(BoardRow(name, report.tally.estimates()) for name, report in members)
         best = {row.name: place for place, row in enumerate(rows)}
         groups = {f"ensemble-top{_TOP}": sorted(members, key=lambda member: best[member[0]])[:_TOP], **groups}
+    groups |= {name: _group(name, names, dict(members)) for name, names in named.items()}
     voted = []
     for name, group in groups.items():
         voted.append(_voted(name, by_outcome([{row.item_id: row.marks for row in report.rows} for _, report in group])))
         if by_letter_too:
             voted.append(_voted(f"{name}-letters", _by_letter(group)))
     return voted
+
+
+def _group(name: str, names: Sequence[str], members: Mapping[str, AbstentionReport]) -> list[Member]:
+    unknown = [model for model in names if model not in members]
+    if unknown:
+        raise ManifestError(
+            f"grade: --ensemble {name}: there are no replies of {', '.join(unknown)}, only of {', '.join(members)}"
+        )
+    return [(model, members[model]) for model in names]
 
 
 def _members(models: Sequence[GradedModel]) -> list[Member]:

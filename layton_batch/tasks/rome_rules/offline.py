@@ -119,6 +119,10 @@ class RomeForm(OfflineForm):
     def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> ScoresReport:
         return ScoresReport(self.protocol, updated)
 
+    @property
+    def default_output(self) -> str | None:
+        return "scores.json" if self.protocol == ORIGINAL else None
+
     def report_text(self, document: JsonValue) -> str:
         return json_text(document)
 

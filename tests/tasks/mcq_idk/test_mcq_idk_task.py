@@ -10,7 +10,7 @@ import pytest
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError
 from layton_batch.records import Item, JsonValue, Prediction, Response
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, ORIGINAL_V2, McqIdkTask
 from layton_batch.tasks.protocol import Task, TaskOptions, juried
 
 Row = dict[str, JsonValue]
@@ -95,6 +95,77 @@ def test_the_columns_of_lexam_are_read_and_a_language_can_be_the_split() -> None
     }  # fmt: skip
     found = task(split="en").items([lexam, {**lexam, "language": "de"}])
     assert [(one.id, one.answer, one.category) for one in found] == [("0", "iii and iv", "Tax Law")]
+
+
+IDK_EVAL: Row = {
+    "question_id": 70,
+    "question": "Which gas?",
+    "options": ["argon", "helium", "neon", "xenon", "radon"],
+    "answer_index": 2,
+    "options_4": ["xenon", "neon", "argon", "radon"],
+    "answer_index_4": 1,
+    "category": "chemistry",
+}
+
+
+def test_the_columns_of_idk_eval_are_read_with_as_many_options_as_asked_for() -> None:
+    (whole,) = task().items([IDK_EVAL])
+    assert (whole.id, whole.answer, len(shown(whole))) == ("70", "neon", 5)
+    four = McqIdkTask(TaskOptions("demo"), n_options=4)
+    (one,) = four.items([IDK_EVAL])
+    assert (one.id, one.answer, one.category, sorted(shown(one))) == (
+        "70", "neon", "chemistry", ["argon", "neon", "radon", "xenon"],
+    )  # fmt: skip
+    with pytest.raises(DataError, match="row 1: column 'options_4' is missing; n_options in"):
+        four.items([row()])
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"n_options": 1}, "n_options 1: a whole number from 2 to 25"),
+        ({"n_options": "4"}, "n_options '4'"),
+        ({"instruction": False}, "instruction = false is for protocol 'original_v2'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_told(settings: dict[str, JsonValue], reason: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        McqIdkTask(TaskOptions("demo"), **settings)  # type: ignore[arg-type]
+    assert reason in str(caught.value)
+
+
+V2 = (
+    "Question:\nWhich gas?\n\nChoices:\n{options}\nE) I don't know\n\n"
+    "Before answering, think about the question step by step.\nAnswer only if you are confident, since mistakes are "
+    'penalized with -1 points, while correct answers receive 1 point, and the answer E) "I don\'t know" always '
+    "receives 0 points.\n\nFormat your final answer as follows:\nFinal Answer: ###C###\n\nAnswer:\n"
+)
+
+
+def test_the_present_prompts_have_the_published_bytes_for_each_of_the_benchmarks(tmp_path: Path) -> None:
+    own = tmp_path / "lexam.txt"
+    own.write_text("Be an expert in {course_name}.\n- {Clarify}\n", encoding="utf-8")  # nothing but the slot is filled
+    named = {"instruction_v2": own}
+    made = {
+        "Answer the following multiple choice question.": McqIdkTask(TaskOptions("demo"), ORIGINAL_V2),
+        "Be an expert in Tax Law.\n- {Clarify}\n": McqIdkTask(TaskOptions("demo", 0, named), ORIGINAL_V2),
+        "": McqIdkTask(TaskOptions("demo"), ORIGINAL_V2, instruction=False),
+    }
+    for instruction, one in made.items():
+        (asked,) = one.items([row(course="Tax Law")])
+        options = "\n".join(f"{letter}) {option}" for letter, option in zip("ABCD", shown(asked), strict=True))
+        assert one.prompt(asked).parts == (instruction + V2.format(options=options),)
+        assert one.prompt(asked).system == ""
+
+
+def test_the_present_prompts_are_read_and_scored_as_published() -> None:
+    two = task(ORIGINAL_V2)
+    (asked,) = two.items([row()])
+    gold = str(asked.payload["gold"])
+    for text, kind in ((f"Final Answer: ###{gold}###", PredictionKind.ANSWERED), ("###E###", PredictionKind.ABSTAINED)):
+        prediction = two.parse(asked, "m", reply(text))
+        assert prediction.kind is kind
+        assert two.grade(asked, prediction).marks == task(ORIGINAL).grade(asked, prediction).marks
 
 
 def test_rows_of_another_split_are_passed_over() -> None:
