@@ -35,6 +35,7 @@ def grade(
     output: Annotated[Path | None, typer.Option("--output", help="Write the report into this file.")] = None,
     updated: Annotated[Path | None, typer.Option("--updated", help=grade_help.UPDATED)] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)] = None,
+    report: Annotated[str | None, typer.Option("--report", metavar="FILE.md", help=grade_help.REPORT)] = None,
     chart: Annotated[Path | None, typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)] = None,
     risk_chart: Annotated[
         Path | None, typer.Option("--risk-chart", metavar="FILE.svg|png", help=grade_help.RISK_CHART)
@@ -45,6 +46,7 @@ def grade(
     ] = None,
     rounds: Annotated[bool, typer.Option("--rounds", help=grade_help.ROUNDS)] = False,
     benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,
+    every_run: Annotated[bool, typer.Option("--every-run", help=grade_help.EVERY_RUN)] = False,
     llm_evaluator: Annotated[bool, typer.Option("--use-llm-evaluator", help=grade_help.LLM_EVALUATOR)] = False,
     runs: Runs = RUNS,
     as_json: Json = False,
@@ -55,7 +57,7 @@ def grade(
     if llm_evaluator:
         refuse_llm_evaluator(task, predictions[0], items)
     arguments = GradeArguments(
-        task, tuple(predictions), items, protocol, metric, samples, output, updated, table, chart, risk_chart,
-        ensembles, tuple(named or ()), rounds, benchmark, runs, as_json,
+        task, tuple(predictions), items, protocol, metric, samples, output, updated, table, report, chart, risk_chart,
+        ensembles, tuple(named or ()), rounds, every_run, benchmark, runs, as_json,
     )  # fmt: skip
     run_grade(arguments)

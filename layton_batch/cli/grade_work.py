@@ -53,11 +53,15 @@ def run_grade(arguments: GradeArguments) -> None:
     with updating(arguments.updated) as rows:
         result = _graded(arguments, form, rows)
         document = _document(result)
-        table = "" if arguments.table is None else form.text_file("--table", result.graded)
-        files = list(_files(result, document, table))
+        texts = {
+            option: form.text_file(option, result.graded)
+            for option, path in (("--table", arguments.table), ("--report", arguments.report))
+            if path is not None
+        }
+        files = list(_files(result, document, texts))
     for path, content in files:
         atomic.write_bytes(path, content)
-    _print(result, document, table)
+    _print(result, document, texts)
 
 
 def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None) -> Result:
@@ -68,13 +72,13 @@ def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None)
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
     items = None if arguments.items is None else items_of(form, form.item_rows(arguments.items, settings))
     metric, is_one = chosen_metric(arguments.task, form, arguments.metric), len(entries) == 1 and entries[0].is_file
-    has_board = not is_one or arguments.rounds
+    has_board = (not is_one or arguments.rounds) and not arguments.every_run  # dates may have other questions
     graded = [grade(entry, items, metric if has_board or not arguments.as_json else None, rows) for entry in entries]
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if arguments.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None
     names = board.board["model"].to_list() if board else []
-    alone = None if has_board else _alone(models[0], metric, form.span(metric))
+    alone = None if has_board or arguments.every_run else _alone(models[0], metric, form.span(metric))
     return Result(arguments, form, metric, GradedSet(models, rounds, names), board, alone)
 
 
@@ -92,6 +96,11 @@ def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.Dat
 def _document(result: Result) -> Mapping[str, JsonValue]:
     """Return the report of one file; for several files the models in the order given, with their rows on the board."""
     form, graded, board = result.form, result.graded, result.board
+    if result.arguments.every_run:
+        listed: list[JsonValue] = [
+            {"name": model.name, "source": model.where, "report": model.document} for model in graded.models
+        ]
+        return {"task": result.arguments.task, "protocol": form.protocol, "models": listed, **form.extras(graded)}
     if board is None:
         return {**(graded.models[0].document or {}), **form.extras(graded)}
     samples = form.asked.samples
@@ -130,15 +139,16 @@ def _printable(value: JsonValue) -> JsonValue:
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-def _files(result: Result, document: Mapping[str, JsonValue], table: str) -> Iterator[tuple[Path, bytes]]:
+def _files(result: Result, document: Mapping[str, JsonValue], texts: Mapping[str, str]) -> Iterator[tuple[Path, bytes]]:
     """Yield path and content of each file to write. Raises DataError for a picture without data."""
     arguments, form = result.arguments, result.form
     if arguments.output is not None:
         shown = _printable(document)
         text = form.report_text(shown) if result.board is None else _indented(shown)
         yield arguments.output, text.encode("utf-8", "replace")
-    if arguments.table not in (None, "-"):
-        yield Path(arguments.table or ""), table.encode("utf-8", "replace")
+    for option, named in (("--table", arguments.table), ("--report", arguments.report)):
+        if named not in (None, "-"):
+            yield Path(named or ""), texts[option].encode("utf-8", "replace")
     for option, path in (("--chart", arguments.chart), ("--risk-chart", arguments.risk_chart)):
         if path is not None:
             yield path, picture(path, form.picture(option, result.graded))
@@ -151,14 +161,16 @@ def _indented(document: JsonValue) -> str:
 # ---- for people ----------------------------------------------------------------------------------------------------
 
 
-def _print(result: Result, document: Mapping[str, JsonValue], table: str) -> None:
+def _print(result: Result, document: Mapping[str, JsonValue], texts: Mapping[str, str]) -> None:
     arguments = result.arguments
     if arguments.as_json:
         print_json(_printable(document))
-    elif arguments.table == "-":
-        sys.stdout.write(table)
+    elif arguments.table == "-" or arguments.report == "-":
+        sys.stdout.write(texts["--table" if arguments.table == "-" else "--report"])
     elif arguments.output is not None and arguments.updated is not None:
         return
+    elif arguments.every_run:
+        _print_tables(result.form.unranked(result.graded))
     elif arguments.prints_report:
         sys.stdout.write(f"{result.form.report_text(_printable(document))}\n")
     elif result.board is None:
@@ -209,11 +221,13 @@ class GradeArguments:
     output: Path | None
     updated: Path | None
     table: str | None
+    report: str | None
     chart: Path | None
     risk_chart: Path | None
     ensembles: bool
     named_ensembles: tuple[str, ...]
     rounds: bool
+    every_run: bool
     benchmark: str | None
     runs: Path
     as_json: bool
@@ -242,10 +256,9 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
         ensembles=arguments.ensembles,
         named_ensembles=_groups(arguments.named_ensembles),
         benchmark=arguments.benchmark,
+        every_run=arguments.every_run,
         keep_rows=arguments.as_json
-        or arguments.output is not None
-        or arguments.ensembles
-        or bool(arguments.named_ensembles),
+        or any((arguments.output, arguments.ensembles, arguments.named_ensembles, arguments.report)),
         title=one_line(arguments.benchmark or ""),
     )
     form = form_of(arguments.task, arguments.protocol, options)
@@ -254,8 +267,10 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
         ("--samples", arguments.samples),
         ("--updated", arguments.updated),
         ("--rounds", arguments.rounds),
+        ("--every-run", arguments.every_run),
         ("--chart", arguments.chart),
         ("--table", arguments.table),
+        ("--report", arguments.report),
         ("--risk-chart", arguments.risk_chart),
         ("--ensembles", arguments.ensembles),
         ("--ensemble", arguments.named_ensembles),
@@ -265,8 +280,10 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
             check_option(form, option)
     for option, path in (("--chart", arguments.chart), ("--risk-chart", arguments.risk_chart)):
         _check_picture(option, path)
-    if arguments.table == "-" and arguments.as_json:
-        raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
+    on_stdout = [name for name, path in (("--table", arguments.table), ("--report", arguments.report)) if path == "-"]
+    if len(on_stdout) + arguments.as_json > 1:
+        names = " and ".join(f"{name} -" for name in on_stdout) + (" and --json" if arguments.as_json else "")
+        raise ManifestError(f"grade: {names} both write on stdout; give {on_stdout[0]} a file")
     for written in _written(arguments):
         _check_writable(written)
     return form
@@ -309,12 +326,9 @@ def _check_writable(path: Path) -> None:
 
 def _written(arguments: GradeArguments) -> Iterator[Path]:
     """Yield the files to write. Raises ManifestError for a file that is named twice, or that is also read."""
-    table = Path(arguments.table) if arguments.table not in (None, "-") and arguments.table else None
-    paths = [
-        path
-        for path in (arguments.output, arguments.updated, arguments.chart, arguments.risk_chart, table)
-        if path is not None
-    ]
+    texts = [Path(named) for named in (arguments.table, arguments.report) if named and named != "-"]
+    named_paths = (arguments.output, arguments.updated, arguments.chart, arguments.risk_chart)
+    paths = [*(path for path in named_paths if path is not None), *texts]
     read = {Path(text).absolute() for text in arguments.predictions} | (
         {arguments.items.absolute()} if arguments.items else set()
     )

@@ -42,7 +42,8 @@ _ENDINGS = {
 class GradingOptions:
     """Options of ``grade`` that only some benchmarks use. ``samples``: how several outputs make one answer.
 
-    ``named_ensembles``: by name the models that vote as one. ``keep_rows``: include every graded row in the document.
+    ``named_ensembles``: by name the models that vote as one. ``every_run``: of a folder all runs of a model
+    count. ``keep_rows``: include every graded row in the document.
     ``title``: title of charts.
     """
 
@@ -50,6 +51,7 @@ class GradingOptions:
     ensembles: bool = False
     named_ensembles: Mapping[str, Sequence[str]] = field(default_factory=dict)
     benchmark: str | None = None
+    every_run: bool = False
     keep_rows: bool = True
     title: str = ""
 
@@ -279,6 +281,10 @@ class OfflineForm:
     def rounds_tables(self, graded: GradedSet) -> Iterator[Table]:
         """Yield the rounds as tables."""
         yield from ()
+
+    def unranked(self, graded: GradedSet) -> Iterator[Table]:
+        """Tables of models of which no board is made."""
+        raise NotImplementedError
 
     def text_file(self, option: str, graded: GradedSet) -> str:
         """The text that an option of this form asks for."""

@@ -266,6 +266,39 @@ def test_ensembles_are_voted_as_published() -> None:
     assert [row["name"] for row in letters] == ["ensemble-all3", "ensemble-all3-letters"]  # type: ignore[attr-defined]
 
 
+def test_the_report_has_lengths_by_outcome_and_the_questions_on_which_models_agree() -> None:
+    rows = {"a": replies("AABE-B"), "b": replies("ABBE-C")}
+    for name, mine in rows.items():
+        lines(f"{name}.jsonl", [{**row, "output_tokens": 10 + number} for number, row in enumerate(mine)])
+    given = ("mcq_idk", "--predictions", "a.jsonl", "--predictions", "b.jsonl")
+    end = call("grade", *given, "--report", "-")
+    assert end.code == 0, end.err
+    assert end.out.startswith("## Replies of a\n")
+    table = [line for line in end.out.splitlines() if line.startswith("| ")]
+    assert table[1:5] == [
+        "| right | 2 | 33.3% | 9.0 ± 0.0 | 10.5 ± 0.7 |",
+        "| wrong | 3 | 50.0% | 8.3 ± 1.2 | 13.7 ± 1.5 |",
+        '| "I don\'t know" | 1 | 16.7% | 9.0 | 13.0 |',
+        "| no letter | 1 | 16.7% | 7.0 | 14.0 |",
+    ]
+    assert "6 questions that all 2 models have:" in end.out
+    assert [line for line in table if line.startswith(("| all", "| mixed"))] == [
+        "| all right | 1 | 16.7% |",
+        "| all wrong | 3 | 50.0% |",
+        '| all "I don\'t know" | 1 | 16.7% |',
+        "| all no letter | 1 | 16.7% |",
+        "| mixed | 1 | 16.7% |",
+    ]
+    assert "All models give the same wrong letter on 1 question:" in end.out
+    assert table[-1] == "| q2 | B | A |"
+    assert call("grade", *given, "--report", "r.md").code == 0
+    assert Path("r.md").read_text(encoding="utf-8") == end.out
+    assert "--report - and --json both write on stdout" in refused(*given, "--report", "-", "--json")
+    alone = call("grade", *given[:3], "--report", "-").out
+    assert "## Replies of a" in alone
+    assert "## Questions" not in alone
+
+
 def test_named_ensembles_vote_with_the_models_they_name() -> None:
     given = []
     for name, letters in {"a": "BBA", "b": "BAA", "c": "ABB"}.items():

@@ -149,3 +149,18 @@ def test_a_file_of_another_kind_in_the_folder_is_passed_over() -> None:
     Path("results/results/results_other.json").write_text('{"results": {"c|x|0": {"acc": 1}}}', encoding="utf-8")
     lines("results/p.jsonl", replies("A"))
     assert list(models(board("mcq_idk", "--predictions", "results"))) == ["n"]
+
+
+def test_every_run_of_a_model_stands_in_one_table_by_its_date_also_where_the_questions_changed() -> None:
+    details("a/m", EARLY, "BBBB")
+    path = details("a/m", LATE, "AABB")
+    other = pl.read_parquet(path).with_columns(doc=pl.col("doc").struct.with_fields(query=pl.lit("another question")))
+    other.write_parquet(path)
+    totals("b/old", EARLY, 0.9)
+    totals("b/old", LATE, 0.2)
+    table = call("grade", "mcq_idk", "--predictions", "results", "--every-run", "--table", "-").out
+    names = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+    assert names == ["m (2025-09-26)", "old (2025-09-26)", "m (2025-10-21)", "old (2025-10-21)"]
+    document = board("mcq_idk", "--predictions", "results", "--every-run")
+    assert {model["name"] for model in models(document).values()} == set(names)
+    assert "every run" in call("grade", "mcq_idk", "--predictions", "results", "--every-run").out

@@ -55,7 +55,8 @@ class McqForm(OfflineForm):
     """evaluate-idk's form."""
 
     options: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("--chart", "--table", "--risk-chart", "--ensembles", "--ensemble", "--benchmark"), ""
+        ("--chart", "--table", "--risk-chart", "--ensembles", "--ensemble", "--benchmark", "--report", "--every-run"),
+        "",
     )
     id_columns = ("item_id", "id", "sample_id")
     gold_columns = ("gold", "n_options")
@@ -83,7 +84,7 @@ class McqForm(OfflineForm):
         return ModelFile(result_files.detail_of(path.absolute())[0] if is_detail else path.stem, path)
 
     def model_files(self, folder: Path) -> Sequence[ModelFile]:
-        replies, totals = result_files.results_in(folder, self.asked.benchmark)
+        replies, totals = result_files.results_in(folder, self.asked.benchmark, every_run=self.asked.every_run)
         return [
             *(ModelFile(name, path) for name, path in replies.items()),
             *(ModelFile(name, Path(result.path), PublishedTotals(result.estimates)) for name, result in totals.items()),
@@ -123,6 +124,9 @@ class McqForm(OfflineForm):
     def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
         return report.abstention_of_one(model)
 
+    def unranked(self, graded: GradedSet) -> Iterator[Table]:
+        yield from report.estimates_table("every run", self._rows(graded))
+
     def tables(self, graded: GradedSet) -> Iterator[Table]:
         yield from report.published_table(graded.models)
         yield from report.abstention_of_several(graded)
@@ -134,6 +138,10 @@ class McqForm(OfflineForm):
         return {"ensembles": listed} if rows else {}
 
     def text_file(self, option: str, graded: GradedSet) -> str:
+        if option == "--report":
+            from layton_batch.tasks.mcq_idk_rules.analysis import analysis
+
+            return analysis(report.rows_by_model(graded.models))
         return markdown(self._rows(graded)) + "\n"
 
     def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:

@@ -37,12 +37,15 @@ _TOP = 3
 
 @dataclass(frozen=True, slots=True)
 class LetterRow:
-    """One prediction's letter (None: none could be read) and marks, and what they were held against."""
+    """One prediction's letter (None: none could be read) and marks, and what they were held against. ``characters``
+    and ``tokens``: length of the reply; None: not known."""
 
     item_id: str
     letter: str | None
     marks: McqGrade
     key: Key
+    characters: int = 0
+    tokens: int | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         return {"item_id": self.item_id, "letter": self.letter, **self.marks.as_dict()}
@@ -65,7 +68,9 @@ class AbstentionReport:
         self.marks[marks] += 1
         if self.keep_rows:
             key = self.task.key(reply.item)
-            self.rows.append(LetterRow(reply.item.id, reply.prediction.answer, marks, key))
+            characters, tokens = len(reply.prediction.raw_text or ""), reply.row.get("output_tokens")
+            count = tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
+            self.rows.append(LetterRow(reply.item.id, reply.prediction.answer, marks, key, characters, count))
 
     def document(self) -> dict[str, JsonValue]:
         """``metrics``, ``n`` and ``rows``; means and standard errors are fractions, null where undefined."""
@@ -120,6 +125,11 @@ Member = tuple[str, AbstentionReport]
 def table_rows(models: Sequence[GradedModel], ensembles: Sequence[BoardRow] = ()) -> list[BoardRow]:
     """The published table's rows in its order."""
     return ordered([*map(_row, models), *ensembles])
+
+
+def rows_by_model(models: Sequence[GradedModel]) -> dict[str, Sequence[LetterRow]]:
+    """Return the graded replies by model. Models without replies are left out."""
+    return {name: report.rows for name, report in _members(models)}
 
 
 def views(models: Sequence[GradedModel]) -> dict[str, AbstentionCounts]:
@@ -274,7 +284,7 @@ def ordered(rows: Iterable[BoardRow]) -> list[BoardRow]:
 def markdown(rows: Sequence[BoardRow]) -> str:
     """The table of the rows as they come, without a line break at its end."""
     header = ["Model", *(f"{metric} ± se" for metric in METRICS)]
-    cells = [header, *([_plain(row.name), *row.cells()[1:]] for row in rows)]
+    cells = [header, *([plain_cell(row.name), *row.cells()[1:]] for row in rows)]
     widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
     rule = [":" + "-" * (widths[0] - 1), *("-" * (width - 1) + ":" for width in widths[1:])]
     lines = [[line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in cells]
@@ -289,7 +299,7 @@ def cell(estimate: Estimate | None) -> str:
     return value if estimate.se is None else f"{value} ± {estimate.se * 100:.2f}"
 
 
-def _plain(name: str) -> str:
+def plain_cell(name: str) -> str:
     """A name that can end neither its cell nor its line, and is nothing but text."""
     shown = "".join(letter if letter.isprintable() else " " for letter in name)
     return _MARKDOWN.sub(r"\\\1", " ".join(shown.split()))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import ascii_uppercase
+from typing import TypeVar
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
@@ -22,6 +23,8 @@ from layton_batch.tasks.offline import FileRow
 TOTALS, DETAILS = "results_*.json", "details_*.parquet"
 """The names of the two kinds of file."""
 
+_DATE = len("2025-10-09")
+_Run = TypeVar("_Run")
 _TIME = re.compile(r"_\d{4}-\d\d-\d\dT[\d.:-]+$")
 
 
@@ -67,19 +70,38 @@ def detail_rows(rows: Iterable[FileRow], where: str) -> Iterator[FileRow]:
         }
 
 
-def results_in(folder: Path, benchmark: str | None) -> tuple[dict[str, Path], dict[str, ResultFile]]:
+def results_in(
+    folder: Path, benchmark: str | None, *, every_run: bool = False
+) -> tuple[dict[str, Path], dict[str, ResultFile]]:
     """The replies of a folder by model, and the totals of the models without replies.
 
-    Of several runs of a model the one with the largest path counts. Raises ManifestError where there are several
-    benchmarks to choose from.
+    Of several runs of a model the one with the largest path counts; with ``every_run`` all do, named by their time.
+    Raises ManifestError where there are several benchmarks to choose from.
     """
     details = [path for path in sorted(folder.rglob(DETAILS)) if path.is_file()]
     replies = [(*detail_of(path.absolute()), path) for path in details]
     totals = [(name, result) for path in sorted(folder.rglob(TOTALS)) for name, result in totals_in(path).items()]
     wanted = chosen({name for _, name, _ in replies} | {name for name, _ in totals}, str(folder), benchmark)
+    if every_run:
+        graded = _by_date((model, path.parent.name, path) for model, name, path in replies if name == wanted)
+        dated = _by_date(
+            (result.model.rpartition("/")[2], Path(result.path).stem.removeprefix("results_"), result)
+            for name, result in totals
+            if name == wanted
+        )
+        return graded, {name: result for name, result in dated.items() if name not in graded}
     graded = {model: path for model, name, path in replies if name == wanted}
     published = latest(result for name, result in totals if name == wanted)
     return graded, {name: result for name, result in published.items() if name not in graded}
+
+
+def _by_date(runs: Iterable[tuple[str, str, _Run]]) -> dict[str, _Run]:
+    """Name runs (model, time, run) by model and day; by the time of day too where a day has several."""
+    by_name: dict[str, _Run] = {}
+    for model, time, run in runs:
+        day = f"{model} ({time[:_DATE]})"
+        by_name[f"{model} ({time})" if day in by_name else day] = run
+    return by_name
 
 
 def chosen(names: set[str], where: str, benchmark: str | None) -> str:
