@@ -9,13 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
 from layton_batch.cli.starting import quoted, write_manifest
 from layton_batch.errors import ManifestError
+from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
-from layton_batch.files.sources import Rows, read_rows
+from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.grading.forms import DEFAULT_SPLIT
-from layton_batch.imports.reading import ImportedModel, has_json_replies, models
+from layton_batch.imports.reading import ImportedModel, has_json_replies, item_rows, models
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.records import Item, JsonValue
@@ -32,7 +35,8 @@ class JudgeArguments:
     """Arguments of `judge` that say what is judged, and by whom. ``task``: None: by the columns of the items."""
 
     file: Path
-    items: str
+    items: str | None
+    """None: the rows of ``file`` carry question and reference themselves."""
     task: str | None
     panel: Path | None
     seats: int | None
@@ -51,6 +55,7 @@ class _Benchmark:
     split: str
     options: Mapping[str, JsonValue]
     items: Sequence[Item]
+    source: str
 
 
 def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple[Path, Sequence[ImportedModel]]:
@@ -64,13 +69,29 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
         arguments.provider, json_replies=has_json_replies(benchmark.task, benchmark.items),
     )  # fmt: skip
     path = arguments.file.with_name(f"{arguments.file.stem}-judged.toml")
-    text = "".join(f"{line}\n" for line in _manifest_lines(arguments, path, benchmark))
-    return write_manifest(path, text), answers
+    panel = None if arguments.panel is None else str(arguments.panel.expanduser().absolute())
+    draft, text = (
+        "".join(f"{line}\n" for line in _manifest_lines(arguments, path, benchmark, named))
+        for named in (panel, None if panel is None else _from_folder(panel, path))
+    )
+    if arguments.items is None:
+        rows = item_rows(arguments.file, settings)
+        atomic.write_bytes(_own_items(arguments.file), b"".join(orjson.dumps(row) + b"\n" for row in rows))
+    return write_manifest(path, text, draft), answers
+
+
+def _own_items(file: Path) -> Path:
+    """Return the file of the items that a file of answers carries itself."""
+    return file.with_name(f"{file.stem}-items.jsonl")
 
 
 def _benchmark(arguments: JudgeArguments, settings: Settings) -> _Benchmark:
     source, name, split = arguments.items, arguments.task, DEFAULT_SPLIT
-    if source == BUNDLED:
+    if source is None:
+        carried, source = item_rows(arguments.file, settings), str(_own_items(arguments.file))
+        rows = Rows(carried, [RowLocation(source, number) for number in range(1, 1 + len(carried))])
+        name = name or OWN
+    elif source == BUNDLED:
         name = name or OWN
         rows = read_rows(str(load_task(name, TaskOptions(split)).bundled(split)), settings.cwd, settings)
     else:
@@ -86,7 +107,7 @@ def _benchmark(arguments: JudgeArguments, settings: Settings) -> _Benchmark:
     task = load_task(name, TaskOptions(split, folder=settings.cwd), options)
     if not task.uses_jury:
         raise ManifestError(f"judge: {name} is graded by a rule, no jury sits: `layton-batch grade {name}` grades it")
-    return _Benchmark(task, split, options, task.items(rows))
+    return _Benchmark(task, split, options, task.items(rows), source)
 
 
 def _guessed(rows: Rows, source: str) -> str:
@@ -96,24 +117,24 @@ def _guessed(rows: Rows, source: str) -> str:
         raise ManifestError(f"{source}: {error}") from error
 
 
-def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _Benchmark) -> Iterator[str]:
+def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _Benchmark, panel: str | None) -> Iterator[str]:
     yield f"# Written by `layton-batch judge {arguments.file}`: no [[models]], the answers are those of that file."
     yield f"name = {quoted(slug(path.stem))}"
     yield f"task = {quoted(benchmark.task.name)}"
     yield "[items]"
-    yield f"source = {quoted(_from_folder(arguments.items, path))}"
+    yield f"source = {quoted(_from_folder(benchmark.source, path))}"
     yield f"split = {quoted(benchmark.split)}"
     if benchmark.options:
         yield "[task_options]"
         yield from (f"{name} = {json.dumps(value)}" for name, value in benchmark.options.items())
     if arguments.max_usd is not None:
         yield from ("[budget]", f"max_usd = {quoted(arguments.max_usd)}")
-    if arguments.panel is not None or arguments.seats is not None:
+    if panel is not None or arguments.seats is not None:
         yield "[jury]"
     if arguments.seats is not None:
         yield f"seats = {arguments.seats}"
-    if arguments.panel is not None:
-        yield f"panel = {quoted(_from_folder(str(arguments.panel), path))}"
+    if panel is not None:
+        yield f"panel = {quoted(panel)}"
 
 
 def _from_folder(source: str, manifest: Path) -> str:

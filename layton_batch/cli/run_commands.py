@@ -182,8 +182,9 @@ def judge(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Answers: JSON, JSONL, Parquet or CSV, a row an item.")],
     items: Annotated[
-        str, typer.Option("--items", metavar="SOURCE", help="Questions and references: a path, an address or bundled.")
-    ],
+        str | None,
+        typer.Option("--items", metavar="SOURCE", help="Questions and references, where FILE's rows have none."),
+    ] = None,
     panel: Annotated[
         Path | None, typer.Option("--panel", metavar="FILE", help="[[judges]]; default: the package's panel.")
     ] = None,
@@ -211,9 +212,10 @@ def judge(
 
     A row has the item's id (item_id, riddle_id, question_id, custom_id or id) and the reply: the whole text (response,
     raw_text, output), or answer and justification, or both as JSON in answer, as in layton-eval's result files.
-    Columns model, family and provider tell several models apart. Only the judges are paid, once for each answer. The
-    run is called after the file; its manifest, which has no models, is written beside it. `run` continues it. Exit
-    codes are those of `run`.
+    Columns question and reference say what was asked and what is right; or --items names them: a path, an address or
+    `bundled`. Columns model, family and provider tell several models apart. Only the judges are paid, once for each
+    answer. The run is called after the file; its manifest, which has no models, is written beside it. `run` continues
+    it. Exit codes are those of `run`.
     """
     from layton_batch.cli.driving import driven_run
     from layton_batch.cli.own_answers import JudgeArguments, manifest_and_answers

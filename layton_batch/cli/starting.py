@@ -118,15 +118,18 @@ def _manifest_lines(
         yield f"model = {quoted(model)}"
 
 
-def write_manifest(path: Path, text: str) -> Path:
-    """Write the manifest, unless one is there that asks the same: that one may have other labels or another budget."""
+def write_manifest(path: Path, text: str, draft_text: str | None = None) -> Path:
+    """Write the manifest, unless one is there that asks the same: that one may have other labels or another budget.
+
+    ``draft_text``: the manifest as it can be checked from any folder; None: ``text`` can.
+    """
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
     from layton_batch.manifest.checks import load_manifest
 
     with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
         draft = Path(folder) / path.name
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text if draft_text is None else draft_text, encoding="utf-8")
         try:
             identity = load_manifest(draft).identity()
         except ManifestError as error:

@@ -11,6 +11,7 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, json_list, read_rows
+from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.reports.table import without_guard
 from layton_batch.settings import Settings
@@ -105,6 +106,24 @@ def models(
     return imported
 
 
+def item_rows(path: Path, settings: Settings) -> list[dict[str, JsonValue]]:
+    """The items that the rows of predictions carry themselves, in ``question`` and ``reference``, each once.
+
+    Raises DataError where a row has no id or no question, and where two rows ask something else under one id.
+    """
+    items: dict[str, dict[str, JsonValue]] = {}
+    for where, row in _placed(path, settings):
+        item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
+        question, reference = _named(row, "question"), _named(row, "reference")
+        if item_id is None or question is None:
+            missing = "'question'" if item_id else f"{ITEM[0]!r}"
+            raise DataError(f"{where}: there is no column {missing}; or name a file of questions with --items")
+        item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
+        if items.setdefault(item_id, item) != item:
+            raise DataError(f"{where}: item {item_id!r} has another question or reference before")
+    return list(items.values())
+
+
 def _named(row: Row, column: str) -> str | None:
     value = row.get(column)
     return value if isinstance(value, str) and value else None
@@ -185,17 +204,18 @@ def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
         yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
         return
     rows = read_rows(str(full), settings.cwd, settings)
-    is_csv = full.suffix.lower() in ENDINGS
+    is_table = full.suffix.lower() in (*ENDINGS, WORKBOOK)
     for location, row in zip(rows.locations, rows, strict=True):
-        yield str(RowLocation(str(path), location.line)), _texts(row) if is_csv else row
+        yield str(RowLocation(str(path), location.line)), _texts(row) if is_table else row
 
 
 def _texts(row: Row) -> Row:
-    """A row of CSV as it was before it was written, but for characters that no cell can hold: replies are texts, also
-    those in JSON."""
+    """A row of a spreadsheet as it was before it was written, but for characters that no cell can hold: replies are
+    texts, also those in JSON and numbers."""
     texts: dict[str, JsonValue] = {}
     for name, value in row.items():
-        text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) else value
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) or is_number else value
         texts[name] = without_guard(text) if isinstance(text, str) else text
     return texts
 

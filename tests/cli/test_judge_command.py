@@ -59,6 +59,54 @@ def test_a_judge_of_the_family_that_made_the_model_does_not_sit(folder: Path) ->
     assert {job["provider"] for job in jobs if job["role"] == "judge"} == {"anthropic", "gemini", "mistral"}
 
 
+def test_one_table_of_questions_references_and_answers_is_enough(folder: Path) -> None:
+    table = (
+        "id;question;reference;answer;model\n1;What is 12 times 12?;144;144;finch\n1;What is 12 times 12?;144;12;wren\n"
+    )
+    (folder / "table.csv").write_text(table, encoding="utf-8-sig")
+    ended = call("judge", "table.csv", "--sandbox")
+    assert ended.code == 0, ended.err
+    assert load_manifest(folder / "table-judged.toml").items.source == "table-items.jsonl"
+    item = {"id": "1", "question": "What is 12 times 12?", "answer": "144"}
+    assert json.loads((folder / "table-items.jsonl").read_text(encoding="utf-8")) == item
+    again = call("judge", "table.csv", "--sandbox")
+    assert (again.code, "6 answered already, 0 to send" in again.err) == (0, True), again.err
+    (folder / "wrong.csv").write_text(table.replace("144;12;", "145;12;"), encoding="utf-8")
+    wrong = call("judge", "wrong.csv", "--sandbox")
+    assert (wrong.code, "wrong.csv, line 3: item '1' has another question or reference" in wrong.err) == (2, True)
+    bare = call("judge", "answers.jsonl", "--sandbox")
+    assert (bare.code, "answers.jsonl, line 1: there is no column 'question'" in bare.err) == (2, True)
+    assert sorted(path.name for path in folder.glob("*-*")) == [
+        "runs-sandbox",
+        "table-items.jsonl",
+        "table-judged.toml",
+    ]
+
+
+PANEL = """[[judges]]
+name = "own-judge"
+provider = "mistral"
+model = "sirocco-referee"
+"""
+
+
+def test_a_panel_of_ones_own_judges_and_paths_are_the_manifests_own(folder: Path) -> None:
+    (folder / "judges").mkdir()
+    (folder / "judges" / "panel.toml").write_text(PANEL, encoding="utf-8")
+    (folder / "answers.jsonl").rename(folder / "judges" / "answers.jsonl")
+    given = ("judges/answers.jsonl", "--items", "quiz.csv", "--panel", "judges/panel.toml", "--seats", "1")
+    ended = call("judge", *given, "--sandbox")
+    assert ended.code == 0, ended.err
+    text = (folder / "judges" / "answers-judged.toml").read_text(encoding="utf-8")
+    assert 'source = "../quiz.csv"' in text
+    assert 'panel = "panel.toml"' in text
+    jobs = call("status", "runs-sandbox/answers-judged", "--json").table()["jobs"]
+    assert isinstance(jobs, list)
+    assert {job["model"] for job in jobs if job["role"] == "judge"} == {"own-judge"}
+    again = call("judge", *given, "--sandbox")
+    assert (again.code, "0 to send" in again.err) == (0, True), again.err
+
+
 def test_answers_to_romes_questions_go_to_a_judge_in_its_own_forms(folder: Path) -> None:
     annotations = [
         {"question_id": f"q{number}", "question": "Which gas?", "reference": "neon", "task": "open",

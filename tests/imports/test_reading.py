@@ -81,3 +81,13 @@ def test_a_model_that_the_file_does_not_have_is_told_with_those_that_it_has(tmp_
     rows = [{"item_id": "a", "answer": "7", "model": model} for model in ("finch", "wren")]
     with pytest.raises(DataError, match=r"called 'robin' \(finch, wren\)"):
         models(written(tmp_path, *rows), ITEMS, Settings(tmp_path, {}), name="robin")
+
+
+def test_a_workbook_s_numbers_are_replies_too(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for cells in (["item_id", "answer", "sample"], ["a", 144, 1], ["b", 0.5, 1]):
+        book.active.append(cells)
+    book.save(tmp_path / "finch.xlsx")
+    (imported,) = models(tmp_path / "finch.xlsx", ITEMS, Settings(tmp_path, {}))
+    assert [response.text for response in imported.answers.values()] == ['{"answer":"144"}', '{"answer":"0.5"}']
