@@ -16,7 +16,7 @@ from layton_batch.states import AT_PROVIDER, AnswerState
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.stages.preview import GivenAnswers, Preview
+    from layton_batch.stages.preview import ImportedAnswers, Preview
 
 
 def agree(
@@ -26,7 +26,7 @@ def agree(
     yes: bool,
     quiet: bool,
     is_gone: bool = False,
-    given: Sequence[GivenAnswers] = (),
+    given: Sequence[ImportedAnswers] = (),
 ) -> None:
     """Say how much is to be sent and paid, once a revision. A person has to agree where there is no budget, and where
     what was paid for is paid for again.
@@ -87,7 +87,7 @@ def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str |
 _PAID = frozenset({AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 
 
-def _planned(opened: Run, settings: Settings, given: Sequence[GivenAnswers]) -> Preview | None:
+def _planned(opened: Run, settings: Settings, given: Sequence[ImportedAnswers]) -> Preview | None:
     from layton_batch.stages.preview import preview
 
     runs = opened.folder.root.parent

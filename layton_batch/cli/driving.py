@@ -25,7 +25,7 @@ from layton_batch.tasks.protocol import cautions
 
 if TYPE_CHECKING:
     from layton_batch.imports.reading import ImportedModel
-    from layton_batch.stages.preview import GivenAnswers
+    from layton_batch.stages.preview import ImportedAnswers
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def driven_run(
         yield run, drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
 
 
-def _given(run: Run, answers: Sequence[ImportedModel]) -> Sequence[GivenAnswers]:
+def _given(run: Run, answers: Sequence[ImportedModel]) -> Sequence[ImportedAnswers]:
     if not answers:
         return ()
     from layton_batch.imports.entering import to_judge  # loads polars, which who only looks at a run need not

@@ -48,7 +48,7 @@ class JudgeArguments:
 
 
 @dataclass(frozen=True, slots=True)
-class _Benchmark:
+class _JudgedItems:
     """The items that answers are about, and their task. ``options``: ``[task_options]`` by which a jury sits."""
 
     task: Task
@@ -85,7 +85,7 @@ def _own_items(file: Path) -> Path:
     return file.with_name(f"{file.stem}-items.jsonl")
 
 
-def _benchmark(arguments: JudgeArguments, settings: Settings) -> _Benchmark:
+def _benchmark(arguments: JudgeArguments, settings: Settings) -> _JudgedItems:
     source, name, split = arguments.items, arguments.task, DEFAULT_SPLIT
     if source is None:
         carried, source = item_rows(arguments.file, settings), str(_own_items(arguments.file))
@@ -107,7 +107,7 @@ def _benchmark(arguments: JudgeArguments, settings: Settings) -> _Benchmark:
     task = load_task(name, TaskOptions(split, folder=settings.cwd), options)
     if not task.uses_jury:
         raise ManifestError(f"judge: {name} is graded by a rule, no jury sits: `layton-batch grade {name}` grades it")
-    return _Benchmark(task, split, options, task.items(rows), source)
+    return _JudgedItems(task, split, options, task.items(rows), source)
 
 
 def _guessed(rows: Rows, source: str) -> str:
@@ -117,7 +117,7 @@ def _guessed(rows: Rows, source: str) -> str:
         raise ManifestError(f"{source}: {error}") from error
 
 
-def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _Benchmark, panel: str | None) -> Iterator[str]:
+def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _JudgedItems, panel: str | None) -> Iterator[str]:
     yield f"# Written by `layton-batch judge {arguments.file}`: no [[models]], the answers are those of that file."
     yield f"name = {quoted(slug(path.stem))}"
     yield f"task = {quoted(benchmark.task.name)}"

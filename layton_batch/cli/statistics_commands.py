@@ -204,12 +204,12 @@ def _sheet_rows(
     asks: Sequence[LabelRequest], sources: Sequence[str], runs: Path
 ) -> tuple[list[dict[str, JsonValue]], int]:
     from layton_batch.grading.board_sources import run_sources
-    from layton_batch.reports.label_sheet import SheetRows
+    from layton_batch.reports.label_sheet import LabelTableRows
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
-    sheet = SheetRows()
+    sheet = LabelTableRows()
     for source in run_sources(sources):
         with read_run(find_run(source, runs), Settings.from_process()) as run:
             sheet.add(run)

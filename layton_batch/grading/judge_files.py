@@ -28,7 +28,7 @@ _COLUMNS = {"custom_id", "answer", "model"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _JudgedModel:
     """The model that a file judges: as ``NAME=FILE`` or ``PROVIDER/NAME=FILE`` says."""
 
     provider: str
@@ -75,12 +75,14 @@ def read_judge_files(sources: Sequence[str], settings: Settings) -> GoldSet:
     return parse_gold((places[key], {**row, **same}) for key, row in rows.items())
 
 
-def _split(source: str) -> _Judged:
+def _split(source: str) -> _JudgedModel:
     name, sign, path = source.partition("=")
     if not sign or Path(source).is_file():
-        return _Judged(UNNAMED, UNNAMED, source)
+        return _JudgedModel(UNNAMED, UNNAMED, source)
     provider, slash, model = name.strip().partition("/")
-    return _Judged(provider, model, path) if slash and provider and model else _Judged(name, name.strip(), path)
+    return (
+        _JudgedModel(provider, model, path) if slash and provider and model else _JudgedModel(name, name.strip(), path)
+    )
 
 
 def _text(row: Row, name: str, place: RowLocation) -> str:

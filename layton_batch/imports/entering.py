@@ -25,7 +25,7 @@ from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.preview import GivenAnswers
+from layton_batch.stages.preview import ImportedAnswers
 from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
@@ -87,10 +87,10 @@ def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]
     return entered
 
 
-def to_judge(run: Run, files_models: Sequence[ImportedModel]) -> list[GivenAnswers]:
+def to_judge(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportedAnswers]:
     """Return what the run's judges would be asked about these models: their answers that can be read."""
     items = run.load_items()
-    return [GivenAnswers(imported.spec, _candidates(run, items, imported)) for imported in files_models]
+    return [ImportedAnswers(imported.spec, _candidates(run, items, imported)) for imported in files_models]
 
 
 def _candidates(run: Run, items: Sequence[Item], imported: ImportedModel) -> list[Candidate]:

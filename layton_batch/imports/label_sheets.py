@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from layton_batch.files.sources import read_rows
-from layton_batch.reports.label_sheet import SheetAnswer, SheetLabels, is_sheet, labels_of_sheet, sheet_answers
+from layton_batch.reports.label_sheet import (
+    LabelTableAnswer,
+    LabelTableResult,
+    is_sheet,
+    labels_of_sheet,
+    sheet_answers,
+)
 from layton_batch.runs.context import Run
 from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
 from layton_batch.scoring.annotations import parse_annotations
@@ -26,6 +32,6 @@ def import_sheets(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     return enter_labels(run, given, str(files[0])), sum(sheet.blank for sheet in read)
 
 
-def _labels(run: Run, path: Path, answers: Sequence[SheetAnswer], settings: Settings) -> SheetLabels:
+def _labels(run: Run, path: Path, answers: Sequence[LabelTableAnswer], settings: Settings) -> LabelTableResult:
     rows = read_rows(str(path), settings.cwd, settings)
-    return labels_of_sheet(rows, answers, run.id) if is_sheet(rows) else SheetLabels(parse_annotations(rows), 0)
+    return labels_of_sheet(rows, answers, run.id) if is_sheet(rows) else LabelTableResult(parse_annotations(rows), 0)

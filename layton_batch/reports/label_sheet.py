@@ -38,7 +38,7 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class SheetAnswer:
+class LabelTableAnswer:
     """An answer of a run, by whom and to what. ``justification``: None where there is none."""
 
     item_id: str
@@ -59,14 +59,14 @@ class SheetAnswer:
         return "L" + sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def sheet_answers(run: Run) -> list[SheetAnswer]:
+def sheet_answers(run: Run) -> list[LabelTableAnswer]:
     """Return the answers of a run that people can label: the first sample of each model."""
     nothing = tables.frame("predictions", []).select(_ANSWERS)
     frame = pl.concat([nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS)])
     answered = frame.filter(
         (pl.col("kind") == str(PredictionKind.ANSWERED)) & (pl.col("sample").fill_null(1) == 1)
     ).select("item_id", "provider", "model", "n_hints", pl.col("answer").fill_null(""), "justification")
-    return [SheetAnswer(*row) for row in answered.iter_rows()]
+    return [LabelTableAnswer(*row) for row in answered.iter_rows()]
 
 
 def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
@@ -79,10 +79,10 @@ def reference_texts(item: Item) -> tuple[tuple[str, str], ...]:
 
 
 @dataclass(slots=True)
-class SheetRows:
+class LabelTableRows:
     """The rows of a sheet; of answers of the runs that were added with their texts, of others with their names."""
 
-    _answers: dict[tuple[str, str, str, int], tuple[SheetAnswer, Item, bool]] = field(default_factory=dict)
+    _answers: dict[tuple[str, str, str, int], tuple[LabelTableAnswer, Item, bool]] = field(default_factory=dict)
 
     def add(self, run: Run) -> None:
         """Add the texts of a run."""
@@ -113,7 +113,7 @@ def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
     return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
 
 
-def sheet_row(answer: SheetAnswer, item: Item, propensity: float, *, is_justified: bool) -> dict[str, JsonValue]:
+def sheet_row(answer: LabelTableAnswer, item: Item, propensity: float, *, is_justified: bool) -> dict[str, JsonValue]:
     """Return the row of an answer, its labels empty. What tells the model comes last, to be hidden from who labels."""
     references = reference_texts(item)
     reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
@@ -136,7 +136,7 @@ def sheet_row(answer: SheetAnswer, item: Item, propensity: float, *, is_justifie
 
 
 @dataclass(frozen=True, slots=True)
-class SheetLabels:
+class LabelTableResult:
     """The labels of a file; ``blank``: how many of its rows have none (yet)."""
 
     labels: Sequence[Annotation]
@@ -148,7 +148,7 @@ def is_sheet(rows: Rows) -> bool:
     return any(LABEL_ID in row for row in rows)
 
 
-def labels_of_sheet(rows: Rows, answers: Iterable[SheetAnswer], run_id: str) -> SheetLabels:
+def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str) -> LabelTableResult:
     """Read a sheet's labels on a run's answers. Raises DataError naming file, line and column of the first wrong row:
     one of no answer of the run, one that is there twice, or a label that is neither true nor false."""
     by_id = {answer.label_id: answer for answer in answers}
@@ -169,11 +169,11 @@ def labels_of_sheet(rows: Rows, answers: Iterable[SheetAnswer], run_id: str) -> 
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")
         lines[label_id, annotator] = place
         labels.append(_label(row, place, answer, marks, annotator))
-    return SheetLabels(labels, len(rows) - len(labels))
+    return LabelTableResult(labels, len(rows) - len(labels))
 
 
 def _label(
-    row: Row, place: RowLocation, answer: SheetAnswer, marks: Sequence[bool | None], annotator: str
+    row: Row, place: RowLocation, answer: LabelTableAnswer, marks: Sequence[bool | None], annotator: str
 ) -> Annotation:
     both = None if None in marks else all(marks)
     return Annotation(

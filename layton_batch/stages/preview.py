@@ -68,7 +68,7 @@ class PlannedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenAnswers:
+class ImportedAnswers:
     """Answers of a model that nobody asks, for they were given elsewhere; its judges are asked about ``candidates``."""
 
     spec: ModelSpec
@@ -165,7 +165,7 @@ def preview(
     write: Path | None = None,
     runs: Path = Path("runs"),
     items: Sequence[Item] | None = None,
-    given: Sequence[GivenAnswers] = (),
+    given: Sequence[ImportedAnswers] = (),
 ) -> Preview:
     """Plan without a run. With ``write``, the participants' batch files are kept in that folder. What was asked before,
     and the expected cost, are from the runs under ``runs`` where they tell it. ``items``: None: as their source has

@@ -13,13 +13,13 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files.sources import RowLocation, Rows
 from layton_batch.records import JsonValue
-from layton_batch.reports.label_sheet import SheetAnswer, labels_of_sheet, sheet_csv
+from layton_batch.reports.label_sheet import LabelTableAnswer, labels_of_sheet, sheet_csv
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, answers
 from tests.support.cli_harness import call
 
-ANSWER = SheetAnswer("005-3", "openai", "finch", 0, "=1+1", "because\nso")
-OTHER = SheetAnswer("006", "openai", "finch", 0, "=1+1", "because\nso")
+ANSWER = LabelTableAnswer("005-3", "openai", "finch", 0, "=1+1", "because\nso")
+OTHER = LabelTableAnswer("006", "openai", "finch", 0, "=1+1", "because\nso")
 
 
 def planned(root: Path, file: str) -> list[dict[str, str]]:
