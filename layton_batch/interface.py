@@ -19,24 +19,30 @@ from typing import cast
 import polars as pl
 
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.errors import DataError, ManifestError, OverBudgetError
+from layton_batch.consent import (
+    ConsentQuestion,
+    is_new_revision,
+    open_to_pay,
+    plan_to_send,
+    question_before_judging,
+    question_before_paying,
+)
+from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
 from layton_batch.imports.entering import enter
 from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
-from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.form import FROZEN, PanelFile
 from layton_batch.manifest.manifest import Manifest, with_budget
-from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
+from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
-from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes
 from layton_batch.scoring.evidence import Entrant, ItemScores
@@ -128,6 +134,10 @@ def _warn(notes: Iterable[str]) -> None:
         logging.getLogger("layton_batch").warning("%s", note)
 
 
+def _note(line: str) -> None:
+    _warn((line,))
+
+
 def _folder(runs: str | Path | None, settings: Settings) -> Path:
     """Return the folder of runs: the one that is named, else LAYTON_BATCH_RUNS, else ``runs``."""
     return named_runs(runs, settings) or DEFAULT_RUNS
@@ -136,8 +146,8 @@ def _folder(runs: str | Path | None, settings: Settings) -> Path:
 def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and estimate its cost. Pays nothing and calls no provider."""
     settings, clock = _settings(), SystemClock()
-    folder = _folder(runs, settings)
-    planned = preview(_loaded(manifest, settings, folder), settings, clock, None, folder)
+    loaded, folder = _loaded(manifest, settings, runs)
+    planned = preview(loaded, settings, clock, None, folder)
     jobs = cast("list[dict[str, object]]", plan_json(planned)["jobs"])
     return Plan(
         name=planned.run_id,
@@ -158,42 +168,56 @@ def run(
     once: bool = False,
     until: str | None = None,
     max_usd: str | float | Decimal | None = None,
+    yes: bool = False,
     poll_seconds: float | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
 ) -> RunResult:
     """Start a manifest's run, or go on with it, until it is over. Pays providers, never twice for a question.
 
-    ``runs``: the folder of runs, or its address in object storage; None: LAYTON_BATCH_RUNS, else ``runs``.
-    ``once``: what needs no waiting. ``until``: return at this local time, ``"07:00"``. ``max_usd``: a budget in the
-    place of the manifest's. It may be interrupted at any moment; the same call goes on. Raises AnotherDriverError where
-    another process drives the run.
+    ``runs``: the folder of runs, or its address in object storage; None: LAYTON_BATCH_RUNS, else where the run was
+    begun, else ``runs``. ``once``: what needs no waiting. ``until``: return at this local time, ``"07:00"``.
+    ``max_usd``: a budget in the place of the manifest's. ``yes``: send also without a budget, and what is paid for
+    again. It may be interrupted at any moment; the same call goes on. Raises NotAgreedError where the command would
+    ask, and AnotherDriverError where another process drives the run.
     """
     settings, clock = _settings(), clock or SystemClock()
-    folder = _folder(runs, settings)
-    loaded = _loaded(manifest, settings, folder)
+    loaded, folder = _loaded(manifest, settings, runs)
     loaded = with_budget(loaded, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
-    with _begun(loaded, folder, settings, clock, poll_seconds) as opened:
+    with _begun(loaded, folder, settings, clock, poll_seconds) as (opened, is_gone):
+        if not yes and is_new_revision(opened):
+            planned = plan_to_send(opened, settings, _note)
+            _refuse(question_before_paying(opened, settings, planned, is_gone=is_gone))
         status = _driven(opened, progress, once=once, stop_at=stop_at)
         return _result(opened.folder, status)
 
 
-def _loaded(manifest: str | Path, settings: Settings, runs: Path) -> Manifest:
-    return load_manifest(settings.cwd / Path(manifest).expanduser(), PromptFiles(settings, runs))
+def _loaded(manifest: str | Path, settings: Settings, runs: str | Path | None) -> tuple[Manifest, Path]:
+    """Return the manifest and the folder of runs in which its run begins or goes on."""
+    path, named = settings.cwd / Path(manifest).expanduser(), named_runs(runs, settings)
+    return load_where_it_goes_on(path, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
+
+
+def _refuse(question: ConsentQuestion | None) -> None:
+    """Raise NotAgreedError where a person has to agree."""
+    if question is not None:
+        raise NotAgreedError(question.refusal)
 
 
 def _begun(
     manifest: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
-) -> AbstractContextManager[Run]:
-    """Open a run. Before its start, check with the providers that its models are available, as the command does."""
+) -> AbstractContextManager[tuple[Run, bool]]:
+    """Open a run to pay for. Before its start, check with the providers that its models are available, as the command
+    does. Yield the run with whether its earlier folder is gone.
+    """
 
     _warn(address_notes(manifest, settings))
 
     def ask() -> None:
         refuse_dead_models(manifest, settings, clock)
 
-    return open_run(manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask)
+    return open_to_pay(manifest, runs, settings, clock, poll_seconds=poll_seconds, before_it_begins=ask)
 
 
 def _driven(opened: Run, progress: Progress | None, *, once: bool = False, stop_at: float | None = None) -> Status:
@@ -355,6 +379,7 @@ def judge(
     split: str = "llm",
     runs: str | Path | None = None,
     max_usd: str | float | Decimal | None = None,
+    yes: bool = False,
     poll_seconds: float | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
@@ -364,18 +389,24 @@ def judge(
     ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); with
     ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
     a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
-    under ``runs`` (as in :func:`run`); the same call with more models pays for these only.
-    Raises OverBudgetError where ``max_usd`` does not allow all of it, or a judge has no known price.
+    under ``runs`` (as in :func:`run`); the same call with more models pays for these only. ``yes``: send also without
+    ``max_usd``. Raises NotAgreedError without both, and OverBudgetError where ``max_usd`` does not allow all of it, or
+    a judge has no known price.
     """
     settings, clock = _settings(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
-    with _begun(manifest, _folder(runs, settings), settings, clock, poll_seconds) as opened:
+    named = named_runs(runs, settings)
+    folder = where_it_goes_on(manifest, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
+    with _begun(manifest, folder, settings, clock, poll_seconds) as (opened, is_gone):
         if not opened.task.uses_jury:
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         asked_items = opened.load_items()
         item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
-        enter(opened, list(_answered(frame, item_ids, json_replies=is_json)))
+        entered = enter(opened, list(_answered(frame, item_ids, json_replies=is_json)))
+        if not yes:
+            to_ask = sum(model.to_ask for model in entered)
+            _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
         status = _driven(opened, progress)
         if status.state is RunState.OVER_BUDGET:
             raise OverBudgetError(f"judge: {status.reason}")

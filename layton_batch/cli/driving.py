@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING
 
 from layton_batch.cli.before_paying import agree
 from layton_batch.cli.progress import drive_and_report
-from layton_batch.cli.same_name_runs import remember, was_begun
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock
+from layton_batch.consent import open_to_pay
 from layton_batch.errors import FileError, ManifestError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
 from layton_batch.runs.model_questions import refuse_dead_models
-from layton_batch.runs.open import open_run
 from layton_batch.runs.status import Status
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import cautions
@@ -49,9 +48,7 @@ def driven_run(
     not ask providers about their models. ``quiet``: print nothing. ``answers``: given elsewhere, for the run's jury.
     Raises LaytonBatchError.
     """
-    folder, warnings = home_of(manifest, runs), list[str]()
-    begins = not folder.manifest.exists()
-    is_gone = begins and was_begun(folder, settings)
+    begins, warnings = not home_of(manifest, runs).manifest.exists(), list[str]()
     if begins and not (manifest.models or answers):
         from layton_batch.stages.preview import IMPORT_ANSWERS
 
@@ -61,10 +58,10 @@ def driven_run(
         if not offline:
             warnings.extend(refuse_dead_models(manifest, settings, clock))
 
-    with open_run(
-        manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=ask_providers
-    ) as run:
-        remember(run.folder, manifest, settings)
+    with open_to_pay(manifest, runs, settings, clock, poll_seconds=poll_seconds, before_it_begins=ask_providers) as (
+        run,
+        is_gone,
+    ):
         if begins and not quiet:
             _say_beginning(run, (*check_models(manifest, settings, clock).warnings, *warnings))
         agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone, given=_given(run, answers))

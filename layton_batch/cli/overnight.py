@@ -20,7 +20,6 @@ from layton_batch.cli.driving import driven_run, say_trouble
 from layton_batch.cli.endings import exit_code
 from layton_batch.cli.entry import complain_of, prepare_process
 from layton_batch.cli.job_files import at_job
-from layton_batch.cli.same_name_runs import load_where_it_goes_on
 from layton_batch.cli.terminal import say
 from layton_batch.cli.webhook import post
 from layton_batch.clock import Clock, SystemClock, iso
@@ -31,6 +30,7 @@ from layton_batch.loop import deadline
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.processes import terminating
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
+from layton_batch.runs.begun_runs import load_where_it_goes_on
 from layton_batch.runs.folders import DEFAULT_RUNS, home_of, named_runs
 from layton_batch.runs.status import RunState, Status, missing_budget
 from layton_batch.runs.stores import open_store
@@ -160,7 +160,7 @@ def _tick(work: _NightRun, clock: Clock) -> None:
     try:
         settings = Settings.from_process()
         manifest, work.runs = load_where_it_goes_on(
-            work.path, work.runs or DEFAULT_RUNS, settings, is_named=work.runs is not None
+            work.path, work.runs or DEFAULT_RUNS, settings, is_named=work.runs is not None, note=say
         )
         if work.boards is None:
             say_addresses(manifest, settings)

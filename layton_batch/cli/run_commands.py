@@ -249,7 +249,8 @@ def _loaded_manifest(
     ``is_named``: somebody named ``runs``. ``sandbox``: play the providers meanwhile. ``offline``: fetch no prompts.
     """
     from layton_batch.cli.before_calling import say_addresses, say_sources
-    from layton_batch.cli.same_name_runs import load_where_it_goes_on
+    from layton_batch.cli.terminal import say
+    from layton_batch.runs.begun_runs import load_where_it_goes_on
 
     if sandbox:
         from layton_batch.cli.own_sandbox import own_sandbox  # loads the server and SQLAlchemy
@@ -258,7 +259,7 @@ def _loaded_manifest(
             yield loaded
         return
     say_sources(settings)
-    manifest, place = load_where_it_goes_on(path, runs, settings, is_named=is_named, offline=offline)
+    manifest, place = load_where_it_goes_on(path, runs, settings, is_named=is_named, note=say, offline=offline)
     if not offline:
         say_addresses(manifest, settings)
     yield manifest, place, settings

@@ -10,10 +10,10 @@ import pytest
 
 from layton_batch.cli import before_paying
 from layton_batch.cli.before_paying import agree
-from layton_batch.cli.same_name_runs import remember, was_begun
 from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
+from layton_batch.runs.begun_runs import remember, was_begun
 from layton_batch.settings import Settings
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text

@@ -132,6 +132,23 @@ def test_runs_are_kept_where_the_environment_says(tmp_path: Path, monkeypatch: p
         assert not (tmp_path / "runs").exists()
 
 
+def test_a_run_goes_on_where_it_was_begun_whoever_calls_it_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    with desk(tmp_path, monkeypatch) as there:
+        path = there.write(manifest_text(("openai",), limit=2)).absolute()
+        home = Path(lb.run(path, max_usd=5).folder).absolute()
+        paid = there.server_total()
+        monkeypatch.chdir(elsewhere)
+        assert Path(lb.run(path, max_usd=5).folder) == home
+        assert lb.plan(path).jobs["answered"].sum() == 4
+        assert call("run", path).code == 0
+        assert there.server_total() == paid
+        assert not list(elsewhere.iterdir())
+
+
 def test_judges_without_a_price_under_a_budget_are_an_error_that_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

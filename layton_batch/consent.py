@@ -1,0 +1,150 @@
+"""Consent before a run pays: without a budget, and where something is paid for again.
+
+Commands ask on the terminal (``cli/before_paying.py``); a Python program gives ``yes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layton_batch.clock import Clock
+from layton_batch.errors import LaytonBatchError
+from layton_batch.manifest.manifest import Manifest
+from layton_batch.runs.begun_runs import remember, was_begun
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import home_of
+from layton_batch.runs.open import open_run
+from layton_batch.settings import Settings
+from layton_batch.states import AT_PROVIDER, AnswerState
+from layton_batch.text import plural
+
+if TYPE_CHECKING:
+    from layton_batch.stages.preview import ImportedAnswers, Preview
+
+
+_YES = "give --yes (from Python: yes=True)"
+_OR_ANOTHER_NAME = f"Nobody agreed, and nothing was sent: {_YES}, or another name to the manifest"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentQuestion:
+    """A question that a person has to answer before a run pays. ``refusal``: the message where nobody can answer."""
+
+    text: str
+    refusal: str
+
+
+@contextmanager
+def open_to_pay(
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    clock: Clock,
+    *,
+    poll_seconds: float | None,
+    before_it_begins: Callable[[], None],
+) -> Iterator[tuple[Run, bool]]:
+    """Open the manifest's run as :func:`open_run` does, and enter it into the user's list of runs.
+
+    Yield it with whether the user began it here before and its folder is gone.
+    """
+    folder = home_of(manifest, runs)
+    is_gone = not folder.manifest.exists() and was_begun(folder, settings)
+    with open_run(
+        manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=before_it_begins
+    ) as run:
+        remember(run.folder, manifest, settings)
+        yield run, is_gone
+
+
+def is_new_revision(opened: Run) -> bool:
+    """Return whether the manifest asks something that the run's jobs do not ask yet. Consent is for a revision."""
+    row = opened.store.row()
+    return row is not None and row.applied != opened.asked
+
+
+def plan_to_send(
+    opened: Run, settings: Settings, note: Callable[[str], None], given: Sequence[ImportedAnswers] = ()
+) -> Preview | None:
+    """Return the plan of the opened run's manifest. ``note`` gets the reason where there is none. ``given``: answers
+    that the run's judges are to judge."""
+    from layton_batch.stages.preview import preview
+
+    runs = opened.folder.root.parent
+    try:
+        return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items(), given=given)
+    except LaytonBatchError as error:
+        note(f"how much there is to send cannot be told: {error}")
+        return None
+
+
+def question_before_paying(
+    opened: Run, settings: Settings, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False
+) -> ConsentQuestion | None:
+    """Return what a person has to agree to before the run pays; None: nothing.
+
+    Nothing is asked where there is nothing to send, and where every provider's address is on this machine, for that
+    costs nothing. ``is_gone``: this user began the run here before, and its folder is not there any more.
+    ``adds_answers``: answers are given to a run whose other answers stay.
+    """
+    if (planned is not None and not planned.to_send) or _is_here(opened.manifest, settings):
+        return None
+    again = None if adds_answers and not is_gone else _paid_again(opened, planned, is_gone=is_gone)
+    if again:
+        return ConsentQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
+    amount = planned.max_usd if planned is not None else None
+    return _without_budget(opened.manifest, "AMOUNT" if amount is None else f"{amount:.2f}")
+
+
+def question_before_judging(opened: Run, settings: Settings, to_ask: int, *, is_gone: bool) -> ConsentQuestion | None:
+    """Return what a person has to agree to before judges of imported answers are paid; None: nothing.
+
+    ``to_ask``: how many verdicts are still to be given. ``is_gone``: see :func:`question_before_paying`.
+    """
+    if not to_ask or _is_here(opened.manifest, settings):
+        return None
+    if is_gone:
+        again = _folder_is_gone(opened.id, f" {plural(to_ask, 'request')}")
+        return ConsentQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
+    return _without_budget(opened.manifest, "AMOUNT")
+
+
+def _without_budget(manifest: Manifest, amount: str) -> ConsentQuestion | None:
+    if manifest.budget.max_usd is not None:
+        return None
+    return ConsentQuestion(
+        "There is no [budget].",
+        f"{manifest.name} has no budget, and nobody agreed to send without: add `[budget]` with `max_usd = {amount}` "
+        f"to the manifest, or give --max-usd (from Python: max_usd), or {_YES}; nothing was sent",
+    )
+
+
+def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str | None:
+    """Say in a sentence what is paid for again, and why; None: nothing is, as far as this machine knows."""
+    amount = "" if planned is None else f" {plural(planned.to_send, 'request')}"
+    if is_gone:
+        return _folder_is_gone(opened.id, amount)
+    counts = opened.store.count_requests()
+    paid_requests = sum(count.number for count in counts if count.state in _PAID or count.batch in AT_PROVIDER)
+    if planned is None or planned.answered or not paid_requests:
+        return None
+    return (
+        f"{opened.id} paid for {plural(paid_requests, 'request')} before, and this manifest uses none of the answers: "
+        f"another benchmark under its name retires them and pays for{amount}."
+    )
+
+
+_PAID = frozenset({AnswerState.ANSWERED, AnswerState.UNCERTAIN})
+
+
+def _folder_is_gone(run_id: str, amount: str) -> str:
+    return f"{run_id} was begun here before and its folder was removed: all of it is paid for again,{amount}."
+
+
+def _is_here(manifest: Manifest, settings: Settings) -> bool:
+    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    return all(settings.is_on_this_machine(spec.provider) for spec in specs)
