@@ -46,7 +46,7 @@ def surely_ours(run: Run, provider: Provider, batch: Batch) -> Sequence[Matching
 
 def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[MatchingBatch]:
     """Find the batches that are certainly ours. Empty where the API has no list that could tell."""
-    if not (provider.capabilities.certain_find or provider.capabilities.finds_marks):
+    if not provider.capabilities.shows_ours:
         return []
     return [match for match in _not_taken(run, provider.find(query)) if match.certain]
 

@@ -89,10 +89,15 @@ class Capabilities:
     images: bool = True
     tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
     certain_find: bool = True  # `find` can prove that a batch does not exist
-    finds_marks: bool = False  # without `certain_find`: `find` may still show what is surely ours
+    finds_marks: bool = False  # without a tag: `find` may still show what is surely ours, such as by custom_ids
     cancel: bool = True
     tells_creates_apart: bool = False  # a batch that is being created is never taken for another one of ours by `find`
     caveats: tuple[str, ...] = ()
+
+    @property
+    def shows_ours(self) -> bool:
+        """Return whether `find` can return batches that are certainly ours: a look before a create is worth a call."""
+        return self.tag or self.certain_find or self.finds_marks
 
 
 ACCOUNT_HEADERS = ("openai-organization", "anthropic-organization-id")

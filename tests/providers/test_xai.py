@@ -14,6 +14,7 @@ from layton_batch.errors import (
     AmbiguousCallError,
     ProviderReplyError,
 )
+from layton_batch.providers import provider_class
 from layton_batch.providers.longtail import Xai
 from layton_batch.records import (
     JsonValue,
@@ -116,6 +117,11 @@ def test_xai_find_knows_our_name_on_any_page_of_the_list(tmp_path: Path, made: l
         (hit,) = provider.find(submission(tmp_path, input_ref=file))
         assert list(provider.find(submission(tmp_path, 2, file))) == []
     assert (hit.provider_id, hit.certain) == ("batch-3", True)
+
+
+@pytest.mark.parametrize(("name", "shows"), [("xai", True), ("openai", True), ("openrouter", True), ("vertex", False)])
+def test_a_list_that_shows_our_tag_is_looked_at_though_it_proves_no_absence(name: str, shows: bool) -> None:
+    assert provider_class(name).capabilities.shows_ours is shows
 
 
 @pytest.mark.parametrize(
