@@ -90,6 +90,15 @@ class Redactor:
         text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
         return _PASSWORD.sub(rf"\g<1>{HIDDEN}\g<2>", text)
 
+    def without_keys(self, identifier: str) -> str:
+        """Replace keys, and nothing else, in a provider's id.
+
+        An id is no text for people: it may contain a short or usual secret by chance, and is of no use when changed.
+        """
+        for form in self.telling:
+            identifier = identifier.replace(form.decode(), HIDDEN)
+        return identifier
+
     def _without_beginnings(self, text: str) -> str:
         """The text without secrets of which an excerpt shows the first characters: it was cut before it came here."""
         *heads, last = text.split(_CUT)

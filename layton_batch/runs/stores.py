@@ -102,6 +102,7 @@ def _store(engine: Engine, folder: RunFolder, settings: Settings, run_id: str) -
     from layton_batch.store.driver import lease_clock
     from layton_batch.store.run_store import RunStore
 
-    store = RunStore(engine, run_id, clean=Redactor.of(settings.secrets()), arrive=atomic.arrivals(folder.root))
+    redact = Redactor.of(settings.secrets())
+    store = RunStore(engine, run_id, clean=redact, clean_id=redact.without_keys, arrive=atomic.arrivals(folder.root))
     store.lease.clock = lease_clock(engine, SystemClock())
     return store

@@ -409,7 +409,7 @@ class RunStore(Events):
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
         table = schema.batches
-        values = {name: writing.text(value) if isinstance(value, str) else value for name, value in changes.items()}
+        values = {name: _fit(writing, name, value) for name, value in changes.items()}
         this = update(table).where(self._one(batch.id), table.c.state == str(batch.state))
         if writing.connection.execute(this.values({"state": str(batch.state), **values})).rowcount != 1:
             raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
@@ -633,6 +633,17 @@ class RunStore(Events):
         """Return the USD still reserved for a batch."""
         with self.reading() as connection:
             return read_money(connection, self.run_id, batch_id).reserved
+
+
+_FOR_PEOPLE = frozenset({"reason", "provider_status"})
+"""Columns of a batch that hold text for people."""
+
+
+def _fit(writing: Writing, column: str, value: object) -> object:
+    """Return the value of a batch's column as it is kept."""
+    if not isinstance(value, str):
+        return value
+    return writing.text(value) if column in _FOR_PEOPLE else writing.identifier(value)
 
 
 def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:

@@ -43,6 +43,7 @@ class Writing:
     connection: Connection
     run_id: str
     clean: Callable[[str], str]
+    clean_id: Callable[[str], str]
     cancelled: bool = False
     events: list[Event] = field(default_factory=list)
 
@@ -55,19 +56,26 @@ class Writing:
         self.events.append(Event(int(key[0]) if key else 0, at, batch_id, kind, detail))
 
     def text(self, text: str) -> str:
-        """Text fit to be kept: no secrets, nothing that a database cannot hold (NUL, lone surrogates)."""
+        """Return a text for people, fit to be kept: without secrets and without what a database cannot hold (NUL,
+        lone surrogates)."""
         return _UNSTORABLE.sub("\ufffd", self.clean(text))
+
+    def identifier(self, text: str) -> str:
+        """Return an id, a state or a digest that is fit to be kept. It stays as it is unless it contains a key."""
+        return _UNSTORABLE.sub("\ufffd", self.clean_id(text))
 
 
 @dataclass(slots=True)
 class Transactions:
-    """One run in an open store. ``clean`` takes secrets out of what is kept; ``listen`` hears of committed events;
+    """One run in an open store. ``clean`` takes secrets out of texts for people that are kept, ``clean_id`` keys out of
+    ids; ``listen`` hears of committed events;
     ``arrive`` is told what was read here, and what this process will have written itself, and returns when the files of
     the first are here (None: they always are)."""
 
     engine: Engine
     run_id: str
     clean: Callable[[str], str] = unchanged
+    clean_id: Callable[[str], str] = unchanged
     listen: Callable[[Event], None] | None = None
     arrive: Callable[[Collection[Hashable], Collection[Hashable]], None] | None = None
     lease: DriverLease = field(init=False)
@@ -100,7 +108,7 @@ class Transactions:
         """One write transaction of any process, for what is not the driver's alone to write. Raises StoreError."""
         try:
             with self.engine.begin() as connection:
-                writing = Writing(connection, self.run_id, self.clean)
+                writing = Writing(connection, self.run_id, self.clean, self.clean_id)
                 yield writing
         except SQLAlchemyError as error:
             raise complaint(self.engine.url, error, "written") from error

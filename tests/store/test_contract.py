@@ -10,6 +10,7 @@ import pytest
 from layton_batch.clock import Pacing
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
 from layton_batch.records import Job, LedgerEntry
+from layton_batch.redaction import Redactor
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.reopening import reopen
 from layton_batch.store.rows import RunMoney
@@ -120,6 +121,17 @@ def test_text_that_a_database_cannot_hold_is_kept_without_what_it_cannot(url: st
         store.apply(batch(0), noted(batch(0), "odd", detail="a\x00b \ud800 sk-secret", reason="\x00sk-secret"), NOW)
         assert store.events()[-1].detail == "a\ufffdb \ufffd [hidden]"
         assert store.batch(batch(0).id).reason == "\ufffd[hidden]"
+
+
+def test_ids_of_a_provider_are_kept_as_they_are_unless_they_hold_a_key(url: str) -> None:
+    redact = Redactor.of(["layton", "sk-live-0123456789"])
+    with opened(url) as store:
+        store.clean, store.clean_id = redact, redact.without_keys
+        ids = {"input_ref": "files/layton-7f", "results_ref": "files/layton-8", "provider_id": "batches/layton-9"}
+        store.apply(batch(0), noted(batch(0), "odd", reason="of layton", errors_ref="sk-live-0123456789", **ids), NOW)
+        after = store.batch(batch(0).id)
+        assert {name: getattr(after, name) for name in ids} == ids
+        assert (after.reason, after.errors_ref) == ("of [hidden]", "[hidden]")
 
 
 def test_listeners_hear_of_what_was_committed_and_of_nothing_else(url: str) -> None:
