@@ -49,15 +49,15 @@ def _affordable(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sendin
     """Return the due batches that cannot break the budget even if every request costs its upper bound.
 
     The run is stopped by its budget where nothing planned, due or not, fits beside what is spent and reserved already,
-    and no batch is at a provider, whose reserve may be released. A batch that has to wait for others is held back,
-    which stops nothing.
+    and no batch is at a provider, whose reserve may be released. A batch that waits for a person does not count: it is
+    not sent whatever fits. A batch that has to wait for others is held back, which stops nothing.
     """
     budget, now = run.manifest.budget.max_usd, run.clock.now()
     if budget is None:
         run.store.set_stopped(None, now)
         return list(due)
     committed = run.store.money().committed + sum((batch.max_cost or Decimal(0) for batch in sending), Decimal(0))
-    reasons = [machine.unaffordable(batch, committed, budget) for batch in planned]
+    reasons = [machine.unaffordable(batch, committed, budget) for batch in planned if not batch.needs_person]
     stops = bool(reasons) and all(reasons) and not sending and not run.store.batches(_MAY_RELEASE)
     run.store.set_stopped(reasons[0] if stops else None, now)
     allowed = []

@@ -170,6 +170,19 @@ def test_the_budget_stops_before_the_batch_that_could_break_it_and_raising_it_go
         assert status.spent_usd < 5
 
 
+def test_a_batch_that_waits_for_a_person_does_not_hide_that_the_budget_stops_the_others(tmp_path: Path) -> None:
+    text = manifest_text(("openai", "anthropic"), limit=2)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            plan(run)
+            cheap, dear = sorted(run.store.batches(), key=lambda batch: batch.max_cost or Decimal(0))
+            (run.folder.workspace.root / cheap.path).unlink()
+        budget = f"[budget]\nmax_usd = {cheap.max_cost}\n"
+        assert (dear.max_cost or 0) > (cheap.max_cost or 0)
+        status = bench.finish(manifest_text(("openai", "anthropic"), limit=2, top=budget), max_hours=1.0)
+        assert status.state is RunState.NEEDS_PERSON
+
+
 def test_a_model_without_a_known_price_is_not_sent_under_a_budget(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         status = bench.finish(manifest_text(top="[budget]\nmax_usd = 100", prices=""))
