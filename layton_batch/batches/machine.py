@@ -330,8 +330,6 @@ def after_look(
         return after_certain(batch, certain, at)
     if candidates:
         return _unsure(batch, candidates, at)
-    if not at.shows_absence:
-        return lost(batch, f"{batch.provider} cannot list batches: look in its console, then `resolve`")
     return _absent(batch, at, absent_before=absent_before)
 
 
@@ -347,14 +345,17 @@ def after_certain(batch: Batch, certain: Sequence[MatchingBatch], at: DecisionLi
 
 
 def _absent(batch: Batch, at: DecisionLimits, *, absent_before: bool) -> Move | Wait:
-    """The list does not show the batch. This is believed after looks for as long as a create can take. After the second
-    create for an answer that no list shows, in whichever batch, the batch is `lost`."""
+    """The list does not show the batch. This is believed after looks for as long as a create can take, where the list
+    shows every batch. After the second create for an answer that no list shows, in whichever batch, it is `lost`."""
     looks = batch.facts.absent_looks
     if looks < len(at.pacing.looks):
         reason = "not in the provider's list; looking again"
         counted = _with(batch, absent_looks=looks + 1)
         return Wait(replace(counted, due_at=at.now + at.pacing.looks[looks], reason=reason), (("looking", reason),))
     reason = f"not in the list of {batch.provider} after {looks + 1} looks"
+    if not at.shows_absence:
+        reason = f"{reason}, which proves nothing, for that list may be incomplete"
+        return lost(batch, f"{reason}: look in {batch.provider}'s console, then `resolve`")
     if batch.facts.absent_creates or absent_before:
         reason = f"{reason}, for the second time: what both creates may have cost is kept from the budget"
         return lost(batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
