@@ -268,7 +268,7 @@ def next_steps(status: Status, run_source: str | None = None) -> list[str]:
     ][:3]
     match status.state:
         case RunState.NEEDS_PERSON if not steps:
-            steps.append("A batch cannot be sent. Fix what its line above names, then run the same command again.")
+            steps.append("Fix what the line above names, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
             steps.append(f"{NO_PRICE} {', '.join(unpriced)}: {ADD_PRICES}; then run the same command again.")
         case RunState.OVER_BUDGET:

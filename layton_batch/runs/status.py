@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from layton_batch.records import Batch, Job
 from layton_batch.states import AT_PROVIDER, OPEN, AnswerState, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.store.request_rows import RequestCount
+    from layton_batch.store.request_rows import AwaitedBatch, RequestCount
     from layton_batch.store.run_store import RunStore
 
 
@@ -101,9 +102,13 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
     reason, cancelled = row.stopped_reason if row else None, bool(row and row.cancelled)
+    state = _state(cancelled, reason, jobs, batches)
+    waits_for_others = state is RunState.RUNNING and jobs and not any(map(_goes_on, batches))
+    if waits_for_others and (blocked := _blocked_by(store.awaited_batches())):
+        state, reason = RunState.NEEDS_PERSON, blocked
     return Status(
         run=store.run_id,
-        state=_state(cancelled, reason, jobs, batches),
+        state=state,
         reason=reason,
         spent_usd=money.spent,
         reserved_usd=money.reserved,
@@ -112,6 +117,23 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
     )
+
+
+def _goes_on(batch: Batch) -> bool:
+    return batch.state in OPEN and not waits_for_a_person(batch)
+
+
+def _blocked_by(awaited: Sequence[AwaitedBatch]) -> str | None:
+    """Say which other run keeps this one waiting for ever, and what to do; None: a driver may still bring answers."""
+    if not awaited or not all(batch.was_left or batch.state is Lifecycle.LOST for batch in awaited):
+        return None
+    first = next((batch for batch in awaited if batch.state is Lifecycle.LOST), awaited[0])
+    waits = f"waits for {plural(first.answers, 'answer')} that run {first.run_id} has asked for"
+    if first.state is Lifecycle.LOST:
+        return (
+            f"{waits} in a batch that is lost: `layton-batch resolve {first.run_id} {first.batch_id}` says where it is"
+        )
+    return f"{waits}, and nobody has driven that run for long: `layton-batch run` with its manifest collects them"
 
 
 def _job_statuses(store: RunStore, jobs: Sequence[Job], *, cancelled: bool) -> tuple[JobStatus, ...]:

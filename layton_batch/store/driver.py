@@ -29,12 +29,21 @@ from layton_batch.store import schema
 LEASE_SECONDS = 120.0
 """The length of a lease that nobody renews: for so long a host that vanished holds up its run."""
 
+LEFT_SECONDS = 36 * 3600.0
+"""After so long without a driver a run counts as left: one that is driven every night is not."""
+
 Moment = float | ColumnElement[float]
 """Epoch seconds, or the expression by which a server says them."""
 
 _numbers = itertools.count(1)
 _open: set[str] = set()
 _lock = Lock()
+
+
+def was_left(now: Moment) -> ColumnElement[bool]:
+    """Return whether nobody has driven a run for long, as a condition on its row."""
+    until = schema.runs.c.driver_until
+    return or_(until.is_(None), until <= now - LEFT_SECONDS)
 
 
 def new_owner() -> str:
@@ -119,11 +128,11 @@ class DriverLease:
         self.prolong(connection)
 
     def give_back(self, connection: Connection) -> None:
-        """End the lease, unless another process took it."""
+        """End the lease, unless another process took it. Its end stays, for runs that wait for this one."""
         runs = schema.runs
         mine = update(runs).where(runs.c.run_id == self.run_id, runs.c.driver == self.owner)
-        nobody = dict.fromkeys(("driver", "driver_host", "driver_since", "driver_until"))
-        connection.execute(mine.values(**nobody))
+        nobody = dict.fromkeys(("driver", "driver_host", "driver_since"))
+        connection.execute(mine.values(**nobody, driver_until=self.clock()))
 
     def forget(self) -> None:
         """Stop driving on this side, whether the lease could be given back or not."""

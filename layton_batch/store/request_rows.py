@@ -81,6 +81,17 @@ class KnownAnswer:
     run_id: str | None
 
 
+class AwaitedBatch(NamedTuple):
+    """A batch of another run that has so many ``answers`` which a run waits for. ``was_left``: nobody has driven that
+    run for long."""
+
+    run_id: str
+    batch_id: str
+    state: Lifecycle
+    was_left: bool
+    answers: int
+
+
 class AnswerLocation(NamedTuple):
     """A request of a job that the manifest asks, and where its answer is: under the name ``batch_custom_id`` in the
     batch ``batch_id`` of a run (None: in no batch yet), which has so many ``responses`` on file (None: nobody was
@@ -528,6 +539,29 @@ def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) ->
     for chunk in _chunks(list(job_ids)):
         jobs_to_wait |= set(connection.execute(query.where(jobs.c.job_id.in_(chunk))).scalars())
     return frozenset(jobs_to_wait)
+
+
+def awaited_batches(connection: Connection, run_id: str, was_left: ColumnElement[bool]) -> list[AwaitedBatch]:
+    """Return the batches of other runs that a run waits for. ``was_left``: the condition on a run's row."""
+    requests, jobs, answers, batches, runs = (
+        schema.requests, schema.jobs, schema.answers, schema.batches, schema.runs,
+    )  # fmt: skip
+    columns = batches.c.run_id, batches.c.batch_id, batches.c.state, was_left
+    query = (
+        select(*columns, func.count(answers.c.fingerprint.distinct()))
+        .join(answers, answers.c.batch == batches.c.key)
+        .join(requests, requests.c.answer == answers.c.fingerprint)
+        .join(jobs, jobs.c.key == requests.c.job)
+        .join(runs, runs.c.run_id == batches.c.run_id)
+        .where(jobs.c.run_id == run_id, ~jobs.c.retired, ~requests.c.retired, batches.c.run_id != run_id)
+        .where(answers.c.state == str(AnswerState.SENT))
+        .group_by(*columns)
+        .order_by(batches.c.run_id, batches.c.batch_id)
+    )
+    return [
+        AwaitedBatch(other, batch_id, Lifecycle(state), bool(left), count)
+        for other, batch_id, state, left, count in connection.execute(query)
+    ]
 
 
 def answer_locations(connection: Connection, run_id: str, job_id: str) -> list[AnswerLocation]:

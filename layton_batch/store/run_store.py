@@ -20,6 +20,7 @@ from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateE
 from layton_batch.records import Batch, End, FileDigest, Job, LedgerEntry, Move, RequestCost, Wait
 from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
+from layton_batch.store.driver import was_left
 from layton_batch.store.intents import writing_intent
 from layton_batch.store.orders import take_back_retries
 from layton_batch.store.rows import (
@@ -486,6 +487,11 @@ class RunStore(Events):
         """Return those of the jobs that want answers which may still come, in whichever run's batch."""
         with self.reading() as connection:
             return request_rows.unfinished(connection, self.run_id, job_ids)
+
+    def awaited_batches(self) -> list[request_rows.AwaitedBatch]:
+        """Return the batches of other runs that have answers which this run waits for."""
+        with self.reading() as connection:
+            return request_rows.awaited_batches(connection, self.run_id, was_left(self.lease.clock()))
 
     def answer_locations(self, job_id: str) -> list[request_rows.AnswerLocation]:
         """Return where the answer to each request of a job is that is not retired, in the order of entry."""

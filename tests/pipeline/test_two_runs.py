@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
+from layton_batch.batches import machine
 from layton_batch.pipeline import advance, is_finished, next_due
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, read_status
@@ -18,6 +21,7 @@ from tests.pipeline.test_twins import twins
 from tests.support.lab import Lab, lab, manifest_text
 
 ONE = manifest_text(("openai", "anthropic"), limit=3)
+SMALL = manifest_text(("openai",), limit=2)
 TICKS = 200
 
 
@@ -69,6 +73,26 @@ def test_a_run_waits_for_one_that_has_stopped_in_the_middle_and_pays_nothing(tmp
         bench.finish(named("first"))
         assert bench.finish(named("second")).spent_usd == 0
         assert set(bench.billed().values()) == {1}
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_run_says_which_other_run_it_waits_for_in_vain(tmp_path: Path, is_lost: bool) -> None:
+    with lab(tmp_path, batch_seconds=60.0) as bench:
+        with bench.open(named("first", SMALL)) as run:
+            while not run.store.batches({Lifecycle.IN_FLIGHT}):
+                advance(run)
+            if is_lost:
+                (batch,) = run.store.batches({Lifecycle.IN_FLIGHT})
+                run.store.apply(batch, machine.lost(batch, "gone"), bench.clock.now())
+        waiting = bench.finish(named("second", SMALL), max_hours=1.0)
+        assert waiting.state is (RunState.NEEDS_PERSON if is_lost else RunState.RUNNING)
+        waiting = bench.finish(named("second", SMALL))
+        assert waiting.state is RunState.NEEDS_PERSON
+        assert "run first" in str(waiting.reason)
+        assert ("resolve first predict-" in str(waiting.reason)) is is_lost
+        if not is_lost:
+            bench.finish(named("first", SMALL))
+            assert bench.finish(named("second", SMALL)).spent_usd == 0
 
 
 def test_what_another_run_could_not_get_is_asked_by_the_one_that_waited(tmp_path: Path) -> None:
