@@ -27,7 +27,7 @@ from layton_batch.consent import (
     question_before_judging,
     question_before_paying,
 )
-from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError
+from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
@@ -38,6 +38,7 @@ from layton_batch.manifest.form import FROZEN, PanelFile
 from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.plan import plan_json
+from layton_batch.reports.status import next_steps
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
@@ -51,8 +52,9 @@ from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_sheets
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
-from layton_batch.states import PredictionKind
+from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks import FIRST
+from layton_batch.text import plural
 
 Source = str | Path | pl.DataFrame
 """A run's folder or name, a file that ``layton-batch leaderboard`` takes, or a frame of either."""
@@ -390,8 +392,9 @@ def judge(
     ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
     a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
     under ``runs`` (as in :func:`run`); the same call with more models pays for these only. ``yes``: send also without
-    ``max_usd``. Raises NotAgreedError without both, and OverBudgetError where ``max_usd`` does not allow all of it, or
-    a judge has no known price.
+    ``max_usd``. Raises NotAgreedError without both, OverBudgetError where ``max_usd`` does not allow all of it, or
+    a judge has no known price, and UnfinishedRunError where a person has to decide, or cancelled the run. Verdicts that
+    a judge did not give are missing, with a warning.
     """
     settings, clock = _settings(), clock or SystemClock()
     manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
@@ -408,10 +411,21 @@ def judge(
             to_ask = sum(model.to_ask for model in entered)
             _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
         status = _driven(opened, progress)
-        if status.state is RunState.OVER_BUDGET:
-            raise OverBudgetError(f"judge: {status.reason}")
+        _check_all_judged(opened, status)
         wanted = frame["model"].unique().implode()
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
+
+
+def _check_all_judged(opened: Run, status: Status) -> None:
+    """Raise OverBudgetError or UnfinishedRunError unless the run is done; warn of requests without an answer."""
+    if status.state is RunState.OVER_BUDGET:
+        raise OverBudgetError(f"judge: {status.reason}")
+    if status.state is not RunState.DONE:
+        details = [*([status.reason] if status.reason else next_steps(status)), *opened.trouble.values()]
+        raise UnfinishedRunError(f"judge: not all verdicts of run {status.run} are here: {' '.join(details)}")
+    if unanswered := sum(job.unanswered for job in status.jobs if job.role != str(Role.PREDICT)):
+        requests = plural(unanswered, "request")
+        _note(f"judge: {requests} of run {status.run} without a verdict; `layton-batch retry {status.run}` asks again")
 
 
 def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool) -> Iterator[ImportedModel]:

@@ -14,9 +14,12 @@ import polars as pl
 import pytest
 
 import layton_batch as lb
-from layton_batch.errors import DataError, ManifestError, OverBudgetError
+from layton_batch import interface
+from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interface import RunResult
+from layton_batch.runs.status import RunState, Status
+from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, call, desk
 from tests.support.harness_files import GOLDEN, eee_line, write_lines
 from tests.support.lab import BUNDLED, ROOT, manifest_text
@@ -176,6 +179,28 @@ def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
         assert len(there.lab.billed()) == 2  # the same words of another model are the same question to the judge
         (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/run.json"))
         assert call("leaderboard", folder, "--format", "json").code == 0
+
+
+@pytest.mark.parametrize("state", ["needs_person", "cancelled", "running"])
+def test_verdicts_that_are_not_all_there_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    ended = Status("judged", RunState(state), None, Decimal(0), Decimal(0), (), ())
+    monkeypatch.setattr(interface, "drive", lambda *_, **__: ended)
+    with (
+        desk(tmp_path, monkeypatch),
+        pytest.raises(UnfinishedRunError, match="not all verdicts of run judged are here"),
+    ):
+        lb.judge(_answers(), PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
+
+
+def test_a_judge_without_a_verdict_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    refused = Fault(on="row", action="malformed_line", provider="openai", times=1)
+    with desk(tmp_path, monkeypatch, refused):
+        lb.judge(_answers(), PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
+    assert "1 request of run judged without a verdict" in caplog.text
 
 
 @pytest.mark.parametrize(
