@@ -19,9 +19,8 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
     """The batch is this one at the provider. Raises ManifestError where ours is not lost, or that one cannot be it;
     ProviderError where the provider does not know that id."""
     batch = _lost(run, batch_id)
-    for other in run.store.batches():
-        if other.provider_id == provider_id and other.id != batch.id:
-            raise ManifestError(f"{provider_id} is batch {other.id} of this run: adopt another, or --resubmit")
+    if (owner := run.store.owner_of(provider_id, batch.id)) is not None:
+        raise ManifestError(f"{provider_id} is batch {owner[1]} of run {owner[0]}: adopt another, or --resubmit")
     provider = run.providers.get(batch.provider)
     status, total = _reading(provider, provider_id)
     if total not in (None, 0, batch.requests):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from layton_batch.errors import StoreError
@@ -193,6 +193,16 @@ class Events(Transactions):
         with self.reading() as connection:
             mine = select(table.c.provider_id).where(table.c.run_id == self.run_id)
             return frozenset(connection.execute(mine).scalars())
+
+    def owner_of(self, provider_id: str, batch_id: str) -> tuple[str, str] | None:
+        """Return run and id of the batch, other than this run's ``batch_id``, that a provider's batch was known to be;
+        None: of no other one in this database."""
+        table = schema.provider_batches
+        other = or_(table.c.run_id != self.run_id, table.c.batch_id != batch_id)
+        query = select(table.c.run_id, table.c.batch_id).where(table.c.provider_id == provider_id, other)
+        with self.reading() as connection:
+            row = connection.execute(query.order_by(table.c.seq.desc())).first()
+        return None if row is None else (str(row.run_id), str(row.batch_id))
 
     def known_provider_ids(self) -> frozenset[str]:
         """Return every batch at a provider that was ever known to be of a run of this database."""

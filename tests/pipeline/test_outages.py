@@ -153,15 +153,17 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
     lost_reply = Fault(on="create", action="drop_after", provider="openai", after=1, times=1)
     with lab(tmp_path, lost_reply, replace(failing("list", "openai", status=403, times=99), after=1)) as bench:
         ticks(bench, text, lambda run: any(one.state is Lifecycle.LOST for one in run.store.batches()), seconds=600.0)
-        with bench.open(another) as run, monkeypatch.context() as listed:
-            listed.setattr(FileBatches, "find", lambda _provider, _asked: [])
-            advance(run)
-            stranger = str(first(run).provider_id)
+        with monkeypatch.context() as patch:
+            patch.setattr(bench, "runs", tmp_path / "of somebody else")
+            patch.setattr(FileBatches, "find", lambda _provider, _asked: [])
+            with bench.open(another) as run:
+                advance(run)
+                stranger = str(first(run).provider_id)
         bench.clock.sleep(40.0)  # until the provider has counted its requests
         with bench.open(text) as run:
             (lost,) = run.store.batches({Lifecycle.LOST})
             ours = next(str(one.provider_id) for one in run.store.batches() if one.provider_id)
-            with pytest.raises(ManifestError, match=r"is batch .* of this run"):
+            with pytest.raises(ManifestError, match=r"is batch .* of run lab"):
                 adopt_batch(run, lost.id, ours)
             with pytest.raises(ManifestError, match="holds 2 requests"):
                 adopt_batch(run, lost.id, stranger)

@@ -123,6 +123,14 @@ def test_text_that_a_database_cannot_hold_is_kept_without_what_it_cannot(url: st
         assert store.batch(batch(0).id).reason == "\ufffd[hidden]"
 
 
+def test_a_batch_of_a_provider_is_known_as_its_run_and_batch_to_every_other_one(url: str) -> None:
+    with opened(url, 2) as store:
+        store.apply(batch(0), noted(batch(0), "odd", provider_id="b-7"), NOW)
+        assert store.owner_of("b-7", batch(1).id) == (store.run_id, batch(0).id)
+        assert RunStore(store.engine, "another").owner_of("b-7", batch(0).id) == (store.run_id, batch(0).id)
+        assert store.owner_of("b-7", batch(0).id) is store.owner_of("b-8", batch(1).id) is None
+
+
 def test_ids_of_a_provider_are_kept_as_they_are_unless_they_hold_a_key(url: str) -> None:
     redact = Redactor.of(["layton", "sk-live-0123456789"])
     with opened(url) as store:
