@@ -16,9 +16,9 @@ MOST_WAITS = 100
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """The attempts that led to a batch, itself included. ``creates``: those that count; ``turned_away``: those that the
-    provider had no room for (queued tokens, rate limits), or that were not sent: no fault of the requests. ``splits``:
-    how often it was halved."""
+    """The attempts that led to a batch, itself included, since its requests were answered last. ``creates``: those that
+    count; ``turned_away``: those that the provider had no room for (queued tokens, rate limits), or that were not sent:
+    no fault of the requests. ``splits``: how often it was halved."""
 
     batch: Batch
     creates: int
@@ -31,12 +31,13 @@ class Attempts:
         by_id = {other.id: other for other in of_job}
         turned_away, splits, earlier = 0, 0, by_id.get(batch.id)
         is_halved = True
-        while earlier is not None:
+        while earlier is not None and earlier.reask == batch.reask:
             turned_away += _had_no_room(earlier)
             earlier = by_id.get(earlier.parent_id or "")
             is_halved &= earlier is not None and earlier.error_class is ErrorClass.TOO_LARGE
             splits += is_halved
-        return cls(batch, batch.attempt - turned_away, turned_away, splits)
+        answered = earlier.attempt if earlier is not None else 0  # another answer was asked for: attempts begin anew
+        return cls(batch, batch.attempt - answered - turned_away, turned_away, splits)
 
     def are_left(self, most: int) -> bool:
         """Return whether the requests may go again by themselves, ``most`` times in all."""

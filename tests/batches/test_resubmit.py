@@ -58,6 +58,15 @@ def test_a_batch_that_was_withdrawn_takes_no_attempt() -> None:
     assert Attempts.of(second, [withdrawn, second]).creates == 1
 
 
+def test_attempts_at_another_answer_do_not_count_those_that_were_answered() -> None:
+    second = after(FIRST, 2)
+    reasked = after(second, 3, reask=1)
+    again = after(reasked, 4, outcome=BatchOutcome.FAILED, error_class=ErrorClass.RATE_LIMITED)
+    last = after(again, 5, outcome=BatchOutcome.COMPLETED, error_class=ErrorClass.NONE)
+    line = [FIRST, second, reasked, again, last]
+    assert [Attempts.of(one, line).made for one in line] == [1, 2, 1, 1, 2]
+
+
 def test_attempts_come_to_an_end() -> None:
     line = [FIRST]
     for number in range(2, 5):
