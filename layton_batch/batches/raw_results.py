@@ -7,6 +7,7 @@ No copy is written over, for a later one may hold less.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,15 +72,19 @@ def store(folder: Path, parts: Iterable[ResultPart], refs: Mapping[str, str | No
     """Stream every part to a file of its own in ``folder``; memory is one chunk's. Returns them in order.
 
     ``refs``: by kind, what the provider calls each file. A file that came whole in a download of which another one
-    broke off is not fetched once more when that is repeated. Bytes that an earlier copy has are not kept twice.
+    broke off is not fetched once more when that is repeated. Bytes that an earlier copy has are not kept twice. Where a
+    provider has several files of a kind, their order tells them apart.
     """
     whole = {
-        kind: part_stored for kind, (ref, part_stored) in _arrived(folder).items() if ref == (refs or {}).get(kind)
+        key: part_stored for key, (ref, part_stored) in _arrived(folder).items() if ref == (refs or {}).get(key[0])
     }
-    stored: dict[str, StoredPart] = {}
+    stored: dict[_Key, StoredPart] = {}
+    numbers: Counter[str] = Counter()
     try:
         for part in parts:
-            stored[part.kind] = whole.get(part.kind) or _store(folder, part)
+            key = part.kind, numbers[part.kind]
+            numbers[part.kind] += 1
+            stored[key] = whole.get(key) or _store(folder, part)
     except ProviderError:
         if stored and refs:
             _note_arrived(folder, stored, refs)
@@ -116,19 +121,26 @@ def _content(path: Path) -> bytes:
     return digest.digest()
 
 
-def _note_arrived(folder: Path, stored: Mapping[str, StoredPart], refs: Mapping[str, str | None]) -> None:
-    rows = [[kind, refs.get(kind), part.path.name, part.arrived, part.size] for kind, part in stored.items()]
+_Key = tuple[str, int]
+"""Kind of a result file, and its place among the files of that kind."""
+
+
+def _note_arrived(folder: Path, stored: Mapping[_Key, StoredPart], refs: Mapping[str, str | None]) -> None:
+    rows = [[*key, refs.get(key[0]), part.path.name, part.arrived, part.size] for key, part in stored.items()]
     atomic.write_bytes(folder / _ARRIVED, orjson.dumps(rows))
 
 
-def _arrived(folder: Path) -> Mapping[str, tuple[str | None, StoredPart]]:
+def _arrived(folder: Path) -> Mapping[_Key, tuple[str | None, StoredPart]]:
     """Return what :func:`_note_arrived` noted, as far as the files are still there."""
     try:
         rows: list[Any] = orjson.loads((folder / _ARRIVED).read_bytes())
-        parts = {kind: (ref, StoredPart(folder / name, arrived, size)) for kind, ref, name, arrived, size in rows}
+        parts = {
+            (kind, number): (ref, StoredPart(folder / name, arrived, size))
+            for kind, number, ref, name, arrived, size in rows
+        }
     except (OSError, ValueError, TypeError):
         return {}
-    return {kind: (ref, part) for kind, (ref, part) in parts.items() if part.path.is_file()}
+    return {key: (ref, part) for key, (ref, part) in parts.items() if part.path.is_file()}
 
 
 def prune(folder: Path, read: Collection[Path], naming: Collection[Path]) -> None:

@@ -133,6 +133,13 @@ def test_a_file_that_came_whole_is_not_fetched_again_when_another_one_broke_off(
     assert [one.is_new for one in raw_results.store(tmp_path, [part(b"one\n")], REFS)] == [False]
 
 
+def test_files_of_one_kind_are_each_fetched_and_none_in_the_place_of_another(tmp_path: Path) -> None:
+    with pytest.raises(TransientProviderError):
+        raw_results.store(tmp_path, [part(b"one\n"), broken_off("output")], REFS)
+    again = [broken_off("output"), part(b"three\n"), part(b"two\n", "errors")]
+    assert [one.arrived for one in raw_results.store(tmp_path, again, REFS)] == [4, 6, 4]
+
+
 def test_it_is_where_the_provider_names_another_file_by_now(tmp_path: Path) -> None:
     with pytest.raises(TransientProviderError):
         raw_results.store(tmp_path, [part(b"one\n"), broken_off("errors")], REFS)
