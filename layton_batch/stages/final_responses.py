@@ -51,10 +51,19 @@ class ResponseLocations:
 
 
 def locate_responses(run: Run, job_id: str) -> ResponseLocations | None:
-    """Find the responses of a job; None where some cannot be had here, and are to be asked again. Raises
-    DamagedTableError where those of a collected batch lack rows: an answer that is gone was not missing."""
+    """Find the responses of a job; None where another run's cannot be had here, and are to be asked again.
+
+    Raises DamagedTableError where this run's own are gone, or those of a collected batch lack rows: an answer that is
+    gone was not missing.
+    """
     locations = _select_final_answers(run, run.store.answer_locations(job_id))
-    if any(run.paid_answers.is_away(location.state, location.run_id) for location in locations):
+    away = {loc.run_id for loc in locations if run.paid_answers.is_away(loc.state, loc.run_id)}
+    if run.id in away:
+        missing = run.folder.batches
+        raise DamagedTableError(
+            f"answers of this run, {run.id}, are wanted, and {missing} is not there: put it back", missing
+        )
+    if away:
         return None
     batches = dict.fromkeys(
         (str(location.run_id), str(location.batch_id), location.responses)

@@ -1,0 +1,54 @@
+"""Where the answers of a run are found, and what is said of those that are gone."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import polars as pl
+import pytest
+
+import layton_batch as lb
+from layton_batch.errors import DamagedTableError, NotAgreedError
+from layton_batch.files import tables
+from layton_batch.files.run_folder import RunFolder, Workspace
+from layton_batch.runs.context import Run
+from layton_batch.runs.open import open_folder
+from layton_batch.stages.final_responses import locate_responses
+from layton_batch.stages.served_models import served_others
+from layton_batch.states import Role
+from tests.support.cli_harness import desk
+from tests.support.lab import BUNDLED
+from tests.support.store_rows import JOB
+
+PANEL = [{"name": "referee", "provider": "openai", "model": "larch-2-referee", "max_output_tokens": 2000}]
+
+
+def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = pl.DataFrame({"model": ["finch"], "item_id": ["lb-t-001"], "answer": ["7"], "justification": ["so"]})
+    with desk(tmp_path, monkeypatch) as there:
+        monkeypatch.setenv("OPENAI_API_KEY", "key-of-a-gateway")
+        with pytest.raises(NotAgreedError):
+            lb.judge(frame, PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
+        shutil.rmtree(tmp_path / "runs" / "batches")
+        with open_folder(RunFolder(tmp_path / "runs" / "judged"), there.lab.settings) as run:
+            (job,) = (job for job in run.store.jobs() if job.role is Role.PREDICT)
+            with pytest.raises(DamagedTableError, match="put it back"):
+                locate_responses(run, job.id)
+
+
+def test_who_answered_is_read_in_the_workspace_of_the_run_that_asked(tmp_path: Path) -> None:
+    home = Workspace(tmp_path / "elsewhere")
+    answers = home.batch("other", "b").answers
+    answers.mkdir(parents=True)
+    row = {"custom_id": "r", "job_id": JOB.id, "batch_id": "b", "attempt": 1, "outcome": "succeeded"}
+    tables.write(answers / "00000.parquet", tables.frame("responses", [{**row, "served_model": "another-model"}]))
+    reading: Any = SimpleNamespace(
+        store=SimpleNamespace(answering_batches=lambda: [(JOB.id, "other", "b"), (JOB.id, "away", "b")]),
+        paid_answers=SimpleNamespace(workspace_of={"other": home}.get),
+    )
+    assert served_others(cast("Run", reading), [JOB]) == {JOB.spec.name}
