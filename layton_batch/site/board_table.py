@@ -242,7 +242,7 @@ def _meaning(method: str, target: str, level: float, needed: Sequence[int | None
 
 
 def _range_meaning(method: str, target: str, level: float) -> str:
-    letters = f"Models that share a letter under “{ALIKE}” cannot be letters apart by their rank ranges."
+    letters = f"Models that share a letter under “{ALIKE}” cannot be told apart by their rank ranges."
     if method == "paper":
         return f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
     if method == UNCALIBRATED:
