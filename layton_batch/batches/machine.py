@@ -473,7 +473,7 @@ def _past_deadline(batch: Batch, status: str, at: DecisionLimits) -> Move:
         return _lost_there(batch, reason, at)
     after = replace(
         batch, state=Lifecycle.CANCELLING, reason=reason, deadline_at=at.now + at.pacing.stopping,
-        due_at=at.now + at.poll,
+        due_at=at.now + min(at.poll, LONGEST_PAUSE),
     )  # fmt: skip
     return Move(after, (("deadline", reason),), stop=True)
 

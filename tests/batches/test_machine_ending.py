@@ -53,7 +53,8 @@ def test_a_batch_that_goes_on_is_read_again_and_a_new_word_is_told() -> None:
     assert told(decision) == ["status"]
     assert machine.after_snapshot(decision.after, reading(), AT).events == ()
     slow = replace(AT, poll=99_999.0)
-    assert machine.after_snapshot(before, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
+    for batch in (before, replace(before, deadline_at=NOW - 1)):
+        assert machine.after_snapshot(batch, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
 
 
 def test_a_batch_that_somebody_stopped_is_seen_to_be_stopping() -> None:

@@ -86,7 +86,10 @@ def test_a_budget_on_the_command_line_that_is_no_amount_is_refused(offline: Path
     assert "--max-usd" in end.err
 
 
-@pytest.mark.parametrize(("option", "value"), [("--until", "25:00"), ("--until", "soon"), ("--poll-seconds", "nan")])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--until", "25:00"), ("--until", "soon"), ("--poll-seconds", "nan"), ("--poll-seconds", "3601")],
+)
 def test_a_time_that_is_none_is_refused(offline: Path, option: str, value: str) -> None:
     end = call("run", write(offline, GOOD), option, value)
     assert end.code == 2
