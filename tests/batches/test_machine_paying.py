@@ -306,7 +306,7 @@ def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost() -> None:
 
 @pytest.mark.parametrize("looks", range(LOOKS + 1))
 def test_a_list_that_proves_no_absence_is_read_as_often_as_any_and_then_a_person_decides(looks: int) -> None:
-    decision = machine.after_look(submitting(facts=Facts(absent_looks=looks)), [], UNLISTED)
+    decision = machine.after_look(submitting(facts=BatchFacts(absent_looks=looks)), [], UNLISTED)
     assert decision.after.state is (Lifecycle.SUBMITTING if looks < LOOKS else Lifecycle.LOST)
     assert looks < LOOKS or "which proves nothing" in str(decision.after.reason)
 

@@ -64,7 +64,7 @@ def test_attempts_at_another_answer_do_not_count_those_that_were_answered() -> N
     again = after(reasked, 4, outcome=BatchOutcome.FAILED, error_class=ErrorClass.RATE_LIMITED)
     last = after(again, 5, outcome=BatchOutcome.COMPLETED, error_class=ErrorClass.NONE)
     line = [FIRST, second, reasked, again, last]
-    assert [Attempts.of(one, line).made for one in line] == [1, 2, 1, 1, 2]
+    assert [Attempts.of(one, line).creates for one in line] == [1, 2, 1, 1, 2]
 
 
 def test_attempts_come_to_an_end() -> None:

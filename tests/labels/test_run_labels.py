@@ -169,7 +169,7 @@ def test_a_bad_row_stops_a_scoring_with_its_file_and_line_but_not_a_run_that_col
         assert refused.code == 2
         assert f"labels.jsonl, line {len(said) + 1}: column 'answer_correct'" in refused.err
     for name in KEYS:
-        monkeypatch.setenv(name, "any")
+        monkeypatch.setenv(name, "sandbox-key-any")
         monkeypatch.setenv(name.replace("_API_KEY", "_BASE_URL").replace("GEMINI", "GOOGLE_GEMINI"), NOBODY)
     went_on = call("run", tmp_path / "manifest.toml")
     assert went_on.code == 0
@@ -184,7 +184,7 @@ def test_a_run_that_had_no_labels_goes_on_without_when_the_first_ones_are_none(
     (tmp_path / "labels.jsonl").write_text("{", encoding="utf-8")
     assert call("leaderboard", root.name).code == 2
     for name in KEYS:
-        monkeypatch.setenv(name, "any")
+        monkeypatch.setenv(name, "sandbox-key-any")
         monkeypatch.setenv(name.replace("_API_KEY", "_BASE_URL").replace("GEMINI", "GOOGLE_GEMINI"), NOBODY)
     went_on = call("run", tmp_path / "manifest.toml")
     assert went_on.code == 0
