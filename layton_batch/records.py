@@ -181,7 +181,7 @@ class BatchFacts:
     expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
 
     @property
-    def creates_in_doubt(self) -> int:
+    def creates_of_unknown_cost(self) -> int:
         """Creates that may have been billed, and that nobody has an answer to."""
         return self.absent_creates + self.resent
 
@@ -287,7 +287,7 @@ class Submission:
     requests: int
     model: str
     input_ref: str | None = None
-    not_before: float | None = None  # when the intent to create was committed, by our clock
+    intended_at: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
     window: str | None = None  # how long the batch may take; None: the provider's usual
     known: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
@@ -420,7 +420,7 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One line of the money ledger in USD, of a kind of ``store.standing``: reserved before a paid call, released and
+    """One line of the money ledger in USD, of a kind of ``store.rows``: reserved before a paid call, released and
     made actual (or of unknown cost) when it is over."""
 
     batch_id: str
@@ -479,11 +479,13 @@ class FileDigest:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move. ``in_doubt``:
-    the create that is given up may have been billed; what it may have cost becomes unknown cost. ``ends``: of the
-    requests of a batch that is collected now, by custom_id; ``again``: those of them that go into another batch;
-    ``charges``: what its answers cost; ``raw_files``: its raw results.
-    ``plan_again``: its job is planned once more, for others ask for some of its answers."""
+    """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move.
+
+    ``has_unknown_cost``: the create that is given up may have been billed: what it may have cost becomes unknown cost.
+    ``ends``: of the requests of a batch that is collected now, by custom_id; ``again``: those of them that go into
+    another batch; ``charges``: what its answers cost; ``raw_files``: its raw results. ``plan_again``: its job is
+    planned once more, for others ask for some of its answers.
+    """
 
     after: Batch
     events: tuple[BatchEvent, ...]
@@ -493,7 +495,7 @@ class Move:
     charges: Sequence[RequestCost] = ()
     raw_files: Sequence[FileDigest] = ()
     stop: bool = False
-    in_doubt: bool = False
+    has_unknown_cost: bool = False
     plan_again: bool = False
 
 

@@ -11,7 +11,7 @@ from functools import partial
 import polars as pl
 
 from layton_batch.batches.bill import Bounds, known_sums
-from layton_batch.batches.doubt import create_parts
+from layton_batch.batches.unknown_costs import create_parts
 from layton_batch.costs.report import UnknownCost, UsageRow
 from layton_batch.costs.stated import CostComparison, CostTotals
 from layton_batch.files import atomic, tables

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from layton_batch.batches import machine
-from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.batches.tick import NoAnswer, Tick
+from layton_batch.batches.unknown_costs import unknown_cost_entries, write_unknown_costs
 from layton_batch.errors import ProviderError, RunCancelledError
 from layton_batch.providers.protocol import seconds_of
 from layton_batch.records import Batch, Move, Wait
@@ -70,9 +70,9 @@ def carry_out(run: Run, batch: Batch, step: StageDecision) -> bool:
 
 def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
     """Apply a decision, with what a given-up create may have cost. Return whether the batch moved."""
-    if isinstance(decision, Move) and decision.in_doubt:
-        decision = machine.with_cost_in_doubt(decision, given_up(run, batch))
+    if isinstance(decision, Move) and decision.has_unknown_cost:
+        decision = machine.with_unknown_cost(decision, unknown_cost_entries(run, batch))
     after = run.store.apply(batch, decision, run.clock.now())
-    if isinstance(decision, Move) and decision.in_doubt:
-        set_down(run, after)
+    if isinstance(decision, Move) and decision.has_unknown_cost:
+        write_unknown_costs(run, after)
     return isinstance(decision, Move)

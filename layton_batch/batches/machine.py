@@ -362,11 +362,11 @@ def _absent(batch: Batch, at: DecisionLimits, *, absent_before: bool) -> Move | 
     reason = f"not created: {reason}; what it may have cost all the same is kept from the budget"
     counted = _with(batch, absent_creates=batch.facts.absent_creates + 1)
     after = replace(counted, state=Lifecycle.PLANNED, reason=reason, due_at=at.now, failures=0)
-    return Move(after, (("not_in_list", reason),), in_doubt=True)
+    return Move(after, (("not_in_list", reason),), has_unknown_cost=True)
 
 
-def with_cost_in_doubt(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
-    """Complete a decision that is ``in_doubt`` by what the create that is given up may have cost."""
+def with_unknown_cost(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
+    """Complete a decision that ``has_unknown_cost`` by what the create that is given up may have cost."""
     return replace(decision, entries=tuple(cost))
 
 

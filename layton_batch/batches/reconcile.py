@@ -34,7 +34,7 @@ def sent_already(
     seconds. Raises ProviderError where it cannot be read to its end: then nothing is to be sent.
     """
     reading = lists.reading(batch, run.clock.now())
-    look = replace(_look(run, batch), input_ref=input_ref, not_before=run.born, reading=reading)
+    look = replace(_look(run, batch), input_ref=input_ref, intended_at=run.born, reading=reading)
     return _surely(run, provider, look)
 
 
@@ -76,6 +76,6 @@ def submission(run: Run, batch: Batch) -> Submission:
         requests=batch.requests,
         model=batch.model,
         input_ref=batch.input_ref,
-        not_before=batch.submitting_at,
+        intended_at=batch.submitting_at,
         window=run.window(batch),
     )

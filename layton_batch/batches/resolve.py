@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from layton_batch.batches import machine
 from layton_batch.batches.decisions import at
-from layton_batch.batches.doubt import given_up, set_down
 from layton_batch.batches.reconcile import surely_ours
+from layton_batch.batches.unknown_costs import unknown_cost_entries, write_unknown_costs
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
@@ -64,8 +64,8 @@ def send_again(run: Run, batch_id: str) -> None:
     if marked:
         raise ManifestError(f"{_told(batch, marked)}: it was made, and would be paid twice. `--adopt {marked[0]}`")
     now = run.clock.now()
-    move = machine.sent_again(batch, given_up(run, batch), now)
-    set_down(run, run.store.apply(batch, move, now))
+    move = machine.sent_again(batch, unknown_cost_entries(run, batch), now)
+    write_unknown_costs(run, run.store.apply(batch, move, now))
 
 
 def _marked(run: Run, batch: Batch) -> list[str]:

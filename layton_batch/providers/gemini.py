@@ -161,7 +161,7 @@ class Gemini:
         Where a create was tried and our version shows none, the older one is asked too: it may have been made there.
         """
         matches = self._found(submission)
-        if not matches and submission.not_before is not None and self._may_change and self._version == VERSION:
+        if not matches and submission.intended_at is not None and self._may_change and self._version == VERSION:
             self._version = OLDER_VERSION
             try:
                 matches = self._found(submission)

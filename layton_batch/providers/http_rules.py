@@ -53,13 +53,13 @@ batch is, one within it is not ruled out."""
 
 def intended_at(submission: Submission, headers: Mapping[str, str]) -> float | None:
     """When the intent to create was committed, on the provider's clock as of a reply with these headers."""
-    if submission.not_before is None or submission.asked_at is None:
-        return submission.not_before
+    if submission.intended_at is None or submission.asked_at is None:
+        return submission.intended_at
     try:
         theirs = parsedate_to_datetime(headers.get("date", "")).timestamp()
     except (ValueError, TypeError, OverflowError):
-        return submission.not_before
-    return submission.not_before + theirs - submission.asked_at
+        return submission.intended_at
+    return submission.intended_at + theirs - submission.asked_at
 
 
 def is_near(created_at: float | None, since: float | None) -> bool:

@@ -1,6 +1,6 @@
 """The provider seam: what a batch API's dialect must be able to say.
 
-A dialect is one file of at most 200 lines. It uses the provider's official SDK, imported lazily inside ``connect``,
+A dialect is one module. It uses the provider's official SDK, imported lazily inside ``connect``,
 with the SDK's own retries off on every call that costs money. It keeps no state: everything it needs to go on after a
 crash is in the records it is handed.
 

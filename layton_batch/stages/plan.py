@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from layton_batch.batches.doubt import catch_up
+from layton_batch.batches.unknown_costs import catch_up
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.wanted_jobs import identified_rejudging

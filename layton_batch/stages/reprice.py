@@ -14,7 +14,7 @@ from functools import partial
 
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
-from layton_batch.batches.doubt import bounds_of_creates
+from layton_batch.batches.unknown_costs import bounds_of_creates
 from layton_batch.costs.estimate import CostBounds
 from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job

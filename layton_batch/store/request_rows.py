@@ -319,7 +319,7 @@ def follow_batch(connection: Connection, key: int, before: Batch, move: Move) ->
     if after.state is Lifecycle.SUBMITTING and before.state is not Lifecycle.SUBMITTING:
         _open(connection, key, before)
     elif after.state is Lifecycle.PLANNED and before.state is not Lifecycle.PLANNED:
-        if not after.facts.creates_in_doubt:
+        if not after.facts.creates_of_unknown_cost:
             _close(connection, key)
     elif after.state is Lifecycle.COLLECTED:
         _end(connection, key, move.ends)

@@ -283,12 +283,12 @@ def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_i
     before = submitting(facts=BatchFacts(absent_looks=LOOKS))
     decision = machine.after_look(before, [], AT)
     assert isinstance(decision, Move)
-    assert (decision.after.state, decision.after.due_at, decision.in_doubt) == (Lifecycle.PLANNED, NOW, True)
-    assert decision.after.facts.absent_creates == decision.after.facts.creates_in_doubt == 1
+    assert (decision.after.state, decision.after.due_at, decision.has_unknown_cost) == (Lifecycle.PLANNED, NOW, True)
+    assert decision.after.facts.absent_creates == decision.after.facts.creates_of_unknown_cost == 1
     second = machine.after_look(replace(before, facts=BatchFacts(absent_looks=LOOKS, absent_creates=1)), [], AT)
     assert second.after.state is Lifecycle.LOST
     assert isinstance(second, Move)
-    assert not second.in_doubt  # what was set aside stays set aside
+    assert not second.has_unknown_cost  # what was set aside stays set aside
 
 
 def test_a_second_create_for_an_answer_that_no_list_shows_is_lost_whichever_batch_made_the_first() -> None:
@@ -301,7 +301,7 @@ def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost() -> None:
     decision = machine.after_look(before, [], AT)
     assert isinstance(decision, Move)
     cost = machine.settle(before, reserved=COST, unknown_cost=Decimal("0.30"))
-    assert machine.with_cost_in_doubt(decision, cost) == replace(decision, entries=cost)
+    assert machine.with_unknown_cost(decision, cost) == replace(decision, entries=cost)
 
 
 @pytest.mark.parametrize("looks", range(LOOKS + 1))

@@ -80,5 +80,5 @@ def submission(tmp_path: Path) -> Submission:
     path = tmp_path / "shard-1.jsonl"
     path.write_bytes(b'{"custom_id":"a"}\n')
     return Submission(
-        "b1", "tag-b1", path, "tag-b1.jsonl", "0" * 64, 1, "the-model", "file-in", not_before=1_800_000_000.0
+        "b1", "tag-b1", path, "tag-b1.jsonl", "0" * 64, 1, "the-model", "file-in", intended_at=1_800_000_000.0
     )

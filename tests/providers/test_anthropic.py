@@ -37,8 +37,8 @@ from .test_anthropic_forms import OFFLINE, request
 BATCH = "/v1/messages/batches"
 
 
-def submission(path: Path, requests: int = 2, not_before: float | None = 1_000_000.0) -> Submission:
-    return Submission("b", "tag", path, path.name, "0" * 64, requests, "claude", not_before=not_before)
+def submission(path: Path, requests: int = 2, intended_at: float | None = 1_000_000.0) -> Submission:
+    return Submission("b", "tag", path, path.name, "0" * 64, requests, "claude", intended_at=intended_at)
 
 
 def batch_file(folder: Path, ids: tuple[str, ...] = ("ours-1", "ours-2")) -> Path:
@@ -257,7 +257,7 @@ def test_batches_that_are_sent_together_share_a_list(tmp_path: Path, made: list[
 
 def test_the_difference_between_the_clocks_is_taken_from_the_reply(tmp_path: Path) -> None:
     """Ours is ten minutes ahead: it is 08:20 here and 08:10 there."""
-    asked = replace(submission(batch_file(tmp_path), not_before=1_800_000_000.0), asked_at=1_800_001_200.0)
+    asked = replace(submission(batch_file(tmp_path), intended_at=1_800_000_000.0), asked_at=1_800_001_200.0)
     assert intended_at(asked, {"date": "Fri, 15 Jan 2027 08:10:00 GMT"}) == 1_799_999_400.0
     assert intended_at(asked, {"date": "soon"}) == 1_800_000_000.0
 

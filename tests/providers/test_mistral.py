@@ -51,7 +51,7 @@ def connected(server: Loopback, made: list[Mistral]) -> Mistral:
 def submission(folder: Path, input_ref: str | None = None) -> Submission:
     path = folder / "shard-7.jsonl"
     path.write_bytes(request_line(OFFLINE, request()) + b"\n")
-    return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "mistral-large-2512", input_ref, not_before=NOW)
+    return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "mistral-large-2512", input_ref, intended_at=NOW)
 
 
 def told(value: JsonValue, status: int = 200) -> Answer:

@@ -207,7 +207,7 @@ def found(serve: Serve, submission: Submission, listed: Mapping[str, JsonValue],
 
 def test_a_completed_batch_with_our_ids_is_ours(serve: Serve, submission: Submission) -> None:
     assert found(serve, submission, batch(), row("a")) == [("batch_1", True, False)]
-    early = replace(submission, not_before=MADE + 3600.0)
+    early = replace(submission, intended_at=MADE + 3600.0)
     assert found(serve, early, batch(), row("a")) == [("batch_1", True, False)]
 
 

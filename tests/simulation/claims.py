@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import polars as pl
 
-from layton_batch.batches.doubt import IN_DOUBT
+from layton_batch.batches.unknown_costs import CREATE_WITHOUT_ANSWER
 from layton_batch.files import tables
 from layton_batch.runs.status import RunState
 from layton_batch.runs.stores import open_store
@@ -189,7 +189,7 @@ def _names_billed(found: History) -> Iterator[str]:
 def _in_doubt(found: History) -> Decimal:
     """The most that creates without an answer can have cost, by the table that tells of what cannot be told."""
     rows = tables.read(found.folder.tables, "untold", ("why", "bound_usd")).iter_rows()
-    return sum((Decimal(usd) for why, usd in rows if why == IN_DOUBT), Decimal(0))
+    return sum((Decimal(usd) for why, usd in rows if why == CREATE_WITHOUT_ANSWER), Decimal(0))
 
 
 def question(custom_id: str) -> str:

@@ -1,7 +1,7 @@
-"""Creates in doubt: what a create may have cost that nobody has an answer to, and that no list shows.
+"""Unknown costs of creates: what a create may have cost that nobody has an answer to, and that no list shows.
 
-It may have been carried out and billed all the same. So what was set aside for it goes on counting against the budget,
-as what cannot be told, in the ledger and in the table ``untold``.
+Such a create may have been carried out and billed all the same. So its reserve goes on counting against the budget, as
+unknown cost, in the ledger and in the table ``untold``.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from layton_batch.records import Batch, LedgerEntry
 from layton_batch.runs.context import Run
 from layton_batch.text import decimal_text
 
-IN_DOUBT = "created without an answer"
+CREATE_WITHOUT_ANSWER = "created without an answer"
 """The word of the table ``untold`` for a request of such a create."""
 
 
-def given_up(run: Run, batch: Batch) -> tuple[LedgerEntry, ...]:
+def unknown_cost_entries(run: Run, batch: Batch) -> tuple[LedgerEntry, ...]:
     """The ledger's entries, for the move that gives this create up."""
     bounds = [bound for bound in run.store.asked_of(batch.id).values() if bound is not None]
     return settle(batch, reserved=run.store.held(batch.id), unknown_cost=sum(bounds, Decimal(0)))
 
 
-def set_down(run: Run, batch: Batch) -> bool:
+def write_unknown_costs(run: Run, batch: Batch) -> bool:
     """Have the table ``untold`` say what the ledger does of the batch's creates that were given up, after the commit
     that gave one up, and again where a stop came between. True where a part was written."""
-    numbers = range(1, batch.facts.creates_in_doubt + 1)
+    numbers = range(1, batch.facts.creates_of_unknown_cost + 1)
     parts = [run.folder.part("untold", f"{batch.id}.create{number}") for number in numbers]
     lacking = [part for part in parts if not part.exists()]
     for part in lacking:
@@ -52,9 +52,9 @@ def bounds_of_creates(run: Run, batch: Batch) -> Decimal:
 
 
 def catch_up(run: Run) -> bool:
-    """``set_down`` for every batch of the run, each its own job's trouble."""
-    batches = [batch for batch in run.store.batches() if batch.facts.creates_in_doubt]
-    written = [run.apart(batch.job_id, partial(set_down, run, batch)) for batch in batches]
+    """``write_unknown_costs`` for every batch of the run, each its own job's trouble."""
+    batches = [batch for batch in run.store.batches() if batch.facts.creates_of_unknown_cost]
+    written = [run.apart(batch.job_id, partial(write_unknown_costs, run, batch)) for batch in batches]
     return any(written)
 
 
@@ -68,7 +68,7 @@ def _rows(run: Run, batch: Batch) -> list[tables.Row]:
             "model": job.spec.name,
             "batch_id": batch.id,
             "attempt": batch.attempt,
-            "why": IN_DOUBT,
+            "why": CREATE_WITHOUT_ANSWER,
             "answered": False,
             "bound_usd": decimal_text(bound),
         }
