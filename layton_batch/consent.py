@@ -31,7 +31,7 @@ _OR_ANOTHER_NAME = f"Nobody agreed, and nothing was sent: {_YES}, or another nam
 
 
 @dataclass(frozen=True, slots=True)
-class ConsentQuestion:
+class AgreementQuestion:
     """A question that a person has to answer before a run pays. ``refusal``: the message where nobody can answer."""
 
     text: str
@@ -84,7 +84,7 @@ def plan_to_send(
 
 def question_before_paying(
     opened: Run, settings: Settings, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False
-) -> ConsentQuestion | None:
+) -> AgreementQuestion | None:
     """Return what a person has to agree to before the run pays; None: nothing.
 
     Nothing is asked where there is nothing to send, and where every provider's address is on this machine, for that
@@ -95,12 +95,12 @@ def question_before_paying(
         return None
     again = None if adds_answers and not is_gone else _paid_again(opened, planned, is_gone=is_gone)
     if again:
-        return ConsentQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
+        return AgreementQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
     amount = planned.max_usd if planned is not None else None
     return _without_budget(opened.manifest, "AMOUNT" if amount is None else f"{amount:.2f}")
 
 
-def question_before_judging(opened: Run, settings: Settings, to_ask: int, *, is_gone: bool) -> ConsentQuestion | None:
+def question_before_judging(opened: Run, settings: Settings, to_ask: int, *, is_gone: bool) -> AgreementQuestion | None:
     """Return what a person has to agree to before judges of imported answers are paid; None: nothing.
 
     ``to_ask``: how many verdicts are still to be given. ``is_gone``: see :func:`question_before_paying`.
@@ -109,14 +109,14 @@ def question_before_judging(opened: Run, settings: Settings, to_ask: int, *, is_
         return None
     if is_gone:
         again = _folder_is_gone(opened.id, f" {plural(to_ask, 'request')}")
-        return ConsentQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
+        return AgreementQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
     return _without_budget(opened.manifest, "AMOUNT")
 
 
-def _without_budget(manifest: Manifest, amount: str) -> ConsentQuestion | None:
+def _without_budget(manifest: Manifest, amount: str) -> AgreementQuestion | None:
     if manifest.budget.max_usd is not None:
         return None
-    return ConsentQuestion(
+    return AgreementQuestion(
         "There is no [budget].",
         f"{manifest.name} has no budget, and nobody agreed to send without: add `[budget]` with `max_usd = {amount}` "
         f"to the manifest, or give --max-usd (from Python: max_usd), or {_YES}; nothing was sent",

@@ -20,7 +20,7 @@ import polars as pl
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.consent import (
-    ConsentQuestion,
+    AgreementQuestion,
     is_new_revision,
     open_to_pay,
     plan_to_send,
@@ -201,7 +201,7 @@ def _loaded(manifest: str | Path, settings: Settings, runs: str | Path | None) -
     return load_where_it_goes_on(path, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
 
 
-def _refuse(question: ConsentQuestion | None) -> None:
+def _refuse(question: AgreementQuestion | None) -> None:
     """Raise NotAgreedError where a person has to agree."""
     if question is not None:
         raise NotAgreedError(question.refusal)

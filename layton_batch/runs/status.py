@@ -15,7 +15,7 @@ from layton_batch.states import AT_PROVIDER, OPEN, AnswerState, ErrorClass, Life
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.store.request_rows import AwaitedBatch, RequestCount
+    from layton_batch.store.request_rows import OtherRunBatch, RequestCount
     from layton_batch.store.run_store import RunStore
 
 
@@ -123,7 +123,7 @@ def _goes_on(batch: Batch) -> bool:
     return batch.state in OPEN and not waits_for_a_person(batch)
 
 
-def _blocked_by(awaited: Sequence[AwaitedBatch]) -> str | None:
+def _blocked_by(awaited: Sequence[OtherRunBatch]) -> str | None:
     """Say which other run keeps this one waiting for ever, and what to do; None: a driver may still bring answers."""
     if not awaited or not all(batch.was_left or batch.state is Lifecycle.LOST for batch in awaited):
         return None

@@ -81,7 +81,7 @@ class KnownAnswer:
     run_id: str | None
 
 
-class AwaitedBatch(NamedTuple):
+class OtherRunBatch(NamedTuple):
     """A batch of another run that has so many ``answers`` which a run waits for. ``was_left``: nobody has driven that
     run for long."""
 
@@ -541,7 +541,7 @@ def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) ->
     return frozenset(jobs_to_wait)
 
 
-def awaited_batches(connection: Connection, run_id: str, was_left: ColumnElement[bool]) -> list[AwaitedBatch]:
+def awaited_batches(connection: Connection, run_id: str, was_left: ColumnElement[bool]) -> list[OtherRunBatch]:
     """Return the batches of other runs that a run waits for. ``was_left``: the condition on a run's row."""
     requests, jobs, answers, batches, runs = (
         schema.requests, schema.jobs, schema.answers, schema.batches, schema.runs,
@@ -559,7 +559,7 @@ def awaited_batches(connection: Connection, run_id: str, was_left: ColumnElement
         .order_by(batches.c.run_id, batches.c.batch_id)
     )
     return [
-        AwaitedBatch(other, batch_id, Lifecycle(state), bool(left), count)
+        OtherRunBatch(other, batch_id, Lifecycle(state), bool(left), count)
         for other, batch_id, state, left, count in connection.execute(query)
     ]
 

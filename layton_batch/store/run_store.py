@@ -488,7 +488,7 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.unfinished(connection, self.run_id, job_ids)
 
-    def awaited_batches(self) -> list[request_rows.AwaitedBatch]:
+    def awaited_batches(self) -> list[request_rows.OtherRunBatch]:
         """Return the batches of other runs that have answers which this run waits for."""
         with self.reading() as connection:
             return request_rows.awaited_batches(connection, self.run_id, was_left(self.lease.clock()))

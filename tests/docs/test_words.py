@@ -31,7 +31,7 @@ TERMS = """
     refusal refused registry report response result round router row saved schema sd search section self sent
     served session settings shard shown size smallest solution source spec stage stale status step stopped storage
     store stream submission system table tag tally target text thread timeline token total transactions transient
-    unbatched unjudged usd variable verification view wait width wire word worst write
+    unbatched unfinished unjudged usd variable verification view wait width wire word worst write
 """.split()  # noqa: SIM905
 """Words of programs, files and tables that the glossary does not explain."""
 FIELD_TERMS = {
