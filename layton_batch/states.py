@@ -97,6 +97,7 @@ MOVES: dict[Lifecycle, frozenset[Lifecycle]] = {
     _L.PLANNED: frozenset({_L.SUBMITTING, _L.ENDED}),
     # submitting → planned: the create certainly did nothing; → ended: the provider refused it for good
     _L.SUBMITTING: frozenset({_L.IN_FLIGHT, _L.LOST, _L.PLANNED, _L.ENDED}),
+    # lost → planned: a person has it sent again; → ended: a person gave it up
     _L.LOST: frozenset({_L.IN_FLIGHT, _L.PLANNED, _L.ENDED}),
     # in_flight, cancelling → lost: long past its deadline, the provider will not say what became of it
     _L.IN_FLIGHT: frozenset({_L.CANCELLING, _L.ENDED, _L.LOST}),

@@ -701,5 +701,16 @@ def sent_again(batch: Batch, cost: Sequence[LedgerEntry], now: float) -> Move:
     return Move(after, (("resubmit", f"{person}; what it may have cost is kept from the budget"),), tuple(cost))
 
 
+def given_up(batch: Batch, now: float) -> Move:
+    """A person gives the lost batch up. Nobody looks for it any more; its requests may have been billed."""
+    was = f", which was {batch.provider_id}," if batch.provider_id else ""
+    reason = f"a person gave it up: the batch{was} may have been carried out and billed"
+    after = replace(
+        batch, state=Lifecycle.ENDED, outcome=BatchOutcome.FAILED, error_class=ErrorClass.OUT_OF_REACH,
+        provider_id=None, ended_at=now, due_at=now, failures=0, reason=reason,
+    )  # fmt: skip
+    return Move(after, (("given_up", reason),))
+
+
 def _with(batch: Batch, **facts: Any) -> Batch:
     return replace(batch, facts=replace(batch.facts, **facts))

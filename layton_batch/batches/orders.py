@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.batches.resolve import adopt_batch, send_again
+from layton_batch.batches.resolve import adopt_batch, give_up, send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import (
     DamagedTableError,
@@ -44,5 +44,8 @@ def _carry_out(run: Run, order: Order) -> str:
     if order.kind is OrderKind.ADOPT:
         adopt_batch(run, batch_id, str(order.argument))
         return f"adopted as {order.argument}"
+    if order.kind is OrderKind.GIVE_UP:
+        give_up(run, batch_id)
+        return "given up; its requests end without an answer"
     send_again(run, batch_id)
     return "will be sent again"

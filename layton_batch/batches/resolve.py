@@ -68,6 +68,13 @@ def send_again(run: Run, batch_id: str) -> None:
     write_unknown_costs(run, run.store.apply(batch, move, now))
 
 
+def give_up(run: Run, batch_id: str) -> None:
+    """Nobody can say what became of the batch: its requests end without an answer, and what they may have cost is
+    unknown cost. Raises ManifestError where the batch is not lost."""
+    batch, now = _lost(run, batch_id), run.clock.now()
+    run.store.apply(batch, machine.given_up(batch, now), now)
+
+
 def _marked(run: Run, batch: Batch) -> list[str]:
     """Ids of the batches at the provider that are surely this one. Raises ProviderError where it does not list them."""
     matches = surely_ours(run, run.providers.get(batch.provider), batch)

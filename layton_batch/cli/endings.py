@@ -136,8 +136,13 @@ def _waiting_for_a_person(lost: Sequence[Batch]) -> str:
     )
 
 
-def resolved(batch_id: str, adopted: str | None, *, cancelled: bool) -> str:
-    """Describe the outcome of a lost batch: adopted under an id, or planned again."""
+def resolved(batch_id: str, adopted: str | None, *, given_up: bool, cancelled: bool) -> str:
+    """Describe the outcome of a lost batch: adopted under an id, given up, or planned again."""
+    if given_up:
+        return (
+            f"{batch_id}: given up. The next `run` ends its requests without an answer, and counts what they may have "
+            "cost; `retry` asks for them again."
+        )
     if not cancelled:
         return f"{batch_id}: {f'adopted as {adopted}' if adopted else 'will be sent again'}. `run` continues."
     if adopted:

@@ -392,15 +392,20 @@ def resolve(
     batch: Annotated[str, typer.Argument(help="The lost batch, as `status` names it.")],
     adopt: Annotated[str | None, typer.Option("--adopt", help="The provider's id of the batch that is ours.")] = None,
     resubmit: Annotated[bool, typer.Option("--resubmit", help="It was never made: send it again.")] = False,
+    give_up: Annotated[
+        bool, typer.Option("--give-up", help="Nobody can tell: end its requests without an answer.")
+    ] = False,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
     """Say what became of a `lost` batch.
 
-    Either it is this one at the provider (--adopt ID), or it was never made (--resubmit). Where another process drives
+    It is this one at the provider (--adopt ID), it was never made (--resubmit), or nobody can tell (--give-up): then
+    its requests end without an answer, and what they may have cost counts as unknown cost. Where another process drives
     the run, that one acts on it at its next step, or else the next `run` does, and writes an event.
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
+    from layton_batch.batches.resolve import give_up as give_batch_up
     from layton_batch.cli.before_calling import say_addresses
     from layton_batch.cli.endings import resolved
     from layton_batch.cli.orders import ordered
@@ -411,21 +416,23 @@ def resolve(
     from layton_batch.settings import Settings
     from layton_batch.store.orders import OrderKind
 
-    if (adopt is None) == (not resubmit):
-        raise ManifestError("resolve: say either --adopt ID or --resubmit")
+    if (adopt is not None) + resubmit + give_up != 1:
+        raise ManifestError("resolve: say one of --adopt ID, --resubmit and --give-up")
     folder, settings = find_run(run_name, runs), Settings.from_process()
     try:
         with open_folder(folder, settings) as opened:
             say_addresses(opened.manifest, settings)
             if adopt is not None:
                 adopt_batch(opened, batch, adopt)
+            elif give_up:
+                give_batch_up(opened, batch)
             else:
                 send_again(opened, batch)
-            sentence = resolved(batch, adopt, cancelled=_is_cancelled(opened))
+            sentence = resolved(batch, adopt, given_up=give_up, cancelled=_is_cancelled(opened))
     except ProviderError as error:
         raise ManifestError(f"{batch} was not adopted: {error}") from error
     except AnotherDriverError as error:
-        kind = OrderKind.RESUBMIT if adopt is None else OrderKind.ADOPT
+        kind = OrderKind.ADOPT if adopt is not None else OrderKind.GIVE_UP if give_up else OrderKind.RESUBMIT
         _, sentence = ordered(folder, settings, error.driver, kind, batch, adopt)
     say(sentence)
     if as_json:

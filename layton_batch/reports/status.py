@@ -262,7 +262,7 @@ def next_steps(status: Status, run_source: str | None = None) -> list[str]:
     run = one_line(run_source or status.run)
     steps = [
         f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "
-        "--adopt ID (it is there), or --resubmit (it is not)"
+        "--adopt ID (it is there), --resubmit (it is not), or --give-up (nobody can tell)"
         for batch in status.batches
         if batch.state is Lifecycle.LOST
     ][:3]

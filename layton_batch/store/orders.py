@@ -12,12 +12,13 @@ from layton_batch.store.transactions import Transactions, Writing
 
 
 class OrderKind(StrEnum):
-    """The kinds of orders: ``retry`` of the run, or a lost batch to ``adopt`` one of the provider's or to
-    ``resubmit``."""
+    """The kinds of orders: ``retry`` of the run; for a lost batch ``adopt`` one of the provider's, ``resubmit`` or
+    ``give_up``."""
 
     RETRY = "retry"
     ADOPT = "adopt"
     RESUBMIT = "resubmit"
+    GIVE_UP = "give_up"
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ orders = Table(
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=True),
     Column("run_id", String(128), nullable=False, index=True),
-    Column("kind", String(16), nullable=False),  # retry | adopt | resubmit
+    Column("kind", String(16), nullable=False),  # retry | adopt | resubmit | give_up
     Column("batch_id", String(256)),
     Column("argument", Text),
     Column("at", Float, nullable=False),

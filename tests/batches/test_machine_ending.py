@@ -403,3 +403,14 @@ def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_
     assert decision.after == planned(due_at=NOW + 1, facts=BatchFacts(1, 2, absent_creates=1, resent=2))
     assert decision.entries == cost
     assert decision.events == (("resubmit", f"{words}; what it may have cost is kept from the budget"),)
+
+
+def test_a_lost_batch_that_a_person_gives_up_ends_as_one_that_may_have_been_billed() -> None:
+    before = flying(state=Lifecycle.LOST)
+    decision = machine.given_up(before, NOW + 1)
+    check(
+        before, decision, Move, state=Lifecycle.ENDED, outcome=BatchOutcome.FAILED,
+        error_class=ErrorClass.OUT_OF_REACH, provider_id=None, ended_at=NOW + 1, due_at=NOW + 1,
+        reason=decision.after.reason,
+    )  # fmt: skip
+    assert "b-1" in str(decision.after.reason)

@@ -216,6 +216,25 @@ def test_a_lost_batch_waits_for_a_persons_word_and_goes_on_with_it(
         assert set(bench.lab.billed().values()) == {1}
 
 
+def test_a_lost_batch_that_is_given_up_ends_its_requests_and_what_it_may_have_cost_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Together, "find", lambda _self, _submission: ())
+    monkeypatch.setattr(Together, "capabilities", replace(Together.capabilities, certain_find=False))
+    with desk(tmp_path, monkeypatch, Fault(on="create", action="drop", provider="together", times=1)) as bench:
+        path = bench.write(manifest_text(("together",), limit=2))
+        name = lose(bench, path)
+        held = call("status", "lab", "--json").table()["reserved_usd"]
+        assert call("resolve", "lab", name, "--give-up").code == 0
+        ended = call("run", path, "--json")
+        assert (ended.code, ended.table()["state"]) == (5, "done")
+        assert (Decimal(str(ended.table()["reserved_usd"])), ended.table()["unknown_cost_usd"]) == (0, held)
+        assert not bench.lab.billed()
+        assert call("retry", "lab").code == 0
+        assert call("run", path).code == 0
+        assert set(bench.lab.billed().values()) == {1}
+
+
 def known_batch(bench: Desk) -> str:
     import urllib.request
 
