@@ -15,7 +15,7 @@ import pytest
 
 import layton_batch as lb
 from layton_batch import interface
-from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
+from layton_batch.errors import DataError, ManifestError, OverBudgetError, UnfinishedRunError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.interface import RunResult
 from layton_batch.runs.status import RunState, Status
