@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from layton_batch.stages.preview import ImportedAnswers, Preview
 
 
-_YES = "give --yes (from Python: yes=True)"
-_OR_ANOTHER_NAME = f"Nobody agreed, and nothing was sent: {_YES}, or another name to the manifest"
+_REFUSED = "Nobody agreed, and nothing was sent: give --yes (from Python: yes=True), or another name to the manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,7 @@ def question_before_paying(
         return None
     again = None if adds_answers and not is_gone else _paid_again(opened, planned, is_gone=is_gone)
     if again:
-        return AgreementQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
+        return AgreementQuestion(again, f"{again} {_REFUSED}")
     amount = planned.max_usd if planned is not None else None
     return _without_budget(opened.manifest, "AMOUNT" if amount is None else f"{amount:.2f}")
 
@@ -109,7 +108,7 @@ def question_before_judging(opened: Run, settings: Settings, to_ask: int, *, is_
         return None
     if is_gone:
         again = _folder_is_gone(opened.id, f" {plural(to_ask, 'request')}")
-        return AgreementQuestion(again, f"{again} {_OR_ANOTHER_NAME}")
+        return AgreementQuestion(again, f"{again} {_REFUSED}")
     return _without_budget(opened.manifest, "AMOUNT")
 
 
@@ -119,7 +118,7 @@ def _without_budget(manifest: Manifest, amount: str) -> AgreementQuestion | None
     return AgreementQuestion(
         "There is no [budget].",
         f"{manifest.name} has no budget, and nobody agreed to send without: add `[budget]` with `max_usd = {amount}` "
-        f"to the manifest, or give --max-usd (from Python: max_usd), or {_YES}; nothing was sent",
+        "to the manifest, or give --max-usd or --yes (from Python: max_usd, yes=True); nothing was sent",
     )
 
 
