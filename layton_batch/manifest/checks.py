@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 from layton_batch.errors import DataError, LaytonBatchError
 from layton_batch.manifest.form import JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.hint_levels import MOST_HINTS
+from layton_batch.manifest.logo import logo_url
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.problems import Key, Problem, complain, form_problems, nearest
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
@@ -34,11 +35,13 @@ _Form = TypeVar("_Form", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class CheckedManifest:
-    """A manifest without fault: its form, its panel (empty for rule-graded tasks), the texts of its prompt files."""
+    """A manifest without fault: its form, its panel (empty for rule-graded tasks), the texts of its prompt files, and
+    the logo of its site as a data URL, empty where there is none."""
 
     form: ManifestForm
     panel: tuple[JudgeTable, ...]
     prompt_texts: dict[str, str]
+    logo: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,7 @@ def load_manifest(path: Path, prompts: PromptFiles | None = None) -> Manifest:
     look at earlier runs). Raises ManifestError with every problem found, one a line: file, key, reason."""
     checked = check(path, prompts)
     manifest = Manifest.model_validate(checked.form.model_dump(exclude_unset=True))
-    manifest.attach(path.resolve().parent, checked.panel, checked.prompt_texts)
+    manifest.attach(path.resolve().parent, checked.panel, checked.prompt_texts, checked.logo)
     return manifest
 
 
@@ -96,6 +99,7 @@ class _Check:
         for name in limits if isinstance(limits := self.raw.get("limits"), Mapping) else ():
             self._check_provider(name, self.file, ("limits", name))
         texts = self._prompt_texts()
+        logo = self._logo(self.raw.get("site"))
         task = self._task_facts(texts)
         metric = self._metric(task)
         panel = self._panel(panel_source)
@@ -113,7 +117,7 @@ class _Check:
             )
         complain(self.problems)
         scoring = form.scoring.model_copy(update={"metric": metric})
-        return CheckedManifest(form.model_copy(update={"scoring": scoring}), judges, texts)
+        return CheckedManifest(form.model_copy(update={"scoring": scoring}), judges, texts, logo)
 
     # ---- reading ---------------------------------------------------------------------------------------------------
 
@@ -178,6 +182,16 @@ class _Check:
             except DataError as error:
                 self._add(self.file, ("prompts", name), str(error))
         return texts
+
+    def _logo(self, site: object) -> str:
+        name = site.get("logo") if isinstance(site, Mapping) else None
+        if not isinstance(name, str):
+            return ""
+        try:
+            return logo_url(self.folder / name)
+        except DataError as error:
+            self._add(self.file, ("site", "logo"), str(error))
+            return ""
 
     # ---- checking --------------------------------------------------------------------------------------------------
 

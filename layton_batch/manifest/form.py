@@ -32,6 +32,7 @@ from layton_batch.text import printable
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 LONGEST_NAME = 200
+LONGEST_DESCRIPTION = 1_000
 DEFAULT_SEATS = 3
 _SECRET_WORDS = frozenset(
     {"apikey", "authorization", "cookie", "credential", "credentials", "passphrase", "passwd", "password",
@@ -44,6 +45,7 @@ _OPENS = frozenset(
      "security", "service", "session", "signing", "ssh", "subscription", "user"}
 )  # fmt: skip
 _WINDOW = re.compile(r"[1-9][0-9]{0,2}[hd]")
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 _BEARER = re.compile(r"(?i)bearer\s+\S{6,}\s*")
 _BASIC = re.compile(r"(?i)basic\s+([a-z0-9+/]{4,}={0,2})\s*")
 _NAMES_OF_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
@@ -101,13 +103,13 @@ def _run_name(value: str) -> str:
     return value
 
 
-def _printable(value: str) -> str:
+def _printable(value: str, longest: int = LONGEST_NAME) -> str:
     if not value.strip() or value != value.strip():
         raise _wrong("must not be empty or have blanks at its ends")
     if printable(value) != value:
         raise _wrong("must not contain control or invisible characters")
-    if len(value) > LONGEST_NAME:
-        raise _wrong(f"must be at most {LONGEST_NAME} characters, not {len(value)}")
+    if len(value) > longest:
+        raise _wrong(f"must be at most {longest} characters, not {len(value)}")
     return value
 
 
@@ -120,6 +122,24 @@ def _location(value: str) -> str:
         raise _wrong("is not a valid address") from None
     if has_user:
         raise _wrong("must not hold a user or password; for the hub set HF_TOKEN in the environment")
+    return value
+
+
+def _web_address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        raise _wrong("is not a valid address") from None
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise _wrong("must be an address that begins with https:// or http://")
+    if "@" in parts.netloc or not value.isprintable() or " " in value:
+        raise _wrong("must not hold blanks, invisible characters, a user or a password")
+    return value
+
+
+def _colour(value: str) -> str:
+    if not _COLOUR.fullmatch(value):
+        raise _wrong("must be a colour as in '#1d5a9e'")
     return value
 
 
@@ -169,6 +189,9 @@ def _date(value: object) -> object:
 
 Printable = Annotated[str, AfterValidator(_printable)]
 Location = Annotated[str, AfterValidator(_location)]
+Description = Annotated[str, AfterValidator(lambda value: _printable(value, LONGEST_DESCRIPTION))]
+WebAddress = Annotated[str, AfterValidator(_web_address)]
+Colour = Annotated[str, AfterValidator(_colour)]
 Usd = Annotated[
     Decimal, BeforeValidator(_decimal, json_schema_input_type=float | str), Field(ge=0, allow_inf_nan=False)
 ]
@@ -384,6 +407,20 @@ class PriceTable(ManifestTable):
     date: Annotated[str | None, BeforeValidator(_date, json_schema_input_type=str)] = None
 
 
+class SiteTable(ManifestTable):
+    """``[site]``: what the pages say of the benchmark besides its numbers.
+
+    ``links``: addresses by what they are called; ``logo``: the path of an image; ``colours``: of charts, by maker.
+    """
+
+    title: Printable | None = None
+    description: Description | None = None
+    links: Annotated[dict[Printable, WebAddress], Field(max_length=12)] = {}
+    logo: Printable | None = None
+    license: Printable | None = None
+    colours: dict[Printable, Colour] = {}
+
+
 class ManifestForm(ManifestTable):
     """A whole manifest as written. Without ``models`` all answers are given elsewhere and imported."""
 
@@ -400,3 +437,4 @@ class ManifestForm(ManifestTable):
     task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
     limits: dict[str, LimitsTable] = {}
     prices: Annotated[tuple[PriceTable, ...], Strict(False)] = ()
+    site: SiteTable | None = None

@@ -35,6 +35,7 @@ class Manifest(ManifestForm):
     _folder: Path = PrivateAttr(default_factory=Path)
     _panel: tuple[JudgeTable, ...] = PrivateAttr(default=())
     _prompt_texts: dict[str, str] = PrivateAttr(default_factory=dict)
+    _logo: str = PrivateAttr(default="")
 
     @property
     def folder(self) -> Path:
@@ -123,6 +124,7 @@ class Manifest(ManifestForm):
             "manifest": self.model_dump(mode="json", exclude_none=True),
             "panel": _dumped(self._panel),
             "prompts": self._prompt_texts,
+            **({"logo": self._logo} if self._logo else {}),
         }
 
     def place_of(self, secrets: Collection[str]) -> str | None:
@@ -140,16 +142,17 @@ class Manifest(ManifestForm):
                 raise ManifestError(f"{file}: written by another version of layton-batch (format {frozen['format']})")
             manifest = cls.model_validate(frozen["manifest"], context=FROZEN)
             panel = tuple(JudgeTable.model_validate(judge, context=FROZEN) for judge in frozen["panel"])
-            manifest.attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]))
+            manifest.attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]), str(frozen.get("logo", "")))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestError(f"{file}: not a frozen manifest ({type(error).__name__}: {error})") from error
         if manifest.identity() != frozen["identity"]:
             raise ManifestError(f"{file}: was changed by hand; its identity no longer fits its content")
         return manifest
 
-    def attach(self, folder: Path, panel: tuple[JudgeTable, ...], prompt_texts: dict[str, str]) -> None:
-        """Give the manifest what its file refers to; for those who load it, before anyone else has it."""
-        self._folder, self._panel, self._prompt_texts = folder, panel, prompt_texts
+    def attach(self, folder: Path, panel: tuple[JudgeTable, ...], prompt_texts: dict[str, str], logo: str = "") -> None:
+        """Give the manifest what its file refers to; for those who load it, before anyone else has it. ``logo``: a data
+        URL."""
+        self._folder, self._panel, self._prompt_texts, self._logo = folder, panel, prompt_texts, logo
 
 
 def frozen_prices(text: str) -> object:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.makers import maker_colour
 from layton_batch.scoring.history import snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
 from layton_batch.site.board_table import Board
@@ -55,11 +56,16 @@ def write_board_pages(folder: RunFolder, ranked: RankedRun, building: Path, abou
     origin = sentence(ask, len(ranked.items), models, by_rule=board.by_rule, has_labels=board.has_labels)
     own = {
         "sentence": origin, "licence": licence(ask), "citation": citation(str(about["title"]), str(about["date"])),
+        "colours": _colours(facts, ask), "here_colours": _colours(ranked.here_facts, ask),
         "facts": facts, "here_facts": ranked.here_facts, "assumes": ASSUMES,
         "downloads": write_downloads(ranked.rows, building),
         "label_need": label_need(folder, ranked.run), "refreshes": show_history(snapshots(folder.history)),
     }  # fmt: skip
     write(building / "index.html", "index.html", **assets, **index, **own)
+
+
+def _colours(facts: Sequence[ModelFacts], ask: BoardSettings) -> list[str]:
+    return [maker_colour(fact.maker, ask.colours) for fact in facts]
 
 
 def _write_charts(

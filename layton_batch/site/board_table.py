@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import string
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ from layton_batch.scoring.leaderboard import (
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import BoardSettings
-from layton_batch.text import NONE, number_text, percent
+from layton_batch.text import NONE, number_text, percent, plural
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
 _MOST_TICKS = 6
@@ -97,6 +97,7 @@ class Board:
     """A board on one target. ``count_names`` are the heads of ``ShownRow.counts``; ``footnotes`` are (letter, name,
     explanation).
 
+    ``cautions``: sentences that a reader has to know before the numbers.
     ``target``: ``new items`` or ``this set``; ``where`` says it in a sentence. ``interval_head``, ``range_head``: what
     the columns of the interval and of the rank range are called. ``has_labels``: whether any row can have labels behind
     it; ``by_rule``: scores on these items are exact; ``same_items``: every row rests on as many items;
@@ -122,6 +123,7 @@ class Board:
     range_head: str
     meaning: str
     range_meaning: str
+    cautions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,7 @@ def show_board(
         range_head="Rank range" if method == "paper" else f"{percent(settings.level)} rank range",
         meaning=_meaning(method, target, settings.level, needed),
         range_meaning=_range_meaning(method, target, settings.level),
+        cautions=tuple(_cautions(rows, method, needed)),
     )
 
 
@@ -239,6 +242,17 @@ def _meaning(method: str, target: str, level: float, needed: Sequence[int | None
     return (
         f"The {percent(level)} CI holds {subject[target]}, with that probability. Each interval holds singly. {ASSUMES}"
     )
+
+
+def _cautions(rows: Sequence[LeaderboardRow], method: str, needed: Sequence[int | None]) -> Iterator[str]:
+    if method == UNCALIBRATED:
+        yield need(needed)
+    borrowing = sum(BORROWED_ONLY in flags_of(row["flags"]) for row in rows)
+    if borrowing:
+        yield (
+            f"{borrowing:,} of {plural(len(rows), 'row')} ({NO_OWN}) {'has' if borrowing == 1 else 'have'} no label on "
+            "answers of their own: the labels behind these scores are on other models’ answers."
+        )
 
 
 def _range_meaning(method: str, target: str, level: float) -> str:

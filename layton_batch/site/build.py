@@ -101,7 +101,7 @@ def _write_pages(
     here = show_board(on_these, ask) if here_rows else None
     progress = show_progress(status)
     about: dict[str, object] = {
-        "run": progress.run, "title": ask.name or progress.run, "date": date_of_tables(folder), "ask": ask,
+        "run": progress.run, "title": ask.title or ask.name or progress.run, "date": date_of_tables(folder), "ask": ask,
         "board": board, "here": here, "made_up": made_up_note(folder),
         "progress": progress, **given, "has_charts": any(row["score"] is not None for row in rows),
         "has_comparison": has_comparison(folder, len(rows)),

@@ -12,6 +12,7 @@ from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.leaderboard_columns import STORED
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.folders import made_up_note
 from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
 from layton_batch.site.digests import write_digests
@@ -34,6 +35,7 @@ class SiteRun:
     date: str
     items: int
     board: Board
+    made_up: str
 
 
 def check_front(out: Path) -> None:
@@ -60,4 +62,5 @@ def _run(folder: RunFolder) -> SiteRun:
     ask = asked(folder)
     board = table(folder, "leaderboard", list(STORED))
     items = table(folder, "items", ("item_id",)).height
-    return SiteRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(board, ask))
+    return SiteRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(board, ask),
+                    made_up_note(folder) or "")  # fmt: skip

@@ -10,6 +10,7 @@ import polars as pl
 
 from layton_batch.files.leaderboard_columns import COUNTS
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.makers import maker_name
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import table
@@ -18,9 +19,13 @@ from layton_batch.text import NONE
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """Facts of one model. ``usd``, ``tokens``: per answer, None if unknown; ``tokens``: output with reasoning."""
+    """Facts of one model. ``usd``, ``tokens``: per answer, None if unknown; ``tokens``: output with reasoning.
+
+    ``maker``: its name, that of the provider where the maker is unknown; ``by``: the provider where that is another.
+    """
 
     maker: str
+    by: str
     usd: float | None
     tokens: float | None
     failures: int
@@ -45,8 +50,10 @@ def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tupl
 def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None) -> ModelFacts:
     counts = {words: value for words, name in COUNTS.items() if isinstance(value := row.get(name), int) and value}
     usd, tokens = spent or (None, None)
+    provider = short_line(row["provider"])
     return ModelFacts(
-        maker=maker,
+        maker=maker_name(maker or provider),
+        by="" if not maker or maker_name(maker) == maker_name(provider) else maker_name(provider),
         usd=usd,
         tokens=tokens,
         failures=sum(counts.values()),

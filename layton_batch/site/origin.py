@@ -28,7 +28,9 @@ def sentence(ask: BoardSettings, items: int, models: int, *, by_rule: bool, has_
 
 
 def licence(ask: BoardSettings) -> str:
-    """Return the licence of the items, if known."""
+    """Return the licence of the items, if known: what the manifest says, else what is known of the source."""
+    if ask.license:
+        return f"Licence: {ask.license}."
     licences = (words for part, words in _LICENCES.items() if part in ask.source)
     return next(licences, "Their licence is their source’s.")
 

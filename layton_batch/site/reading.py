@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import orjson
 import polars as pl
@@ -15,6 +16,9 @@ from layton_batch.scoring import history
 from layton_batch.site.pages import short_line
 
 DEFAULT_LEVEL = 0.95
+_ADDRESS = re.compile(r"https?://[^\s@]+")
+_LOGO = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,15 @@ class BoardSettings:
     method: str = ""
     level: float = DEFAULT_LEVEL
     source: str = ""
+    title: str = ""
+    description: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    """What an address is called, and the address."""
+    logo: str = ""
+    """A data URL."""
+    license: str = ""
+    colours: Mapping[str, str] = field(default_factory=dict)
+    """Colours of charts by maker, as ``#rrggbb``."""
 
 
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -69,6 +82,7 @@ def asked(folder: RunFolder) -> BoardSettings:
         frozen = orjson.loads(folder.manifest.read_bytes())
         manifest = frozen["manifest"]
         items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
+        site = manifest.get("site") or {}
         return BoardSettings(
             name=short_line(manifest["name"]),
             task=short_line(manifest["task"]),
@@ -78,9 +92,26 @@ def asked(folder: RunFolder) -> BoardSettings:
             method=str(scoring.get("method") or ""),
             level=float(scoring.get("level", DEFAULT_LEVEL)),
             source=short_line(items.get("source")),
-        )
+            title=short_line(site.get("title")),
+            description=short_line(site.get("description"), 1_000),
+            links=_links(site.get("links", {})),
+            logo=_matching(_LOGO, frozen.get("logo")),
+            license=short_line(site.get("license")),
+            colours={name: colour for name, text in site.get("colours", {}).items()
+                     if (colour := _matching(_COLOUR, text))},
+        )  # fmt: skip
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return BoardSettings()
+
+
+def _links(addresses: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    shown = ((short_line(name), _matching(_ADDRESS, address)) for name, address in addresses.items())
+    return tuple((name, address) for name, address in shown if address)
+
+
+def _matching(pattern: re.Pattern[str], value: object) -> str:
+    """Return a text of this form; empty for any other value, as a manifest that was changed by hand may hold."""
+    return value if isinstance(value, str) and pattern.fullmatch(value) else ""
 
 
 def date_of_tables(folder: RunFolder) -> str:

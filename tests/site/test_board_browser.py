@@ -17,6 +17,7 @@ WIDE = {
 }  # fmt: skip
 PAGES = ("index.html", "charts.html", "compare.html")
 _ROWS = "[...document.querySelectorAll('#board-rows tr')].filter((n) => !n.hidden)"
+ALL_COLUMNS = "document.getElementById('all-columns').click()"
 MODELS = f"{_ROWS}.map((n) => n.querySelector('bdi').textContent)"
 
 
@@ -56,6 +57,8 @@ def test_nothing_is_cut_at_a_desktops_or_a_phones_width(browser: Browser, site: 
     if page == "index.html":
         board = "document.querySelector('.board').parentNode"
         assert tab.run(f"{board}.scrollWidth - {board}.clientWidth") <= 0
+        tab.run(ALL_COLUMNS)
+        assert tab.run(f"{board}.scrollWidth - {board}.clientWidth") <= 0
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -81,6 +84,18 @@ def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Pat
     assert tab.trouble() == []
 
 
+def test_a_board_shows_five_things_of_a_model_until_all_columns_are_asked_for(browser: Browser, site: Path) -> None:
+    tab = at(browser, site / "index.html", "")
+    shown = "[...document.querySelectorAll('.board th button')].filter((n) => n.checkVisibility())"
+    heads = f"{shown}.map((n) => n.textContent)"
+    assert tab.run(heads) == ["Rank", "Model", "Score", "95 % CI", "95 % rank range", "Cost an answer"]
+    tab.run(ALL_COLUMNS)
+    assert hash_of(tab) == "#columns=all"
+    assert tab.run(heads)[5:] == [
+        "Alike", "Human labels (own · borrowed)", "Cost an answer", "Output tokens", "Items", "Failures"
+    ]  # fmt: skip
+
+
 def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) -> None:
     tab = at(browser, site / "index.html", "sort=score&dir=ascending&maker=maker-b&view=these")
     assert tab.run(MODELS) == ["beta-10"]
@@ -93,7 +108,7 @@ def test_an_address_brings_back_what_was_chosen(browser: Browser, site: Path) ->
     assert tab.trouble() == []
 
 
-CELLS = "bdi, .c-score, .c-interval, .c-spread span, .c-alike"
+CELLS = "a bdi, .c-score, .c-interval, .c-spread span, .c-alike"
 SHOWN = f"""[...document.querySelectorAll('tbody tr')].filter((n) => n.checkVisibility()).map(
     (n) => [...n.querySelectorAll('{CELLS}')].map((one) => one.textContent))"""
 NEW = [["alpha-9", "80.0", "78.1–81.6", "1–2", "A"], ["beta-10", "70.0", "68.1–71.6", "1–3", "A"]]
@@ -105,9 +120,10 @@ def test_the_switch_changes_scores_intervals_ranks_and_letters_together(
     browser: Browser, site: Path, width: int
 ) -> None:
     tab = browser.open(site / "index.html", width=width)
-    assert [[row[0], *row[2:]] for row in tab.run(SHOWN)][:2] == NEW
+    tab.run(ALL_COLUMNS)
+    assert tab.run(SHOWN)[:2] == NEW
     tab.run("document.querySelector('[name=view][value=these]').click()")
-    assert [[row[0], *row[2:]] for row in tab.run(SHOWN)][:2] == HERE
+    assert tab.run(SHOWN)[:2] == HERE
     search = "document.querySelector('[name=q]')"
     tab.run(f"{search}.value = 'gamma'; {search}.dispatchEvent(new Event('input'))")
     assert [row[0] for row in tab.run(SHOWN)] == ["gamma-2"]

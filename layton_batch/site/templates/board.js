@@ -11,6 +11,7 @@
   for (const tools of document.querySelectorAll("[data-address]")) {
     const table = document.getElementById(tools.dataset.filterFor.split(" ")[0]).closest("table");
     const fields = [...tools.closest(".board-view").querySelectorAll("input[name], select[name]")];
+    const isMark = (field) => field.type === "radio" || field.type === "checkbox";
     const heads = [...table.tHead.querySelectorAll("button[data-column]")];
     const first = heads.find((one) => one.closest("th").hasAttribute("aria-sort"));
     const keep = () => {
@@ -22,7 +23,7 @@
         params.set("dir", order);
       }
       for (const one of fields) {
-        if (one.type === "radio" ? one.checked && !one.defaultChecked : one.value) params.set(one.name, one.value);
+        if (isMark(one) ? one.checked && !one.defaultChecked : one.value) params.set(one.name, one.value);
       }
       write(params);
     };
@@ -30,11 +31,11 @@
       const params = read();
       for (const one of fields) {
         const wanted = params.get(one.name);
-        if (one.type === "radio") one.checked = wanted === null ? one.defaultChecked : one.value === wanted;
+        if (isMark(one)) one.checked = wanted === null ? one.defaultChecked : one.value === wanted;
         else one.value = wanted || "";
         if (one.tagName === "SELECT" && one.selectedIndex < 0) one.value = "";
       }
-      fields.filter((one) => one.type !== "radio").forEach((one) =>
+      fields.filter((one) => !isMark(one)).forEach((one) =>
         one.dispatchEvent(new Event(one.tagName === "SELECT" ? "change" : "input")));
       const head = heads.find((one) => one.dataset.column === params.get("sort")) || first;
       const order = params.get("dir") || (head && head.dataset.first);
