@@ -67,7 +67,10 @@ def table(rows: Sequence[Row]) -> alt.InlineData:
 
 
 def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChart:
-    """A dot for every row (``x``, ``y``, ``name``, ``label``: its description), and its name beside it."""
+    """A dot for every row (``x``, ``y``, ``name``, ``label``: its description), and its name beside it.
+
+    ``colour``, where rows have it, is the dot's. A row without a name has its dot alone.
+    """
     names = [shortened(str(point["name"]), _LONGEST_NAME) for point in points]
     places = [(across.pixel(float(str(point["x"]))), up.length - up.pixel(float(str(point["y"])))) for point in points]
     offsets = name_offsets(places, names, across.length, up.length)
@@ -79,10 +82,10 @@ def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChar
     dx, dy, align = alt.expr("datum.dx"), alt.expr("datum.dy"), alt.expr("datum.dx < 0 ? 'right' : 'left'")
     threads = base.transform_filter("datum.dy != 0").mark_rule(stroke="#888888", x2Offset=dx, y2Offset=dy)
     texts = base.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK).encode(text="name:N")
-    halo = texts.mark_text(
-        dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK, stroke="white", strokeWidth=3, aria=False
-    )
+    halo = texts.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK, stroke="white", strokeWidth=3)
     dots = base.mark_circle(size=70, color=BLUE, opacity=1)
+    if points and all("colour" in point for point in points):
+        dots = dots.encode(color=alt.Color("colour:N", scale=None))
     return alt.LayerChart(layer=[threads.encode(x2="x:Q", y2="y:Q"), dots, halo, texts])
 
 
@@ -119,7 +122,8 @@ def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:
     look: alt.LayerChart = chart.configure(
         font=_FONT, background="white", view=alt.ViewConfig(stroke=None), axis=axis, title=heading
     )
-    named: alt.LayerChart = look.properties(title=title)
+    # letters of the reader's machine may be wider than ours
+    named: alt.LayerChart = look.properties(title=title, padding={"left": 16, "right": 16, "top": 5, "bottom": 5})
     return named
 
 
@@ -140,11 +144,18 @@ def rendered(chart: alt.LayerChart, ending: str) -> bytes:
     return png(picture) if ending.lower() == ".png" else picture.encode()
 
 
-def recoloured(picture: str, colours: Mapping[str, str], title: str) -> str:
-    """Return an SVG file as an element of an HTML page, with other colours and without a size of its own.
+_ENLARGED = 1.25  # a picture of a page beside its file: letters are then as large as those of the page
+NO_MODELS: Mapping[str, int] = {}
+
+
+def recoloured(
+    picture: str, colours: Mapping[str, str], title: str, models: Mapping[str, int] = NO_MODELS, chosen: int = 0
+) -> str:
+    """Return an SVG file as an element of an HTML page, with other colours, larger, and without a height of its own.
 
     ``colours``: what replaces each colour of the file; ``title``: what a screen reader says of the picture. A mark's
-    description becomes the text that is shown when a pointer rests on the mark.
+    description becomes the text that is shown when a pointer rests on the mark. ``models``: a model's number, by the
+    description of its marks, which then carry the number; those from ``chosen`` on are not displayed.
     """
     root = ElementTree.fromstring(picture)  # noqa: S314  written by svg() above
     for element in root.iter():
@@ -154,9 +165,15 @@ def recoloured(picture: str, colours: Mapping[str, str], title: str) -> str:
         for name in ("fill", "stroke"):
             if name in element.attrib:
                 element.attrib[name] = colours.get(element.attrib[name], element.attrib[name])
+        model = models.get(description) if description else None
+        if model is not None:
+            element.attrib["data-model"] = str(model)
+            if model >= chosen:
+                element.attrib["display"] = "none"
         if description and element.tag == f"{{{_SVG}}}path":
             ElementTree.SubElement(element, f"{{{_SVG}}}title").text = description
-    del root.attrib["width"], root.attrib["height"]
+    root.attrib["width"] = f"{_ENLARGED * float(root.attrib['width']):.0f}"
+    del root.attrib["height"]
     root.attrib.update({"class": "chart", "role": "img", "aria-label": title})
     return ElementTree.tostring(root, encoding="unicode")
 

@@ -78,12 +78,15 @@ def test_letters_of_other_scripts_are_drawn() -> None:
     assert rendered(said("Wörter 猫…"), ".png") != rendered(said("Worter"), ".png")
 
 
-def test_a_picture_in_a_page_has_the_page_s_colours_no_size_and_its_marks_tell_what_they_are() -> None:
-    rows = table([{"x": 1, "text": "<b>wren</b>: 5"}])
+def test_a_picture_in_a_page_has_the_page_s_colours_no_height_and_its_marks_tell_what_they_are() -> None:
+    rows = table([{"x": 1, "text": "<b>wren</b>: 5"}, {"x": 2, "text": "tern"}])
     mark = alt.Chart(rows).mark_circle(color="#0072b2").encode(x="x:Q", description="text:N")
     picture = svg(titled(alt.LayerChart(layer=[mark]), "Scores"))
-    root = ElementTree.fromstring(recoloured(picture, {"#0072b2": "var(--accent)"}, 'Scores & "more"'))
-    assert (root.get("role"), root.get("aria-label"), root.get("width")) == ("img", 'Scores & "more"', None)
-    assert [element.text for element in root.iter() if element.tag.endswith("title")] == ["<b>wren</b>: 5"]
+    page = recoloured(picture, {"#0072b2": "var(--accent)"}, 'Scores & "more"', {"<b>wren</b>: 5": 0, "tern": 1}, 1)
+    root = ElementTree.fromstring(page)
+    assert (root.get("role"), root.get("aria-label"), root.get("height")) == ("img", 'Scores & "more"', None)
+    assert [element.text for element in root.iter() if element.tag.endswith("title")] == ["<b>wren</b>: 5", "tern"]
     assert {element.get("fill") for element in root.iter()} >= {"var(--accent)"}
     assert "#0072b2" not in {element.get("fill") for element in root.iter()}
+    models = [(one.get("data-model"), one.get("display")) for one in root.iter() if one.get("data-model")]
+    assert models == [("0", None), ("1", "none")]  # the second is not chosen at first

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
@@ -20,6 +21,9 @@ from layton_batch.site.model_facts import ModelFacts, label_need
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
 from layton_batch.site.reading import BoardSettings
+
+if TYPE_CHECKING:
+    from layton_batch.site.board_charts import Chart
 
 Row = Mapping[str, object]
 About = Mapping[str, object]
@@ -48,7 +52,7 @@ def write_board_pages(folder: RunFolder, ranked: RankedRun, building: Path, abou
     assets: dict[str, object] = {**about, **more_assets("board.css", "board.js")}
     facts = ranked.facts
     comparison = comparison_data(folder, ranked.rows, ranked.items, ranked.metric)
-    _write_charts(folder, ranked, facts, building, assets)
+    drawn = _write_charts(folder, ranked, facts, building, assets)
     if comparison:
         write(building / "compare.html", "compare.html", **assets, data=comparison)
     ask, board = ranked.ask, ranked.board
@@ -59,9 +63,16 @@ def write_board_pages(folder: RunFolder, ranked: RankedRun, building: Path, abou
         "colours": _colours(facts, ask), "here_colours": _colours(ranked.here_facts, ask),
         "facts": facts, "here_facts": ranked.here_facts, "assumes": ASSUMES,
         "downloads": write_downloads(ranked.rows, building),
+        "first_charts": _first_charts(drawn),
         "label_need": label_need(folder, ranked.run), "refreshes": show_history(snapshots(folder.history)),
     }  # fmt: skip
     write(building / "index.html", "index.html", **assets, **index, **own)
+
+
+def _first_charts(drawn: Sequence[Chart]) -> list[Chart]:
+    """Return the charts that stand under the table, one for each target: of cost, for the table draws the scores."""
+    costs = [chart for chart in drawn if chart.name.startswith("cost")]
+    return costs or [chart for chart in drawn if chart.name.startswith("scores")]
 
 
 def _colours(facts: Sequence[ModelFacts], ask: BoardSettings) -> list[str]:
@@ -70,13 +81,16 @@ def _colours(facts: Sequence[ModelFacts], ask: BoardSettings) -> list[str]:
 
 def _write_charts(
     folder: RunFolder, ranked: RankedRun, facts: Sequence[ModelFacts], building: Path, assets: About
-) -> None:
+) -> Sequence[Chart]:
     from layton_batch.site.board_charts import charts, standings  # a board without scores does without Altair
 
-    board, here = standings(ranked.rows, facts), standings(ranked.here_rows, ranked.here_facts)
+    board, here = (
+        standings(rows, about, ranked.ask.colours)
+        for rows, about in ((ranked.rows, facts), (ranked.here_rows, ranked.here_facts))
+    )
     drawn = charts(board, here, item_rates(folder, ranked.metric), snapshots(folder.history)) if board else []
     if not drawn:
-        return
+        return ()
     try:
         (building / "charts").mkdir()
         for chart in drawn:
@@ -85,3 +99,4 @@ def _write_charts(
     except OSError as error:
         raise FileError(f"cannot write {building / 'charts'}: {error.strerror or error}") from error
     write(building / "charts.html", "charts.html", **assets, charts=drawn)
+    return drawn

@@ -19,7 +19,7 @@ _COLUMNS = (
     "both_correct",
     "people",
 )
-_METRICS = _COLUMNS[4:7]
+METRICS = _COLUMNS[4:7]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class PeopleWord:
 def people_words(folder: RunFolder, metric: str) -> dict[LabelKey, PeopleWord]:
     """Read the labels by answer. Raises DamagedTableError for a table that cannot be read."""
     words: dict[LabelKey, PeopleWord] = {}
-    place = _METRICS.index(metric) if metric in _METRICS else None
+    place = METRICS.index(metric) if metric in METRICS else None
     for item_id, model, hints, sample, *marks, people in table(folder, "labels", _COLUMNS).iter_rows():
         mark = None if place is None else marks[place]
         words[item_id, model, hints, sample or 1] = PeopleWord(marks[0], marks[1], mark, people)

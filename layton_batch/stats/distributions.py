@@ -175,6 +175,22 @@ def two_sided_quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
+def two_sided_t_quantile(level: float, freedom: int) -> float:
+    """Return how many standard errors an estimated one reaches on both sides, with ``freedom`` degrees of freedom.
+
+    By the expansion of Fisher and Cornish, which at a level of 0.95 is 0.2 % short with 4 degrees and less with more:
+    pages need no more, and loading scipy takes a tenth of the time of a small site.
+    """
+    z = two_sided_quantile(level)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
+
+
 def beta_quantile(level: float, a: FloatArray, b: FloatArray) -> FloatArray:
     """The x at which the cumulative distribution of Beta(a, b) is `level`, elementwise, for a, b above 0."""
     from scipy import special  # takes half a second to import, which commands that score nothing do not pay

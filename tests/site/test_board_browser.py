@@ -223,3 +223,41 @@ def test_two_hundred_attacks_in_names_and_texts_run_nothing(browser: Browser, tm
         )
     for number in range(0, len(PAYLOADS), 15):
         assert "<script>window.hit" not in (site / "items" / f"{number + 1:04d}.html").read_text(encoding="utf-8")
+
+
+FIGURE = "document.querySelector('#cost')"
+
+
+@pytest.mark.parametrize("page", ["index.html", "charts.html"])
+def test_every_chart_fits_a_phone_with_every_model(browser: Browser, site: Path, page: str) -> None:
+    tab = browser.open(site / page, width=375)
+    out = "[...document.querySelectorAll('.chart text')].filter((n) => n.checkVisibility())"
+    assert tab.run(f"{out}.filter((n) => n.getBoundingClientRect().left < 0 || "
+                   "n.getBoundingClientRect().right > 375).map((n) => n.textContent)") == []  # fmt: skip
+    words = tab.run(f"{FIGURE}.innerText")
+    assert all(model in words for model in ("alpha-9", "beta-10", "gamma-2"))
+    assert tab.run(f"parseFloat(getComputedStyle({FIGURE}.querySelector('text')).fontSize) * "
+                   f"{FIGURE}.querySelector('svg').getScreenCTM().a") >= 7.5  # fmt: skip
+
+
+def test_a_chart_tells_its_values_at_the_pointer_and_its_legend_hides_and_shows_models(
+    browser: Browser, site: Path
+) -> None:
+    tab = browser.open(site / "charts.html", width=375)
+    tab.run(f"{FIGURE}.scrollIntoView()")
+    dot = f"{FIGURE}.querySelector('path[data-model=\"1\"][data-tip]')"
+    x, y = tab.run(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({dot}.getBoundingClientRect())")
+    for kind, away in (("mouseMoved", 10), ("mousePressed", 0)):  # near is enough, and a finger does not move first
+        tab.call("Input.dispatchMouseEvent", {"type": kind, "x": x + away, "y": y, "button": "left"})
+        assert tab.run("document.querySelector('.tip').textContent") == "beta-10: 70.0, $0.56"
+        assert tab.run("document.querySelector('.tip').checkVisibility()")
+    button = f"{FIGURE}.querySelectorAll('.legend button')[1]"
+    visible = f"[...{FIGURE}.querySelectorAll('[data-model]')].filter((n) => n.checkVisibility()).length"
+    marks = tab.run(visible)
+    tab.run(f"{button}.click()")
+    assert tab.run(visible) < marks
+    assert tab.run(f"{dot}.checkVisibility()") is False
+    assert tab.run(f"{button}.getAttribute('aria-pressed')") == "false"
+    tab.run(f"{button}.click()")
+    assert tab.run(visible) == marks
+    assert tab.trouble() == []

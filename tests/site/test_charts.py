@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+import pytest
+
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import history
 from layton_batch.site.board_charts import pareto
 from layton_batch.site.build import build_site
 from layton_batch.site.comparison import comparison_data
+from layton_batch.site.item_rates import item_rates
 from tests.support.fabricated_run import FabricatedRun, fabricated, hostile
 from tests.support.read_html import read_page
 
@@ -33,17 +36,52 @@ def test_a_run_has_the_charts_that_its_tables_have_something_for(tmp_path: Path)
 
 
 def test_hints_picarats_categories_and_history_are_drawn_where_they_are(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
+    run = fabricated(tmp_path, items=15)
     rows = run.leaderboard_rows()
     run.table("leaderboard", [*rows, *({**row, "n_hints": 2, "score": 90.0} for row in rows)])
     items = run.items_rows()
     worth = [f'{{"_picarats": {20 + place // 2}}}' for place in range(len(items))]
     told = zip(items, worth, strict=True)
-    run.table("items", [{**row, "category": f"c{place}", "payload": one} for place, (row, one) in enumerate(told)])
+    run.table("items", [{**row, "category": f"c{place % 3}", "payload": one} for place, (row, one) in enumerate(told)])
     for at, score in enumerate((40.0, 50.0), 1_795_000_000):
         earlier = tables.frame("leaderboard", [{**rows[0], "score": score, "method": "hierarchical"}])
         history.keep(run.folder.history, earlier, float(at))
     assert {"hints.svg", "difficulty.svg", "radar.svg", "history.svg"} <= drawn(run)
+    run.table("items", [{**row, "category": f"c{place % 4}"} for place, row in enumerate(items)])
+    assert "radar.svg" not in drawn(run)  # of the categories only three have four items, and one has three
+
+
+def test_categories_count_votes_as_people_do_and_a_labelled_answer_by_its_label(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    metric = "answer_correct"
+    run.table("scores", [{**row, "metric": metric} for row in run.scores_rows()])
+    (record,) = run.judges_rows()
+    document = json.loads(str(record["document"]))
+    votes = [(2, 2, 3, 3), (1, 2, 3, 0), (0, 2, 0, 0)]
+    document["diagnosis"] |= {
+        "metric": metric,
+        "bins": [dict(zip(("yes", "total", "labels", "positives"), vote, strict=True), lower=0, upper=1)
+                 for vote in votes],
+    }  # fmt: skip
+    run.table("judges", [{"document": json.dumps(document)}])
+    label = {"item_id": run.item_id(2), "model": "alpha-9", "n_hints": 0, "sample": 1, metric: True, "people": 1}
+    run.table("labels", [label])
+    rates = item_rates(run.folder, metric)
+    assert rates.corrected_judge == "the jury, corrected by people’s labels"
+    yes, split = 3.5 / 4, 0.5 / 4  # three of three and none of three, by Jeffreys
+    logic, other = rates.by_category["Logic"], rates.by_category["Logic, other"]
+    assert logic == pytest.approx([yes, (yes + split) / 3])  # a vote nobody labelled, and a reply nobody could judge
+    assert other == pytest.approx([1 / 3, (yes + split) / 3])
+    assert sorted(rates.by_item) == pytest.approx([0, 0.5, 0.5, 1])
+    assert rates.by_model["alpha-9"] == pytest.approx({"Logic": yes, "Logic, other": (1 + yes) / 2})
+
+
+def test_without_labels_categories_are_by_the_jury_alone(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("judges", [])
+    rates = item_rates(run.folder, "both_correct")
+    assert (rates.judge, rates.corrected_judge) == ("the jury", "the jury")
+    assert rates.by_category["Logic"] == pytest.approx([1, 0.5])
 
 
 def test_names_that_are_alike_when_shortened_are_no_hint_levels(tmp_path: Path) -> None:

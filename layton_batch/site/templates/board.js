@@ -52,6 +52,56 @@
     window.addEventListener("hashchange", restore);
   }
 
+  // A chart says its values where the pointer is, and shows the models that are chosen in its legend.
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  for (const title of document.querySelectorAll(".figure .chart path > title")) {
+    title.parentNode.dataset.tip = title.textContent;
+    title.remove();
+  }
+  const reach = 24;
+  const nearest = (chart, x, y) => {
+    let found = null, least = reach;
+    for (const mark of chart.querySelectorAll("path[data-tip]:not([display=none])")) {
+      const box = mark.getBoundingClientRect(), away = Math.hypot(box.x + box.width / 2 - x, box.y + box.height / 2 - y);
+      if (box.width < reach && box.height < reach && away < least) [found, least] = [mark, away];
+    }
+    return found;
+  };
+  const point = (event) => {
+    const mark = nearest(event.currentTarget, event.clientX, event.clientY) || event.target.closest("path[data-tip]");
+    tip.hidden = !mark;
+    if (!mark) return;
+    tip.textContent = mark.dataset.tip;
+    const left = Math.min(event.clientX + 12, document.documentElement.clientWidth - tip.offsetWidth - 4);
+    tip.style.left = `${Math.max(left, 4)}px`;
+    tip.style.top = `${Math.max(event.clientY - tip.offsetHeight - 10, 4)}px`;
+  };
+  for (const figure of document.querySelectorAll(".figure")) {
+    const chart = figure.querySelector(".chart");
+    chart.addEventListener("pointermove", point);
+    chart.addEventListener("pointerdown", point);
+    chart.addEventListener("pointerleave", () => (tip.hidden = true));
+    for (const entry of figure.querySelectorAll(".legend li")) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...entry.childNodes);
+      button.setAttribute("aria-pressed", !entry.classList.contains("off"));
+      entry.classList.remove("off");
+      entry.append(button);
+      button.addEventListener("click", () => {
+        const isChosen = button.getAttribute("aria-pressed") !== "true";
+        button.setAttribute("aria-pressed", isChosen);
+        for (const mark of chart.querySelectorAll(`[data-model="${entry.dataset.model}"]`)) {
+          if (isChosen) mark.removeAttribute("display");
+          else mark.setAttribute("display", "none");
+        }
+      });
+    }
+  }
+  document.body.append(tip);
+
   const place = document.querySelector("[data-comparison]");
   if (!place) return;
   const data = JSON.parse(document.getElementById("comparison-data").textContent);
