@@ -27,6 +27,7 @@ from layton_batch.stats.judges import (
     effective_sizes,
     judge_reports,
     jury_errors,
+    jury_leniency,
     jury_report,
     leniency_by_group,
     self_preference,
@@ -46,6 +47,19 @@ class FamilyLeniency:
     labels: int
     leniency: float
     standard_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class JuryFamilyLeniency:
+    """Vote of the jury minus human label (mean, a fraction) over ``labels`` answers of one family's models.
+
+    ``half_width``: of an interval that holds for all families at once; None where labels are too few for one.
+    """
+
+    family: str
+    labels: int
+    leniency: float
+    half_width: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +161,7 @@ class Diagnosis:
     ability_slope: tuple[float, float, float] | None
     drift: tuple[JudgeDrift, ...] = ()
     audit: Audit | None = None
+    jury_by_family: tuple[JuryFamilyLeniency, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -202,6 +217,7 @@ def diagnose(
         ability_slope=law.slope if law and labels.height else None,
         drift=tuple(_drift(verdicts.drop_nulls("recorded"), rules.level)),
         audit=audit,
+        jury_by_family=tuple(_jury_by_family(arrays, rules.level)),
     )
 
 
@@ -261,6 +277,11 @@ def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: ScoringRu
 
 def _family_leniency(arrays: _Arrays, leniency: Leniency) -> FamilyLeniency:
     return FamilyLeniency(arrays.families[leniency.group], leniency.count, leniency.mean, leniency.standard_error)
+
+
+def _jury_by_family(arrays: _Arrays, level: float) -> Iterator[JuryFamilyLeniency]:
+    for one in jury_leniency(arrays.yes, arrays.total, arrays.human, arrays.family, arrays.item, level=level):
+        yield JuryFamilyLeniency(arrays.families[one.group], one.count, one.mean, one.half_width)
 
 
 def _preference(arrays: _Arrays, preference: PreferenceEstimate, judge_families: Mapping[str, str]) -> SelfPreference:

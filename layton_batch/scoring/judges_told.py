@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from layton_batch.makers import maker_name
 from layton_batch.scoring.annotators import AnnotatorAgreement
-from layton_batch.scoring.judges import Diagnosis, JudgeDrift, JudgeFinding, SelfPreference
+from layton_batch.scoring.judges import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency, SelfPreference
+from layton_batch.stats.judges import UNIDENTIFIABLE
 from layton_batch.stats.surveys import Audit
 from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
 
@@ -35,6 +37,7 @@ class Section:
 def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
     """Describe judges, jury, bins and models. ``mistakes_told`` describes the jury's mistakes."""
     return [
+        _in_short(diagnosis),
         _judges(diagnosis),
         *_drift(diagnosis),
         _by_family(diagnosis),
@@ -42,6 +45,61 @@ def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
         _jury(diagnosis),
         *_worth(diagnosis),
     ]
+
+
+def _in_short(diagnosis: Diagnosis) -> Section:
+    """Say in sentences what the tables show: agreement, whom the jury favours, and how the judges differ."""
+    jury = diagnosis.jury
+    if jury.majority_accuracy is None or jury.bias is None:
+        nothing = JudgeNote("No answer has a label: nobody can tell how often the jury is right.")
+        return Section("short", "In short", (nothing,))
+    agreed = f"{100 * jury.majority_accuracy:.0f} % of {plural(jury.labels, 'labelled answer')}"
+    sentences = [
+        f"The majority of the jury agrees with people on {agreed}.",
+        f"On these answers the jury says yes {_too_often(jury.bias)}.",
+        *_families(diagnosis.jury_by_family, diagnosis.level),
+    ]
+    kindness = {one.judge: one.report.leniency for one in diagnosis.judges if one.report.leniency is not None}
+    if len(kindness) > 1:
+        strictest, *_, kindest = sorted(kindness, key=lambda judge: kindness[judge])
+        sentences.append(
+            f"Of the judges, {one_line(kindest)} says yes most readily ({_points(kindness[kindest])} points against "
+            f"people), {one_line(strictest)} least ({_points(kindness[strictest])})."
+        )
+    return Section("short", "In short", tuple(JudgeNote(sentence) for sentence in sentences))
+
+
+def _too_often(leniency: float) -> str:
+    points = f"{100 * abs(leniency):.1f}"
+    if points == "0.0":
+        return "as often as people do"
+    return f"{points} points too {'often' if leniency > 0 else 'rarely'}"
+
+
+def _families(found: Sequence[JuryFamilyLeniency], level: float) -> Iterator[str]:
+    """Yield a sentence for each family for whose models the jury errs for certain, and one for the others."""
+    seen = [one for one in found if one.half_width is not None]
+    clear = [one for one in seen if one.half_width is not None and abs(one.leniency) > one.half_width]
+    for one in sorted(clear, key=lambda one: -abs(one.leniency)):
+        yield (
+            f"The jury says yes {_too_often(one.leniency)} for {_maker(one.family)}’s models "
+            f"(± {100 * (one.half_width or 0):.1f}, {plural(one.labels, 'label')})."
+        )
+    vague = [one for one in seen if one not in clear]
+    if vague:
+        names = _listed([_maker(one.family) for one in vague])
+        yield f"For the models of {names} no such error is certain, at {percent(level)} for all makers at once."
+    few = [one for one in found if one.half_width is None]
+    if few:
+        yield f"For the models of {_listed([_maker(one.family) for one in few])} there are too few labels to tell."
+
+
+def _maker(family: str) -> str:
+    return one_line(maker_name(family)) or "an unnamed maker"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
 
 
 def _judges(diagnosis: Diagnosis) -> Section:
@@ -73,26 +131,41 @@ def _drift(diagnosis: Diagnosis) -> list[Section]:
 def _drift_words(drift: JudgeDrift, error: float) -> str:
     answers = plural(drift.answers, "answer")
     changes = f"{drift.more_yes} more and {drift.fewer_yes} fewer"
-    moved = f"{drift.judge}: of {answers} that it judged before, it says yes to {changes}"
+    moved = f"of {answers} that it judged before, it says yes to {changes}"
     if drift.p_value <= error:
         return f"{moved} (p {drift.p_value:.3f}): its votes may not mean what they did when people labelled"
     return f"{moved}: no drift; one of ±{100 * drift.detectable:.0f} points would be seen with a chance of 80 %"
 
 
 def _by_family(diagnosis: Diagnosis) -> Section:
-    rows = tuple(
-        (finding.judge, group.family, str(group.labels), _points(group.leniency), _plus_minus(group.standard_error))
+    """Compare the jury's and each judge's verdicts with the labels: a row a maker, a column a judge."""
+    families = dict.fromkeys(group.family for finding in diagnosis.judges for group in finding.by_family)
+    jury = {one.family: one for one in diagnosis.jury_by_family}
+    cells = {
+        (finding.judge, group.family): f"{_points(group.leniency)} {_plus_minus(group.standard_error)}"
         for finding in diagnosis.judges
         for group in finding.by_family
-    )
-    table = _table(("judge", "answers by", "labels", "leniency", "std. error"), rows)
-    return Section("families", "Leniency by the family that was judged", (table,))
+    }
+    judges = [finding.judge for finding in diagnosis.judges if finding.by_family]
+    rows = tuple(
+        (_maker(family), str(one.labels) if (one := jury.get(family)) else NONE,
+         _points(one.leniency if one else None), *(cells.get((judge, family), NONE) for judge in judges))
+        for family in sorted(families, key=lambda family: maker_name(family).lower())
+    )  # fmt: skip
+    table = _table(("answers by", "labels", "the jury", *judges), rows)
+    explained = JudgeNote("verdict minus human label, in points, ± its standard error", True)
+    return Section("families", "Leniency by the maker that was judged", (table, *((explained,) if rows else ())))
 
 
 def _favours(diagnosis: Diagnosis) -> Section:
-    remarks = tuple(
-        JudgeNote(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges
-    )
+    """Say whether judges favour their own family, in one sentence where no judge judged its own."""
+    reasons = {preference.reason for finding in diagnosis.judges for preference in finding.self_preference}
+    if reasons == {UNIDENTIFIABLE}:
+        remarks: tuple[JudgeNote, ...] = (JudgeNote("not identifiable: no judge gave a verdict on its own family's answers"),)
+    else:
+        remarks = tuple(
+            JudgeNote(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges
+        )
     return Section("own", "Does a judge favour its own family?", remarks)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from layton_batch.files.run_folder import RunFolder
@@ -15,7 +15,7 @@ from layton_batch.scoring.judges_told import (
     mistakes_told,
 )
 from layton_batch.site.pages import sentence, short_line
-from layton_batch.text import Table
+from layton_batch.text import NONE, Table
 
 MOST_ROWS = 500
 """Of a table that a page shows."""
@@ -24,8 +24,7 @@ _WHY = {
     "beyond chance: 0 is no better than chance, 1 is full agreement.",
     "drift": "A label says how often people agree with the votes of one jury. Where a judge has changed since, labels "
     "say less of its votes now.",
-    "families": "A judge may be kinder to the answers of one maker than to another’s. The standard error is that of "
-    "the difference.",
+    "families": "A judge may be kinder to the answers of one maker than to another’s.",
     "own": "No judge sits on the jury of its own family’s answers; where it judged none of them, nobody can tell "
     "whether it favours them.",
     "jury": "The votes of all judges of an answer together. The rate is the share of answers with so many votes that "
@@ -84,26 +83,40 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
 def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]) -> ShownSection:
     tables = [part for part in section.parts if isinstance(part, Table) and part.rows]
     remarks = [part for part in section.parts if not isinstance(part, Table)]
+    judges = {finding.judge for finding in record.diagnosis.judges}
     return ShownSection(
         key=section.key,
         title=short_line(section.title),
         why=_WHY.get(section.key, ""),
         sentences=tuple(sentence(remark.text) for remark in remarks if not remark.is_help and not remark.about),
-        tables=tuple(_table(part, _plots(section, record), items) for part in tables),
+        tables=tuple(_table(part, _plots(section, record), items, judges) for part in tables),
         about=tuple((short_line(remark.about), short_line(remark.text, 500)) for remark in remarks if remark.about),
         help=tuple(sentence(remark.text) for remark in remarks if remark.is_help),
     )
 
 
-def _table(table: Table, plots: tuple[tuple[str, str, str] | None, ...], items: Mapping[str, str]) -> ShownTable:
-    is_text = tuple(column.is_text or column.name == "human label" for column in table.columns)
-    names = tuple(column.name for column in table.columns)
+def _table(
+    table: Table,
+    plots: tuple[tuple[str, str, str] | None, ...],
+    items: Mapping[str, str],
+    judges: Collection[str],
+) -> ShownTable:
+    """Prepare a table without the columns that say nothing in any row. ``judges``: heads that stay as they are."""
+    columns = [
+        (place, column.name, column.is_text or column.name == "human label")
+        for place, column in enumerate(table.columns)
+        if any(row[place] not in ("", NONE) for row in table.rows)
+    ]
     return ShownTable(
-        heads=tuple(SectionCell(sentence(name), text) for name, text in zip(names, is_text, strict=True)),
+        heads=tuple(
+            SectionCell(short_line(name) if name in judges else sentence(name), is_text) for _, name, is_text in columns
+        ),
         rows=tuple(
             tuple(
-                SectionCell(short_line(value), text, items.get(short_line(value), "") if name == "item" else "")
-                for name, value, text in zip(names, row, is_text, strict=True)
+                SectionCell(
+                    short_line(row[place]), is_text, items.get(short_line(row[place]), "") if name == "item" else ""
+                )
+                for place, name, is_text in columns
             )
             for row in table.rows[:MOST_ROWS]
         ),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from layton_batch.stats.distributions import beta_interval
+from layton_batch.stats.distributions import beta_interval, two_sided_t_quantile
 from layton_batch.stats.raters import cohen_kappa
 from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
 
@@ -228,6 +228,19 @@ class Leniency:
 
 
 @dataclass(frozen=True, slots=True)
+class JuryLeniency:
+    """Vote minus label (mean, a fraction) over the ``count`` labelled answers of a group.
+
+    ``half_width``: of an interval that holds for all groups at once; None where it would rest on too few items.
+    """
+
+    group: int
+    count: int
+    mean: float
+    half_width: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class PreferenceEstimate:
     """Extra leniency of a judge towards its own family. `against`: what verdicts are measured by, people or the
     other judges.
@@ -248,6 +261,34 @@ def leniency_by_group(verdicts: Ints, human: Ints, group: Ints) -> tuple[Lenienc
     """Verdict minus label, for every judge and group ([R] family of the answer) with labelled verdicts."""
     yardstick = np.where(human >= 0, human, np.nan).astype(np.float64)
     return _table(verdicts, np.repeat(yardstick[:, None], verdicts.shape[1], axis=1), group)
+
+
+LEAST_ITEMS = 5
+"""Labelled items behind an interval of a jury's leniency."""
+
+
+def jury_leniency(
+    yes: Ints, total: Ints, human: Ints, group: Ints, item: Ints, *, level: float
+) -> tuple[JuryLeniency, ...]:
+    """Vote minus label, for every group ([R] family of the answer) with labelled votes.
+
+    Answers to one item ([R] ``item``) stand or fall together, so an error is one over items.
+    """
+    rows = (human >= 0) & (total > 0)
+    gap, group, item = yes[rows] / total[rows] - human[rows], group[rows], item[rows]
+    names = np.unique(group).tolist()
+    each = 1 - (1 - level) / max(len(names), 1)
+    found = []
+    for name in names:
+        part = gap[group == name]
+        _, place = np.unique(item[group == name], return_inverse=True)
+        sums = np.bincount(place, weights=part - part.mean())
+        half = None
+        if len(sums) >= LEAST_ITEMS:
+            spread = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) or 1.0  # as if one of them differed
+            half = two_sided_t_quantile(each, len(sums) - 1) * spread / len(part)
+        found.append(JuryLeniency(name, len(part), float(part.mean()), half))
+    return tuple(found)
 
 
 def self_preference(

@@ -225,6 +225,12 @@ def test_two_hundred_attacks_in_names_and_texts_run_nothing(browser: Browser, tm
         assert "<script>window.hit" not in (site / "items" / f"{number + 1:04d}.html").read_text(encoding="utf-8")
 
 
+def test_tables_of_the_judges_fit_a_phone(browser: Browser, site: Path) -> None:
+    tab = browser.open(site / "judges.html", width=375)
+    over = "[...document.querySelectorAll('.scroll')].map((n) => n.scrollWidth - n.clientWidth)"
+    assert set(tab.run(over)) == {0}
+
+
 FIGURE = "document.querySelector('#cost')"
 
 

@@ -49,6 +49,18 @@ def test_the_page_of_judges_says_what_the_command_says(tmp_path: Path) -> None:
     assert "Labels: judge 12" in page
 
 
+def test_the_page_of_judges_begins_with_sentences_and_has_no_column_that_says_nothing(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    page = shown(run, "judges.html")
+    assert page.index("In short The majority of the jury agrees") < page.index("Judges against human labels")
+    assert "Kappa" in page.partition("Judges against human labels")[2]
+    document = orjson.loads(str(run.judges_rows()[0]["document"]))
+    for judge in document["diagnosis"]["judges"]:
+        judge["report"]["kappa"] = None
+    run.table("judges", [{"document": orjson.dumps(document).decode()}])
+    assert "Labels Accuracy 95 % CI Leniency" in shown(run, "judges.html")
+
+
 def test_what_the_jury_gets_wrong_leads_to_the_item(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     document = orjson.loads(str(run.judges_rows()[0]["document"]))
