@@ -13,7 +13,7 @@ from layton_batch.makers import maker_colour
 from layton_batch.scoring.history import snapshots
 from layton_batch.scoring.leaderboard import ASSUMES
 from layton_batch.site.board_table import Board
-from layton_batch.site.comparison import comparison_data
+from layton_batch.site.comparison import comparison_data, write_answers
 from layton_batch.site.downloads import write_downloads
 from layton_batch.site.history_page import show_history
 from layton_batch.site.item_rates import item_rates
@@ -54,7 +54,9 @@ def write_board_pages(folder: RunFolder, ranked: RankedRun, building: Path, abou
     comparison = comparison_data(folder, ranked.rows, ranked.items, ranked.metric)
     drawn = _write_charts(folder, ranked, facts, building, assets)
     if comparison:
-        write(building / "compare.html", "compare.html", **assets, data=comparison)
+        write_answers(folder, ranked.rows, ranked.items, building)
+        loading = more_assets("board.css", "board.js", loads=True)
+        write(building / "compare.html", "compare.html", **{**assets, **loading}, data=comparison)
     ask, board = ranked.ask, ranked.board
     models = len({row.model for row in board.rows})
     origin = sentence(ask, len(ranked.items), models, by_rule=board.by_rule, has_labels=board.has_labels)

@@ -1,17 +1,29 @@
-"""Two models beside each other: the data behind the page that compares them, small enough to stand in it."""
+"""Two models beside each other: the data behind the page that compares them.
+
+Names, marks and probabilities stand in the page; a model's answers in a file of their own, which the page loads.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+import polars as pl
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.pairs import MOST
 from layton_batch.site.pages import short_line
 from layton_batch.site.reading import table
+from layton_batch.states import PredictionKind
 
 MOST_CELLS = 400_000
 """Models times items: beyond it the page leaves out on which items two models differ."""
+ANSWERS = "compare"
+"""The folder of the models' answers."""
+LONGEST_ANSWER = 300
+"""Characters of an answer that the page shows; the item's page has all."""
 _Key = tuple[str, object]
 _RIGHT, _PARTLY, _WRONG, _NEVER = "1", "2", "0", "-"
 
@@ -35,7 +47,7 @@ def comparison_data(
         if None not in pair:
             better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new))
     one_level = len({hints for _, hints in keys}) == 1
-    listed = items if len(keys) * len(items) <= MOST_CELLS else ()
+    listed = _listed(rows, items)
     return json.dumps(
         {
             "models": [short_line(model) + ("" if one_level else f"@{hints}") for model, hints in keys],
@@ -46,6 +58,37 @@ def comparison_data(
         ensure_ascii=False,
         separators=(",", ":"),
     )
+
+
+def write_answers(
+    folder: RunFolder, rows: Sequence[Mapping[str, object]], items: Sequence[tuple[str, str]], building: Path
+) -> None:
+    """Write the answers of each row, in the items' order, as ``compare/<place>.js``.
+
+    An answer is a text, the kind of a reply without an answer in a list, or null.
+    """
+    listed = _listed(rows, items)
+    if not listed:
+        return
+    (building / ANSWERS).mkdir()
+    answers = table(folder, "predictions", ("item_id", "model", "n_hints", "sample", "kind", "answer"))
+    first = answers.with_columns(pl.col("answer").str.slice(0, 2 * LONGEST_ANSWER)).sort("sample", maintain_order=True)
+    first = first.unique(["item_id", "model", "n_hints"], keep="first")
+    for place, row in enumerate(rows):
+        is_asked = pl.col("n_hints").eq_missing(row["n_hints"]) | pl.col("n_hints").is_null()
+        mine = first.filter(pl.col("model") == row["model"], is_asked).select("item_id", "kind", "answer")
+        texts = {item_id: _answer(kind, text) for item_id, kind, text in mine.iter_rows()}
+        content = orjson.dumps([texts.get(item_id) for _, item_id in listed])
+        script = b"(window.modelAnswers ??= {})[%d] = %s;\n" % (place, content)
+        (building / ANSWERS / f"{place}.js").write_bytes(script)
+
+
+def _answer(kind: str, text: str | None) -> str | list[str]:
+    return short_line(text, LONGEST_ANSWER) if kind == PredictionKind.ANSWERED and text else [short_line(kind)]
+
+
+def _listed(rows: Sequence[object], items: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+    return items if len(rows) * len(items) <= MOST_CELLS else ()
 
 
 def has_comparison(folder: RunFolder, rows: int) -> bool:

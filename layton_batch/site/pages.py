@@ -35,14 +35,14 @@ def environment() -> Environment:
 
 
 @cache
-def more_assets(style_name: str, script_name: str = "") -> dict[str, str]:
-    """``style``, ``script`` and ``policy`` of a page that needs more than all pages share."""
+def more_assets(style_name: str, script_name: str = "", *, loads: bool = False) -> dict[str, str]:
+    """``style``, ``script`` and ``policy`` of a page that needs more than all pages share; ``loads``: as ``policy``."""
     loaded = environment()
     style, script = (
         f"{loaded.globals[kind]}{_asset(loaded, name) if name else ''}"
         for kind, name in (("style", style_name), ("script", script_name))
     )
-    return {"style": style, "script": script, "policy": policy(style, script)}
+    return {"style": style, "script": script, "policy": policy(style, script, loads=loads)}
 
 
 def _asset(loaded: Environment, name: str) -> str:

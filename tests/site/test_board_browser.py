@@ -41,9 +41,9 @@ def hash_of(tab: Tab) -> str:
     return found
 
 
-def at(browser: Browser, page: Path, fragment: str) -> Tab:
+def at(browser: Browser, page: Path, fragment: str, width: int = 1280) -> Tab:
     """A tab that was opened at an address with a fragment."""
-    tab = browser.open(page)
+    tab = browser.open(page, width=width)
     tab.run(f"location.hash = {fragment!r}")
     tab.run("new Promise((done) => setTimeout(done, 0))")
     return tab
@@ -69,7 +69,9 @@ def test_pages_open_without_a_complaint_or_a_request_and_every_text_stands_out(
     tab = browser.open(site / page, dark=dark)
     assert tab.run(CONTRAST) == []
     assert tab.trouble() == []
-    assert [url for url in tab.requests() if not url.startswith("data:")] == [(site / page).as_uri()]
+    own = [f"compare/{place}.js" for place in (0, 1)] if page == "compare.html" else []  # the answers of two models
+    expected = [(site / address).as_uri() for address in (page, *own)]
+    assert [url for url in tab.requests() if not url.startswith("data:")] == expected
 
 
 def test_what_a_reader_chooses_stands_in_the_address(browser: Browser, site: Path) -> None:
@@ -149,11 +151,35 @@ def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Bro
     assert tab.run("[...document.querySelectorAll('.differ a')].map((n) => n.getAttribute('href'))") == [
         "items/0003.html", "items/0004.html",
     ]  # fmt: skip
+    show = "document.querySelector('[name=show]')"
+    assert tab.run(f"[...{show}.options].map((n) => n.textContent)") == [
+        "all (2)", "only alpha-9 is right (2)", "only beta-10 is right (0)", "neither is wholly right (0)",
+    ]  # fmt: skip
+    tab.run(f"{show}.value = 'b'; {show}.dispatchEvent(new Event('change'))")
+    assert tab.run("document.querySelectorAll('.differ a').length") == 0
+    assert hash_of(tab) == "#a=alpha-9&b=beta-10&view=these&show=b"
+    tab.run(f"{show}.value = ''; {show}.dispatchEvent(new Event('change'))")
     tab.run("document.querySelector('[data-swap]').click()")
     assert "beta-10 is better than alpha-9 on this set of items with 10.0 % probability." in tab.run(said)
     assert hash_of(tab) == "#a=beta-10&b=alpha-9&view=these"
     tab = at(browser, site / "compare.html", "a=gamma-2&b=alpha-9")
     assert "gamma-2 is better than alpha-9 on new items of this kind with 20.0 %" in tab.run(said)
+    assert tab.trouble() == []
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_both_answers_to_an_item_stand_side_by_side(browser: Browser, tmp_path: Path, width: int) -> None:
+    run = fabricated(tmp_path)
+    replies = {"alpha-9": ("answered", "<b>seven</b>"), "beta-10": ("abstained", None), "gamma-2": ("answered", "7")}
+    rows = [(row, *replies[str(row["model"])]) for row in run.predictions_rows()]
+    run.table("predictions", [{**row, "kind": kind, "answer": answer} for row, kind, answer in rows])
+    page = build_site(run.folder, run.status()).parent / "compare.html"
+    tab = at(browser, page, "a=alpha-9&b=beta-10", width)
+    cells = "[...document.querySelectorAll('.differ td')].map((n) => n.textContent)"
+    tab.wait(f"new Promise((done) => {{ const look = () => {cells}.includes('✓ right: <b>seven</b>') && "
+             f"{cells}.includes('~ partly right: abstained') ? done() : setTimeout(look, 5); look() }})")  # fmt: skip
+    assert tab.run(cells) == ["✓ right: <b>seven</b>", "~ partly right: abstained"] * 2
+    assert tab.run("document.documentElement.scrollWidth") <= width
     assert tab.trouble() == []
 
 

@@ -127,15 +127,46 @@
     svg.removeAttribute("display");
     return svg;
   };
-  const list = (name, i, j) => {
-    const found = data.items.filter((_, at) => data.marks[i][at] === "1" && data.marks[j][at] !== "1" && data.marks[j][at] !== "-");
-    place.querySelector(`[data-only=${name}]`).textContent = data.items.length
-      ? `${found.length} ${found.length === 1 ? "item" : "items"} that only ${data.models[i]} got right` : "";
-    place.querySelector(`[data-list=${name}]`).replaceChildren(...found.map(([page, id]) => {
-      const entry = make("li");
-      entry.append(make("a", id, { href: `items/${page}` }));
-      return entry;
+  // The answers of a model stand in a file of their own, which is loaded when the model is chosen.
+  const loaded = new Set();
+  const load = (i) => {
+    if (loaded.has(i) || !data.items.length) return;
+    loaded.add(i);
+    const script = make("script", "", { src: `compare/${i}.js` });
+    script.addEventListener("load", () => list());
+    document.head.append(script);
+  };
+  const signs = { 1: ["yes", "\u2713", "right"], 2: ["unread", "~", "partly right"], 0: ["no", "\u2717", "wrong"] };
+  const cell = (i, at) => {
+    const [kind, sign, words] = signs[data.marks[i][at]], answer = window.modelAnswers?.[i]?.[at];
+    const node = make("td", "", { class: "answer-cell", "data-name": data.models[i] }), mark = make("span", "", { class: `sign ${kind}` });
+    mark.append(make("b", sign, { "aria-hidden": "true" }), make("span", ` ${words}: `, { class: "unseen" }));
+    node.append(mark, Array.isArray(answer) ? make("em", answer[0]) : make("bdi", answer || ""));
+    return node;
+  };
+  const who = place.querySelector("[name=show]");
+  const list = () => {
+    const i = Number(a.value), j = Number(b.value), kinds = { "": [], a: [], b: [], none: [] };
+    data.items.forEach((_, at) => {
+      const mine = data.marks[i][at], theirs = data.marks[j][at];
+      if (mine === theirs || mine === "-" || theirs === "-") return;
+      kinds[""].push(at);
+      kinds[mine === "1" ? "a" : theirs === "1" ? "b" : "none"].push(at);
+    });
+    const words = { "": "all", a: `only ${data.models[i]} is right`, b: `only ${data.models[j]} is right`, none: "neither is wholly right" };
+    for (const option of who.options) {
+      option.textContent = `${words[option.value]} (${kinds[option.value].length})`;
+      option.hidden = option.value === "none" && !kinds.none.length;
+    }
+    for (const [name, at] of [["a", i], ["b", j]]) place.querySelector(`th[data-name=${name}]`).textContent = data.models[at];
+    place.querySelector("[data-rows]").replaceChildren(...kinds[who.value].map((at) => {
+      const row = make("tr"), head = make("th", "", { scope: "row" });
+      head.append(make("a", data.items[at][1], { href: `items/${data.items[at][0]}` }));
+      row.append(head, cell(i, at), cell(j, at));
+      return row;
     }));
+    load(i);
+    load(j);
   };
   const show = () => {
     const i = Number(a.value), j = Number(b.value), verdict = place.querySelector("[data-verdict]");
@@ -150,12 +181,11 @@
       }
     }
     verdict.replaceChildren(...parts);
-    list("a", i, j);
-    list("b", j, i);
+    list();
   };
   const keep = () => {
     const these = place.querySelector("[name=view][value=these]:checked");
-    write(new URLSearchParams({ a: data.models[a.value], b: data.models[b.value], ...(these && { view: "these" }) }));
+    write(new URLSearchParams({ a: data.models[a.value], b: data.models[b.value], ...(these && { view: "these" }), ...(who.value && { show: who.value }) }));
     show();
   };
   const restore = () => {
@@ -164,12 +194,15 @@
       const at = data.models.indexOf(params.get(name));
       select.value = at < 0 ? other : at;
     });
+    who.value = params.get("show") || "";
+    if (who.selectedIndex < 0) who.value = "";
     for (const one of views) one.checked = one.value === (params.get("view") === "these" ? "these" : "new");
     show();
   };
   views.forEach((one) => one.addEventListener("change", keep));
   a.addEventListener("change", keep);
   b.addEventListener("change", keep);
+  who.addEventListener("change", keep);
   place.querySelector("[data-swap]").addEventListener("click", () => {
     [a.value, b.value] = [b.value, a.value];
     keep();
