@@ -26,14 +26,14 @@ def write_downloads(rows: Sequence[Mapping[str, object]], building: Path) -> lis
     folder = building / "data"
     folder.mkdir()
     table = tables.frame("leaderboard", rows)
-    table.with_columns(pl.col(pl.String).map_elements(_no_formula, pl.String)).write_csv(folder / "leaderboard.csv")
+    table.with_columns(pl.col(pl.String).map_elements(no_formula, pl.String)).write_csv(folder / "leaderboard.csv")
     (folder / "leaderboard.json").write_bytes(orjson.dumps(table.to_dicts(), option=orjson.OPT_INDENT_2))
     (folder / "leaderboard.md").write_bytes(_markdown(rows).encode("utf-8", "replace"))
     tables.write(folder / "leaderboard.parquet", table)
     return [(f"data/leaderboard.{ending}", name) for ending, name in NAMES.items()]
 
 
-def _no_formula(text: str) -> str:
+def no_formula(text: str) -> str:
     """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 

@@ -25,12 +25,13 @@ class Grid:
 @dataclass(frozen=True, slots=True)
 class ItemContent:
     """``options``: letter, text, and whether it is the right one; ``rule``: its name, and what it accepts, by what that
-    is; ``picarats``: what a riddle is worth."""
+    is; ``picarats``: what a riddle is worth; ``definition``: of the item's category."""
 
     options: tuple[tuple[str, str, bool], ...] = ()
     grid: Grid | None = None
     rule: tuple[str, tuple[tuple[str, str], ...]] | None = None
     picarats: int | None = None
+    definition: str = ""
 
 
 NO_EXTRAS = ItemContent()
@@ -46,9 +47,13 @@ def extras_of(payload: object) -> ItemContent:
         return NO_EXTRAS
     if not isinstance(content, dict):
         return NO_EXTRAS
-    worth = content.get("_picarats")
+    worth, definition = content.get("_picarats"), content.get("category_definition")
     return ItemContent(
-        _options(content), _grid(content.get("solution")), _rule(content), worth if isinstance(worth, int) else None
+        _options(content),
+        _grid(content.get("solution")),
+        _rule(content),
+        worth if isinstance(worth, int) else None,
+        short_line(definition, 500) if isinstance(definition, str) else "",
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from layton_batch.site.explorer import STANDINGS, ItemPage, ItemTally
 from layton_batch.site.pages import loading_assets, short_line, write
 from layton_batch.site.search import write_words
+from layton_batch.site.wrong_answers import NAME, WrongItem, shared_answer, write_wrong
 
 BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
 """How many of the models that were judged got an item right."""
@@ -18,8 +19,8 @@ BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quar
 class ItemEntry:
     """Entry of the list of items.
 
-    ``failing``: indices of the board's models whose reply is not right. ``band``: an index of ``BANDS``, empty
-    without a judged reply.
+    ``marks``: a letter for each of the board's models: 1 right, 0 not right, - not judged. ``band``: an index of
+    ``BANDS``, empty without a judged reply. ``definition``: of its category. ``wrong``: the entry of the wrong answers.
     """
 
     number: int
@@ -29,20 +30,42 @@ class ItemEntry:
     excerpt: str
     has_image: bool
     tally: ItemTally
-    failing: tuple[int, ...]
+    marks: str
     picarats: int | None
     band: str
     words: str
+    definition: str
+    wrong: WrongItem
 
 
 def listed_item(page: ItemPage, order: Sequence[str]) -> ItemEntry:
     """Make the list entry of an item page. ``order``: the board's models."""
-    wrong = {reply.model for reply in page.replies if reply.standing not in ("right", "open")}
-    failing = tuple(place for place, model in enumerate(order) if short_line(model) in wrong)
+    standings: dict[str, set[str]] = {}
+    for reply in page.replies:
+        if reply.standing != "open":
+            standings.setdefault(reply.model, set()).add(reply.standing)
+    marks = (_MARKS.get(frozenset(standings.get(short_line(model), ())), "0") for model in order)
+    wrong = ((reply.model, reply.answer.text) for reply in page.replies if reply.answer and reply.standing == "wrong")
     return ItemEntry(
-        page.number, page.name, page.item_id, page.category, page.excerpt, bool(page.pictures), page.tally, failing,
-        page.extras.picarats, _band(page.tally), page.words,
-    )  # fmt: skip
+        number=page.number,
+        name=page.name,
+        item_id=page.item_id,
+        category=page.category,
+        excerpt=page.excerpt,
+        has_image=bool(page.pictures),
+        tally=page.tally,
+        marks="".join(marks),
+        picarats=page.extras.picarats,
+        band=_band(page.tally),
+        words=page.words,
+        definition=page.extras.definition,
+        wrong=WrongItem(
+            page.name, page.item_id, page.category, page.excerpt, page.tally.standing == "wrong", shared_answer(wrong)
+        ),
+    )
+
+
+_MARKS = {frozenset(("right",)): "1", frozenset[str](): "-"}
 
 
 def _band(tally: ItemTally) -> str:
@@ -56,10 +79,17 @@ def _band(tally: ItemTally) -> str:
 
 
 def write_list(folder: Path, items: Sequence[ItemEntry], order: Sequence[str], about: Mapping[str, object]) -> None:
-    """Write the list's page and the words of its search."""
+    """Write the list's page, the words of its search, and the lists of what models get wrong together."""
     categories = sorted({item.category for item in items if item.category})
+    models = [short_line(model) for model in order]
+    definitions = {item.category: item.definition for item in items if item.category and item.definition}
     worths = sorted({item.picarats for item in items if item.picarats is not None})
     bands = [(str(place), words) for place, words in enumerate(BANDS) if any(item.band == str(place) for item in items)]
-    write(folder / "index.html", "items.html", **about, **loading_assets(), items=items, categories=categories,
-          standings=STANDINGS, failing=[short_line(model) for model in order], worths=worths, bands=bands)  # fmt: skip
+    write(folder / "index.html", "items.html", **about, **loading_assets(), items=items,
+          categories=[(name, name) for name in categories],
+          standings=STANDINGS, models=models, indexed=list(enumerate(models)),
+          worths=[(worth, worth) for worth in worths], bands=bands,
+          definitions=definitions, all_wrong=sum(item.wrong.is_all_wrong for item in items),
+          shared=sum(item.wrong.shared is not None for item in items), wrong_page=NAME)  # fmt: skip
+    write_wrong(folder, [item.wrong for item in items], about)
     write_words(folder, (item.words for item in items))

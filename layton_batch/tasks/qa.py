@@ -206,6 +206,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     if columns.get("split") not in (split, None):
         return None
     context = text_of(columns, "context", where)
+    more = {"context": context, "category_definition": text_of(columns, "category_definition", where)}
     return Item(
         id=str(number) if name is None else id_of(columns, "id", where, numbers=True),
         split=split,
@@ -213,7 +214,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
         question=question if context is None else f"{question}\n\n{context}",
         images=pictures_named(columns.get("images"), f"{where}: column 'images'", folder),
         answer=text_of(columns, "answer", where, numbers=True),
-        payload={} if context is None else {"context": context},
+        payload={name: text for name, text in more.items() if text is not None},
     )
 
 

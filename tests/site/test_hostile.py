@@ -118,7 +118,8 @@ def test_no_hidden_or_turning_character_reaches_a_page(tmp_path: Path) -> None:
 def test_page_names_come_from_numbers_alone(tmp_path: Path) -> None:
     run = fabricated(tmp_path, hostile("../../../escape"))
     site = build_site(run.folder, run.status()).parent
-    names = {"index.html", "words.js", *(f"000{n}.html" for n in (1, 2, 3, 4))}
+    lists = {"wrong.html", "all_wrong.csv", "same_wrong_answer.csv"}
+    names = {"index.html", "words.js", *lists, *(f"000{n}.html" for n in (1, 2, 3, 4))}
     assert {path.name for path in (site / "items").iterdir()} == names
     assert list(tmp_path.rglob("*escape*")) == []
 

@@ -26,11 +26,12 @@ def shown(tab: Tab) -> list[str]:
     return found
 
 
-def choose(tab: Tab, key: str, words: str) -> None:
+def choose(tab: Tab, key: str, *words: str) -> None:
+    """Mark these choices of a filter, and no other."""
     tab.run(f"""(() => {{
-      const one = document.querySelector('select[data-key="{key}"]');
-      one.value = [...one.options].find((option) => option.textContent === {words!r}).value;
-      one.dispatchEvent(new Event("change"));
+      for (const one of document.querySelectorAll('[data-key="{key}"] input')) {{
+        if (one.checked !== {list(words)!r}.includes(one.parentNode.textContent.trim())) one.click();
+      }}
     }})()""")
 
 
@@ -62,9 +63,35 @@ def test_an_address_with_filters_opens_with_them(browser: Browser, items: Path) 
     assert tab.trouble() == []
 
 
+def test_an_address_with_several_values_of_a_filter_opens_with_them(browser: Browser, items: Path) -> None:
+    tab = browser.open(items)
+    tab.run("location.hash = '#standing=all+right&standing=all+wrong'")
+    tab.run("window.dispatchEvent(new HashChangeEvent('hashchange'))")
+    assert shown(tab) == ["item 2"]  # people dispute one answer to the first
+    choose(tab, "standing", "all wrong", "split")
+    assert shown(tab) == ["item 1", "item 2", "item 3", "item 4"]
+
+
+def test_bars_say_how_the_models_did_on_the_items_of_a_category(browser: Browser, items: Path) -> None:
+    tab = browser.open(items)
+    lines = "[...document.querySelectorAll('.bars li')].map((n) => n.textContent.trim().replace(/\\s+/g, ' '))"
+    assert not tab.run("document.querySelector('.bars').checkVisibility()")
+    choose(tab, "category", "Logic, other")
+    assert shown(tab) == ["item 2", "item 4"]
+    assert tab.run("document.querySelector('.bars').checkVisibility()")
+    assert tab.run(lines) == ["alpha-9 1 of 2", "beta-10 0 of 2", "gamma-2 0 of 2"]
+    assert tab.run("[...document.querySelectorAll('.bars rect')].map((n) => n.getAttribute('width'))") == [
+        "50%", "0%", "0%"
+    ]  # fmt: skip
+    assert tab.trouble() == []
+
+
 def test_the_filters_fit_a_phone(browser: Browser, items: Path) -> None:
     tab = browser.open(items, width=375)
+    tab.run("document.querySelectorAll('.choice').forEach((n) => (n.open = true))")
     assert tab.run("document.documentElement.scrollWidth") <= 375
+    edges = "[...document.querySelectorAll('.choice > div')].map((n) => n.getBoundingClientRect())"
+    assert tab.run(f"Math.max(...{edges}.map((n) => n.right))") <= 375
 
 
 def search(tab: Tab, text: str) -> None:
@@ -140,7 +167,11 @@ def test_items_are_filtered_by_what_they_are_worth_and_by_how_many_models_get_th
     tab = browser.open(worded)
     choose(tab, "worth", "20")
     assert shown(tab) == ["item 2"]
-    choose(tab, "worth", "any")
+    choose(tab, "worth", "20", "40")
+    assert shown(tab) == ["item 2", "item 4"]
+    assert tab.run("document.querySelector('[data-key=worth] summary').textContent") == "Picarats: 20, 40"
+    assert tab.run("location.hash") == "#worth=20&worth=40"
+    choose(tab, "worth")
     choose(tab, "band", "a quarter to a half")
     assert shown(tab) == ["item 3", "item 4"]
     assert tab.run("location.hash") == "#band=a+quarter+to+a+half"

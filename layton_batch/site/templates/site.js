@@ -34,7 +34,11 @@
   for (const tools of document.querySelectorAll("[data-filter-for]")) {
     const lists = tools.dataset.filterFor.split(" ").map((id) => document.getElementById(id));
     const search = tools.querySelector("[data-search]"), count = tools.querySelector("[data-count]");
-    const selects = [...tools.querySelectorAll("select[data-key]")];
+    // A filter is a field of one value, or a fold of marks of which an entry has to fit any.
+    const filters = [...tools.querySelectorAll("[data-key]")];
+    const optionsOf = (one) => [...(one.tagName === "SELECT" ? one.options : one.querySelectorAll("input"))];
+    const chosenOf = (one) => optionsOf(one).filter((option) => option.value && (option.selected || option.checked));
+    const bars = lists.map((list) => document.querySelector(`[data-bars="${list.id}"]`)).find(Boolean);
     const texts = new Map();
     const textOf = (entry) => {
       if (!texts.has(entry)) {
@@ -53,41 +57,77 @@
       document.head.append(script);
     };
     const bare = (word) => word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "") || word;
-    const holds = (value, one) => ("oneOf" in one.dataset ? value.split(" ").includes(one.value) : value === one.value);
+    const holds = (entry, one, value) => {
+      if ("zeroAt" in one.dataset) return entry.dataset.marks[value] === "0";
+      const has = entry.dataset[one.dataset.key];
+      return "oneOf" in one.dataset ? has.split(" ").includes(value) : has === value;
+    };
     // A choice is kept in the address by its words, which stay the same when another model joins.
-    const wordsOf = (option) => option.textContent;
+    const wordsOf = (option) => (option.tagName === "OPTION" ? option : option.parentNode).textContent.trim();
     const keep = () => {
       if (!("kept" in tools.dataset)) return;
       const kept = new URLSearchParams();
       if (search.value) kept.set("q", search.value);
-      for (const one of selects) if (one.value) kept.set(one.dataset.key, wordsOf(one.selectedOptions[0]));
+      for (const one of filters) for (const option of chosenOf(one)) kept.append(one.dataset.key, wordsOf(option));
       history.replaceState(null, "", `#${kept}`);
     };
     const restore = () => {
       if (!("kept" in tools.dataset)) return;
       const kept = new URLSearchParams(location.hash.slice(1));
       search.value = kept.get("q") ?? "";
-      for (const one of selects) {
-        const meant = [...one.options].find((option) => wordsOf(option) === kept.get(one.dataset.key));
-        one.value = meant ? meant.value : "";
+      for (const one of filters) {
+        const meant = kept.getAll(one.dataset.key);
+        for (const option of optionsOf(one)) {
+          if (option.tagName !== "OPTION") option.checked = meant.includes(wordsOf(option));
+          else option.selected = meant.length ? meant.includes(wordsOf(option)) : !option.value;
+        }
+      }
+    };
+    const draw = (entries) => {
+      const counts = [...bars.querySelectorAll("li")].map((line) => {
+        const marks = entries.map((entry) => entry.dataset.marks[line.dataset.model]).filter((mark) => mark !== "-");
+        return [line, marks.filter((mark) => mark === "1").length, marks.length];
+      });
+      counts.sort(([, right, judged], [, others, theirs]) => others / (theirs || 1) - right / (judged || 1));
+      for (const [line, right, judged] of counts) {
+        line.querySelector("rect").setAttribute("width", `${(100 * right) / (judged || 1)}%`);
+        line.lastElementChild.textContent = `${right} of ${judged}`;
+        line.parentNode.append(line);
       }
     };
     const apply = () => {
       const wanted = search.value.toLowerCase().split(/\s+/).filter(Boolean).map(bare);
       if (wanted.length) load();
       const entries = lists.flatMap((list) => [...list.children]);
+      const wishes = filters.map((one) => [one, chosenOf(one).map((option) => option.value)]);
+      for (const [one, values] of wishes) {
+        const place = one.querySelector("[data-chosen]");
+        if (place) place.textContent = values.length ? `: ${chosenOf(one).map(wordsOf).join(", ")}` : "";
+      }
+      const active = wishes.filter(([, values]) => values.length);
       let shown = 0;
       for (const entry of entries) {
-        const fits = selects.every((one) => !one.value || holds(entry.dataset[one.dataset.key], one));
+        const fits = active.every(([one, values]) => values.some((value) => holds(entry, one, value)));
         entry.hidden = !(fits && wanted.every((word) => textOf(entry).includes(word)));
         shown += !entry.hidden;
+      }
+      if (bars) {
+        bars.hidden = !shown || shown === entries.length;
+        if (!bars.hidden) draw(entries.filter((entry) => !entry.hidden));
       }
       count.textContent = shown === entries.length ? "" : `${shown / lists.length} of ${entries.length / lists.length}`;
     };
     const change = () => (apply(), keep());
+    tools.addEventListener("keydown", (event) => {
+      const fold = event.key === "Escape" && event.target.closest(".choice");
+      if (fold) fold.open = false;
+    });
+    document.addEventListener("click", (event) => {
+      for (const fold of tools.querySelectorAll(".choice[open]")) if (!fold.contains(event.target)) fold.open = false;
+    });
     search.addEventListener("focus", load);
     search.addEventListener("input", change);
-    selects.forEach((one) => one.addEventListener("change", change));
+    filters.forEach((one) => one.addEventListener("change", change));
     window.addEventListener("hashchange", () => (restore(), apply()));
     restore();
     // Browsers put back what was typed when a reader returns to the page.

@@ -1,0 +1,57 @@
+"""What models get wrong together: which answers are the same, and lists that a spreadsheet can open safely."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from layton_batch.site.build import build_site
+from layton_batch.site.wrong_answers import shared_answer
+from tests.support.fabricated_run import fabricated
+from tests.support.read_html import read_page
+
+
+@pytest.mark.parametrize(
+    ("wrong", "answer", "models"),
+    [
+        ([("a", "Paris."), ("b", "  paris"), ("c", "Rome")], "Paris.", ("a", "b")),
+        ([("a", "x"), ("b", "y"), ("c", "y"), ("d", "Y!")], "y", ("b", "c", "d")),
+        ([("a", "the same"), ("a", "the same")], None, ()),
+        ([("a", "..."), ("b", "!")], None, ()),
+        ([], None, ()),
+    ],
+)
+def test_the_same_answer_is_one_of_two_models_whatever_its_capitals_and_marks(
+    wrong: list[tuple[str, str]], answer: str | None, models: tuple[str, ...]
+) -> None:
+    found = shared_answer(wrong)
+    assert (found and found.text, found.models if found else ()) == (answer, models)
+
+
+def test_both_lists_are_pages_and_files_without_formulas(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    run.table("predictions", [{**row, "answer": "=HYPERLINK(1)"} for row in run.predictions_rows()])
+    run.table("items", [{**row, "question": "@cmd"} for row in run.items_rows()])
+    items = build_site(run.folder, run.status()).parent / "items"
+    names = ("all_wrong.csv", "same_wrong_answer.csv")
+    wrong, same = (pl.read_csv(items / name, infer_schema=False).rows() for name in names)
+    assert wrong == [("item 2", "Logic, other", "'@cmd")]
+    assert same == [("item 2", "Logic, other", "'@cmd", "'=HYPERLINK(1)", "3", "alpha-9; beta-10; gamma-2")]
+    page = read_page(items / "wrong.html")
+    assert page.values("href").count("0002.html") == 2
+    assert {"all_wrong.csv", "same_wrong_answer.csv"} <= set(page.values("href"))
+    assert "3: alpha-9 , beta-10 , gamma-2" in " ".join(page.text.split())
+
+
+def test_the_list_of_items_defines_its_categories_where_items_do(tmp_path: Path) -> None:
+    run = fabricated(tmp_path)
+    page = build_site(run.folder, run.status()).parent / "items" / "index.html"
+    assert "What the categories are" not in read_page(page).text
+    told = '{"category_definition": "Follows from <what> is given."}'
+    run.table("items", [{**row, "payload": told} for row in run.items_rows()])
+    build_site(run.folder, run.status())
+    text = read_page(page).text
+    assert "What the categories are" in text
+    assert "Follows from <what> is given." in text
