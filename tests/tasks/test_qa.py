@@ -43,6 +43,12 @@ def test_a_question_alone_is_an_item_called_by_its_row() -> None:
     assert (second.id, second.question, second.answer, second.category) == ("9", "How?", "7", "c")
 
 
+def test_a_definition_of_the_category_is_for_pages_and_no_model_sees_it() -> None:
+    (item,) = items({"question": "Why?", "category": "c", "category_definition": "Of causes."})
+    assert item.payload == {"category_definition": "Of causes."}
+    assert "Of causes" not in text(task().prompt(item))
+
+
 def test_a_context_follows_its_question() -> None:
     (only,) = items({"question": "Who left?", "context": "Ada left."})
     assert only.question == "Who left?\n\nAda left."
