@@ -280,8 +280,9 @@ def _family_leniency(arrays: _Arrays, leniency: Leniency) -> FamilyLeniency:
 
 
 def _jury_by_family(arrays: _Arrays, level: float) -> Iterator[JuryFamilyLeniency]:
-    for one in jury_leniency(arrays.yes, arrays.total, arrays.human, arrays.family, arrays.item, level=level):
-        yield JuryFamilyLeniency(arrays.families[one.group], one.count, one.mean, one.half_width)
+    groups = jury_leniency(arrays.yes, arrays.total, arrays.human, arrays.family, arrays.item, level=level)
+    for group in groups:
+        yield JuryFamilyLeniency(arrays.families[group.group], group.count, group.mean, group.half_width)
 
 
 def _preference(arrays: _Arrays, preference: PreferenceEstimate, judge_families: Mapping[str, str]) -> SelfPreference:

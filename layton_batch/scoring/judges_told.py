@@ -59,7 +59,8 @@ def _in_short(diagnosis: Diagnosis) -> Section:
         f"On these answers the jury says yes {_too_often(jury.bias)}.",
         *_families(diagnosis.jury_by_family, diagnosis.level),
     ]
-    kindness = {one.judge: one.report.leniency for one in diagnosis.judges if one.report.leniency is not None}
+    leniencies = ((finding.judge, finding.report.leniency) for finding in diagnosis.judges)
+    kindness = {judge: leniency for judge, leniency in leniencies if leniency is not None}
     if len(kindness) > 1:
         strictest, *_, kindest = sorted(kindness, key=lambda judge: kindness[judge])
         sentences.append(
@@ -76,22 +77,27 @@ def _too_often(leniency: float) -> str:
     return f"{points} points too {'often' if leniency > 0 else 'rarely'}"
 
 
-def _families(found: Sequence[JuryFamilyLeniency], level: float) -> Iterator[str]:
+def _families(families: Sequence[JuryFamilyLeniency], level: float) -> Iterator[str]:
     """Yield a sentence for each family for whose models the jury errs for certain, and one for the others."""
-    seen = [one for one in found if one.half_width is not None]
-    clear = [one for one in seen if one.half_width is not None and abs(one.leniency) > one.half_width]
-    for one in sorted(clear, key=lambda one: -abs(one.leniency)):
+    certain, unclear, few = [], [], []
+    for family in families:
+        name = _maker(family.family)
+        if family.half_width is None:
+            few.append(name)
+        elif abs(family.leniency) <= family.half_width:
+            unclear.append(name)
+        else:
+            certain.append((family, family.half_width))
+    for family, half_width in sorted(certain, key=lambda pair: -abs(pair[0].leniency)):
         yield (
-            f"The jury says yes {_too_often(one.leniency)} for {_maker(one.family)}’s models "
-            f"(± {100 * (one.half_width or 0):.1f}, {plural(one.labels, 'label')})."
+            f"The jury says yes {_too_often(family.leniency)} for {_maker(family.family)}’s models "
+            f"(± {100 * half_width:.1f}, {plural(family.labels, 'label')})."
         )
-    vague = [one for one in seen if one not in clear]
-    if vague:
-        names = _listed([_maker(one.family) for one in vague])
+    if unclear:
+        names = _listed(unclear)
         yield f"For the models of {names} no such error is certain, at {percent(level)} for all makers at once."
-    few = [one for one in found if one.half_width is None]
     if few:
-        yield f"For the models of {_listed([_maker(one.family) for one in few])} there are too few labels to tell."
+        yield f"For the models of {_listed(few)} there are too few labels to tell."
 
 
 def _maker(family: str) -> str:
@@ -140,7 +146,7 @@ def _drift_words(drift: JudgeDrift, error: float) -> str:
 def _by_family(diagnosis: Diagnosis) -> Section:
     """Compare the jury's and each judge's verdicts with the labels: a row a maker, a column a judge."""
     families = dict.fromkeys(group.family for finding in diagnosis.judges for group in finding.by_family)
-    jury = {one.family: one for one in diagnosis.jury_by_family}
+    jury = {family.family: (str(family.labels), _points(family.leniency)) for family in diagnosis.jury_by_family}
     cells = {
         (finding.judge, group.family): f"{_points(group.leniency)} {_plus_minus(group.standard_error)}"
         for finding in diagnosis.judges
@@ -148,10 +154,9 @@ def _by_family(diagnosis: Diagnosis) -> Section:
     }
     judges = [finding.judge for finding in diagnosis.judges if finding.by_family]
     rows = tuple(
-        (_maker(family), str(one.labels) if (one := jury.get(family)) else NONE,
-         _points(one.leniency if one else None), *(cells.get((judge, family), NONE) for judge in judges))
+        (_maker(family), *jury.get(family, (NONE, NONE)), *(cells.get((judge, family), NONE) for judge in judges))
         for family in sorted(families, key=lambda family: maker_name(family).lower())
-    )  # fmt: skip
+    )
     table = _table(("answers by", "labels", "the jury", *judges), rows)
     explained = JudgeNote("verdict minus human label, in points, ± its standard error", True)
     return Section("families", "Leniency by the maker that was judged", (table, *((explained,) if rows else ())))
@@ -161,7 +166,9 @@ def _favours(diagnosis: Diagnosis) -> Section:
     """Say whether judges favour their own family, in one sentence where no judge judged its own."""
     reasons = {preference.reason for finding in diagnosis.judges for preference in finding.self_preference}
     if reasons == {UNIDENTIFIABLE}:
-        remarks: tuple[JudgeNote, ...] = (JudgeNote("not identifiable: no judge gave a verdict on its own family's answers"),)
+        remarks: tuple[JudgeNote, ...] = (
+            JudgeNote("not identifiable: no judge gave a verdict on its own family's answers"),
+        )
     else:
         remarks = tuple(
             JudgeNote(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges

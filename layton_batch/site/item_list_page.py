@@ -91,5 +91,6 @@ def write_list(folder: Path, items: Sequence[ItemEntry], order: Sequence[str], a
           worths=[(worth, worth) for worth in worths], bands=bands,
           definitions=definitions, all_wrong=sum(item.wrong.is_all_wrong for item in items),
           shared=sum(item.wrong.shared is not None for item in items), wrong_page=NAME)  # fmt: skip
-    write_wrong(folder, [item.wrong for item in items], about)
+    if items:
+        write_wrong(folder, [item.wrong for item in items], about)
     write_words(folder, (item.words for item in items))

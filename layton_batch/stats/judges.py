@@ -278,7 +278,7 @@ def jury_leniency(
     gap, group, item = yes[rows] / total[rows] - human[rows], group[rows], item[rows]
     names = np.unique(group).tolist()
     each = 1 - (1 - level) / max(len(names), 1)
-    found = []
+    leniencies = []
     for name in names:
         part = gap[group == name]
         _, place = np.unique(item[group == name], return_inverse=True)
@@ -287,8 +287,8 @@ def jury_leniency(
         if len(sums) >= LEAST_ITEMS:
             spread = math.sqrt(float(sums @ sums) * len(sums) / (len(sums) - 1)) or 1.0  # as if one of them differed
             half = two_sided_t_quantile(each, len(sums) - 1) * spread / len(part)
-        found.append(JuryLeniency(name, len(part), float(part.mean()), half))
-    return tuple(found)
+        leniencies.append(JuryLeniency(name, len(part), float(part.mean()), half))
+    return tuple(leniencies)
 
 
 def self_preference(

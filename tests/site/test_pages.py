@@ -41,7 +41,7 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
     found = pages(index.parent)
     of_models = {name for name in found if name.startswith("models/")}
     assert sorted(words(found[name]).partition(" ·")[0] for name in of_models) == ["alpha-9", "beta-10", "gamma-2"]
-    others = {*BOARD, "items/index.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
+    others = {*BOARD, "items/index.html", "items/wrong.html", *(f"items/{number:04d}.html" for number in range(1, 5))}
     assert set(found) - of_models == others
     shown = words(found["index.html"])
     for text in (
@@ -127,7 +127,7 @@ def test_a_run_that_is_on_its_way_has_pages_as_far_as_it_is(tmp_path: Path, writ
     assert "Spent so far: $6.75" in shown
     of_run = {"judges.html", "cost.html", "method.html", "run.html"}
     assert of_run < set(found)
-    assert len(found) - len(of_run) == (2 + 4 if written else 2)
+    assert len(found) - len(of_run) == (3 + 4 if written else 2)
     if "predictions" in written:
         assert "no vote" in words(found["items/0001.html"])
 
@@ -272,7 +272,7 @@ def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(
     run.table("items", run.items_rows()[:1])
     run.table("predictions", run.predictions_rows()[:1])
     built(run)
-    assert len(pages(site)) == len(BOARD) + 2 + 3  # an item and its index, three models
+    assert len(pages(site)) == len(BOARD) + 3 + 3  # an item, its index and what is wrong; three models
     assert [path.name for path in site.parent.iterdir() if path.name.startswith(".")] == []
 
 
