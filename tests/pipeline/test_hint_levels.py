@@ -148,4 +148,4 @@ def test_pages_keep_the_answers_of_each_level(tmp_path: Path) -> None:
         listed = (site / "items" / "index.html").read_text(encoding="utf-8")
         assert (site / "charts" / "hints.svg").is_file()
     assert any("hint level 1" in page for page in pages)
-    assert listed.count(f">{NAME}</option>") == 1
+    assert listed.count(f"<bdi>{NAME}</bdi></label>") == 1

@@ -19,7 +19,7 @@ from tests.support.fabricated_run import fabricated
 
 PAGES = (
     "index.html", "charts.html", "compare.html", "judges.html", "cost.html", "method.html", "run.html",
-    "items/index.html", "items/0001.html", "items/0003.html", "models/*.html", "../index.html",
+    "items/index.html", "items/wrong.html", "items/0001.html", "items/0003.html", "models/*.html", "../index.html",
 )  # fmt: skip
 BAD = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
   .filter((one) => ["serious", "critical"].includes(one.impact))

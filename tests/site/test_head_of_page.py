@@ -75,6 +75,8 @@ def test_made_up_models_uncalibrated_boards_and_borrowed_labels_are_said_before_
     run.table("leaderboard", [{**rows[0], "flags": BORROWED_ONLY}, *rows[1:]])
     top = words(board(run)).partition(" Leaderboard Filter")[0]
     assert "Made up: a sandbox played openai." in top
+    pages = ("charts.html", "compare.html", "items/index.html", "items/0001.html", "judges.html")
+    assert all("Made up: a sandbox played openai." in words(read_page(run.folder.site / page)) for page in pages)
     assert "1 of 3 rows (*) has no label on answers of their own" in top
     run.table("leaderboard", [{**row, "method": "uncalibrated"} for row in rows])
     assert "Uncalibrated: the jury's raw share of yes." in words(board(run)).partition(" Leaderboard Filter")[0]

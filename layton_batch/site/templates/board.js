@@ -139,7 +139,7 @@
   const signs = { 1: ["yes", "\u2713", "right"], 2: ["unread", "~", "partly right"], 0: ["no", "\u2717", "wrong"] };
   const cell = (i, at) => {
     const [kind, sign, words] = signs[data.marks[i][at]], answer = window.modelAnswers?.[i]?.[at];
-    const node = make("td", "", { class: "answer-cell", "data-name": data.models[i] }), mark = make("span", "", { class: `sign ${kind}` });
+    const node = make("td", "", { "data-name": data.models[i] }), mark = make("span", "", { class: `sign ${kind}` });
     mark.append(make("b", sign, { "aria-hidden": "true" }), make("span", ` ${words}: `, { class: "unseen" }));
     node.append(mark, Array.isArray(answer) ? make("em", answer[0]) : make("bdi", answer || ""));
     return node;
