@@ -9,7 +9,7 @@ from pathlib import Path
 from layton_batch.site.explorer import STANDINGS, ItemPage, ItemTally
 from layton_batch.site.pages import loading_assets, short_line, write
 from layton_batch.site.search import write_words
-from layton_batch.site.wrong_answers import NAME, WrongItem, shared_answer, write_wrong
+from layton_batch.site.wrong_answers import NAME, ItemFailures, shared_answer, write_wrong
 
 BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
 """How many of the models that were judged got an item right."""
@@ -35,7 +35,7 @@ class ItemEntry:
     band: str
     words: str
     definition: str
-    wrong: WrongItem
+    wrong: ItemFailures
 
 
 def listed_item(page: ItemPage, order: Sequence[str]) -> ItemEntry:
@@ -59,7 +59,7 @@ def listed_item(page: ItemPage, order: Sequence[str]) -> ItemEntry:
         band=_band(page.tally),
         words=page.words,
         definition=page.extras.definition,
-        wrong=WrongItem(
+        wrong=ItemFailures(
             page.name, page.item_id, page.category, page.excerpt, page.tally.standing == "wrong", shared_answer(wrong)
         ),
     )

@@ -18,7 +18,7 @@ _EDGES = " \t\n.,;:!?\"'“”‘’()[]*_"
 
 
 @dataclass(frozen=True, slots=True)
-class SharedAnswer:
+class AgreedAnswer:
     """A wrong answer as the first of its models wrote it."""
 
     text: str
@@ -26,7 +26,7 @@ class SharedAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class WrongItem:
+class ItemFailures:
     """``name``: the file name of its page; ``shared``: the wrong answer of most models, None if no two share one."""
 
     name: str
@@ -34,10 +34,10 @@ class WrongItem:
     category: str
     excerpt: str
     is_all_wrong: bool
-    shared: SharedAnswer | None
+    shared: AgreedAnswer | None
 
 
-def shared_answer(wrong: Iterable[tuple[str, str]]) -> SharedAnswer | None:
+def shared_answer(wrong: Iterable[tuple[str, str]]) -> AgreedAnswer | None:
     """Return the answer that most models give. ``wrong``: model and answer of each wrong reply.
 
     Capitals, blanks and marks at the ends do not count.
@@ -48,10 +48,10 @@ def shared_answer(wrong: Iterable[tuple[str, str]]) -> SharedAnswer | None:
         if key:
             groups.setdefault(key, (text, {}))[1][model] = None
     text, models = max(groups.values(), key=lambda group: len(group[1]), default=("", {}))
-    return SharedAnswer(short_line(text, 300), tuple(models)) if len(models) >= LEAST_MODELS else None
+    return AgreedAnswer(short_line(text, 300), tuple(models)) if len(models) >= LEAST_MODELS else None
 
 
-def write_wrong(folder: Path, items: Sequence[WrongItem], about: Mapping[str, object]) -> None:
+def write_wrong(folder: Path, items: Sequence[ItemFailures], about: Mapping[str, object]) -> None:
     """Write the page of both lists beside the items' pages, and each list as CSV."""
     all_wrong = [item for item in items if item.is_all_wrong]
     shared = [(item, item.shared) for item in items if item.shared is not None]
