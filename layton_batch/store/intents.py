@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import orjson
@@ -57,7 +58,8 @@ def writing_intent(folder: Path | None, batch_id: str) -> Iterator[Callable[[Eve
 
 
 def _content(seq: int, batch_id: str | None) -> bytes:
-    return orjson.dumps({"seq": seq, "batch": batch_id}, option=orjson.OPT_APPEND_NEWLINE)
+    digest = sha256(f"{seq} {batch_id}".encode()).hexdigest()
+    return orjson.dumps({"seq": seq, "batch": batch_id, "sha256": digest}, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def strange_intents(folder: Path, store: Transactions) -> list[Path]:
@@ -76,13 +78,18 @@ def read_intents(folder: Path) -> list[Intent]:
 
 def _read(path: Path) -> Intent:
     try:
-        fields = orjson.loads(path.read_bytes())
-        return Intent(int(fields["seq"]), str(fields["batch"]))
-    except (ValueError, KeyError, TypeError) as error:
+        content = path.read_bytes()
+        fields = orjson.loads(content)
+        intent = Intent(int(fields["seq"]), str(fields["batch"]))
+        is_whole = content == _content(intent.seq, intent.batch_id)
+    except (ValueError, KeyError, TypeError):
+        is_whole = False
+    if not is_whole:
         raise StoreError(
             f"{path} is damaged, and with it the proof of what was paid for: put back a copy of the file, or remove it "
             "if the state store was not put back from a copy since"
-        ) from error
+        )
+    return intent
 
 
 def known_intents(store: Transactions) -> set[Intent]:
