@@ -207,6 +207,7 @@ def _stored(path: Path, content: Path) -> Iterator[None]:
     _check_guards(path)
     if content.is_file():
         _record(path, content)
+        _check_guards(path)  # it may have been frozen since, and another have written the file
     with ExitStack() as stack:
         for storage in _over(path):
             stack.enter_context(storage.storing(path, content))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,8 @@ def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
     def record(path: Path, content: Path) -> None:
         if path.parent in folders:  # prompts are written anew, from run.json, whenever the run is opened
             name = Path(os.path.abspath(path)).relative_to(root).as_posix()
-            store.note_files([file_digest(content, name)])
+            earlier = file_digest(path, name).sha256 if path.is_file() else None  # more than one kill may have left it
+            store.note_files([replace(file_digest(content, name), earlier_sha256=earlier)])
 
     with atomic.recorded(folder.root, record):
         yield

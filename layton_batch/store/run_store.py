@@ -395,7 +395,10 @@ class RunStore(Events):
             self.plan_again(writing, (batch.job_id,))
 
     def note_files(self, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
-        """Enter the digests of files that are about to get their names; forget those that are ``gone``, by name."""
+        """Enter the digests of files that are about to get their names; forget those that are ``gone``, by name.
+
+        ``earlier_sha256`` is what a file is now. It stays in the record if the record before knew it.
+        """
         with self.transaction() as writing:
             _enter_files(writing.connection, self.run_id, files, gone)
 
@@ -658,10 +661,14 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
     names = [*(file.name for file in files), *gone]
     if not names:
         return
-    query = select(table.c.name, table.c.sha256).where(mine, table.c.name.in_(names))
-    earlier = {row.name: row.sha256 for row in connection.execute(query)}
+    query = select(table.c.name, table.c.sha256, table.c.earlier_sha256).where(mine, table.c.name.in_(names))
+    known = {name: digests for name, *digests in connection.execute(query)}
     connection.execute(table.delete().where(mine, table.c.name.in_(names)))
-    rows = [{**asdict(file), "run_id": run_id, "earlier_sha256": earlier.get(file.name)} for file in files]
+    rows = []
+    for file in files:
+        digests = known.get(file.name, [None])
+        earlier = file.earlier_sha256 if file.earlier_sha256 in digests else digests[0]
+        rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": earlier})
     if rows:
         connection.execute(table.insert(), rows)
 
