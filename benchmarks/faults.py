@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 from tests.simulation.claims import reference
-from tests.simulation.histories import EDITED, NEIGHBOURS, Verdict, every_point, plan_of, play
+from tests.simulation.histories import EDITED, NEIGHBOURS, SWARM, Verdict, every_point, plan_of, play
 from tests.simulation.scenarios import PAGE, markdown, measure
 from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, Plan
@@ -24,6 +24,8 @@ from tests.support.postgres import binaries, server
 
 HISTORIES = 25_000
 """A fifth of them from the seeds that draw the rarer misfortunes too."""
+SWARMS = 20_000
+"""Histories of ``--swarm`` that are played where nobody says how many."""
 CHUNK = 20
 PROGRESS = 500
 
@@ -54,11 +56,12 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--migrating", action="store_true", help="with --world: the state store does not exist yet")
     parser.add_argument("--cancel", type=int, help="with --world: the point at which the run is cancelled")
     parser.add_argument("--budget", action="store_true", help="with --world: there is money for one batch at a time")
-    parser.add_argument("--histories", type=int, default=HISTORIES, help="how many seeds")
+    parser.add_argument("--histories", type=int, help="how many seeds")
     parser.add_argument("--first", type=int, default=0, help="the first of them")
     parser.add_argument("--no-points", action="store_true", help="leave out the stops at every point")
     parser.add_argument("--edits", action="store_true", help="seeds that edit their manifest, and no stops at points")
     parser.add_argument("--neighbours", action="store_true", help="seeds with two runs of a workspace, and no points")
+    parser.add_argument("--swarm", action="store_true", help="seeds that draw of every kind of fault, and no points")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--postgres", action="store_true", help="keep the state in PostgreSQL, not in SQLite")
     parser.add_argument("--table", action="store_true", help="print the table of docs/misfortunes.md")
@@ -69,6 +72,10 @@ def _asked(arguments: Sequence[str]) -> argparse.Namespace:
         asked.first, asked.no_points = EDITED + asked.first, True
     if asked.neighbours:
         asked.first, asked.no_points = NEIGHBOURS + asked.first, True
+    if asked.swarm:
+        asked.first, asked.no_points = SWARM + asked.first, True
+    if asked.histories is None:
+        asked.histories = SWARMS if asked.swarm else HISTORIES
     if asked.postgres and (asked.table or asked.processes):
         parser.error("--postgres goes with --seed, --world and all histories; the table and the matrix are SQLite's")
     return asked
@@ -142,8 +149,8 @@ def _all(asked: argparse.Namespace, there: str | None) -> int:
             print(f"{tally['histories']} histories, {broken} broken, {pace:.1f} a second", file=sys.stderr, flush=True)
     print(f"{tally['histories']} histories in {time.perf_counter() - begun:.0f} s, {asked.workers} at a time")
     for what, number in tally.items():
-        print(f"  {what:16} {number}")
-    print(f"  {'broken':16} {broken}")
+        print(f"  {what:20} {number}")
+    print(f"  {'broken':20} {broken}")
     return 1 if broken else 0
 
 
@@ -167,6 +174,8 @@ def _count(verdict: Verdict) -> Counter[str]:
             "batches": verdict.batches,
             "rows billed": verdict.billed,
             "faults": len(plan.faults),
+            "silent calls": len(plan.swarm.silences),
+            **verdict.fired,
         }
     )
 

@@ -59,6 +59,7 @@ def retry(found: History, asked: Manifest, clock: Clock) -> None:
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
     """What a person does who comes when the outage is over and looks for every `lost` batch at its provider."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
+    found.troubles.last = found.clock.true()  # a person took so long
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         for batch in run.store.batches({Lifecycle.LOST}):
             _resolve(found, run, batch.id, clock)
@@ -126,15 +127,17 @@ def is_unclear(fault: Fault) -> bool:
 
 
 def calls_for_a_person(plan: Plan) -> bool:
-    """Whether the program may rightly wait for a person: after an outage, a clock that was set or two creates in doubt,
-    while a list is refused, or where a batch of Gemini's has no row to name."""
+    """Whether the program may rightly wait for a person: after an outage, a clock that was set, a change of keys or two
+    creates in doubt, while a list is refused, or where a batch of Gemini's has no row to name."""
     commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.programs == 1]
     kills = len(plan.stops) + len(plan.edits) + len(commands)  # a command and an edit come when the program is killed
+    kills += len(plan.freezes)  # another program goes on, and this one may have been about to pay
     doubts = kills + len(plan.denied) + (plan.late_create is not None)
     unclear = [fault for fault in plan.faults if fault.on == "create" and is_unclear(fault)]
     doubts += sum(fault.times for fault in unclear)
     return (
-        bool(plan.outages or plan.moves)
+        bool(plan.outages or plan.moves or plan.takes_back)
+        or plan.swarm.leaves_doubts
         or doubts > 1
         or any(fault.on == "list" and fault.times > 1 for fault in plan.faults)
         or any(fault.action == "missing" and fault.provider in ("*", "gemini") for fault in plan.faults)

@@ -26,6 +26,8 @@ from tests.support.asked import asked_requests, ends_by_batch
 
 VARYING = ("batch_id", "attempt")
 COMPARED = ("items", "requests", "predictions", "verdicts", "scores", "leaderboard")
+WINDOW_SECONDS = 86_400.0
+"""Of every provider here: how long a batch may take."""
 UNUSABLE = frozenset({"malformed_text", "truncated"})
 """Row faults whose reply is of no use: bought again where the manifest opts in."""
 BOUGHT_AGAIN = frozenset({"malformed_line"})
@@ -45,7 +47,7 @@ def _broken_claims(found: History) -> list[str]:
     assert found.status is not None
     if found.cancelled:
         return list(_cancelled_well(found))
-    broken = list(_went_on(found))
+    broken = [*_went_on(found), *_was_done_in_time(found), *found.troubles.broken()]
     _let_all_end(found)
     for one in found.runs:
         broken += _ended_well(one)
@@ -105,6 +107,12 @@ def _went_on(found: History) -> Iterator[str]:
     plan = found.plan
     if plan.moves and not plan.stops and not plan.outages and plan.retry_at is None and found.silence > 7_200.0:
         yield f"no call was made for {found.silence:.0f} s"
+
+
+def _was_done_in_time(found: History) -> Iterator[str]:
+    """Liveness: when nothing is wrong any more, a run is done within the window of its providers."""
+    if found.plan.swarm.kinds and (seconds := found.ended_at - found.disturbed_at) > WINDOW_SECONDS:
+        yield f"the run was done {seconds / 3600:.1f} hours after the last trouble"
 
 
 def _let_all_end(found: History) -> None:

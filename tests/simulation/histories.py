@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from layton_batch.sandbox import Fault
 from tests.simulation.claims import broken_claims, reference
-from tests.simulation.misfortunes import clocks, creates, edits, results
+from tests.simulation.misfortunes import clocks, creates, edits, results, swarm
 from tests.simulation.outages import Outage
 from tests.simulation.turns import Freeze
 from tests.simulation.world import ALONE, ITEMS, Plan, cast, history
@@ -25,6 +25,8 @@ EDITED = 60_000
 """Seeds from here on also edit their manifest meanwhile."""
 NEIGHBOURS = 80_000
 """Seeds from here on have two runs of one workspace that want the same answers at the same time."""
+SWARM = 300_000
+"""Seeds from here on are swarms: each enables a subset of all kinds of faults."""
 RARE = 0.08
 HTTP = ("upload", "create", "poll", "results", "list")
 PASSING = (429, 500, 502, 503, 529)
@@ -42,6 +44,8 @@ class Verdict:
     billed: int
     cancelled: bool = False
     postgres: bool = False
+    fired: Mapping[str, int] = field(default_factory=dict)
+    """How many troubles of a swarm came about, by kind."""
 
     def told(self) -> str:
         """What happened, what is broken, and how to play it again."""
@@ -78,6 +82,7 @@ def play(plan: Plan, database: Database | None = None, *, statements: bool = Fal
             billed=found.providers.ledger().rows_billed,
             cancelled=found.cancelled,
             postgres=database is not None,
+            fired=found.troubles.fired(),
         )
 
 
@@ -89,6 +94,9 @@ def every_point(world: int) -> Iterator[Plan]:
 
 def plan_of(seed: int) -> Plan:
     """The history of a seed: stops at random points, providers that fail, time that passes, sometimes two programs."""
+    if seed >= SWARM:
+        draw = random.Random(f"swarm {seed}")
+        return replace(swarm.draw(draw, lambda world: len(reference(world).points) + 40, FAULTS), seed=seed + 1)
     draw = random.Random(f"history {seed}")
     turn = seed % (3 * ALONE)
     world = turn if turn < 2 * ALONE else turn - ALONE  # two models in a third of the histories, one in the others
@@ -222,6 +230,28 @@ def _faults(draw: random.Random, world: int) -> Iterator[Fault]:
         yield _in_a_row(draw, draw.choice(providers))
     if draw.random() < 0.3:
         yield _of_a_batch(draw, draw.choice(providers))
+
+
+def _with_wire(draw: random.Random, plan: Plan, _length: int) -> Plan:
+    names = swarm.providers_of(plan)
+    count = draw.choice((1, 2, 3))
+    return _and(plan, *(_on_the_wire(draw, draw.choice(names), first=number == 0) for number in range(count)))
+
+
+def _with_row(draw: random.Random, plan: Plan, _length: int) -> Plan:
+    return _and(plan, _in_a_row(draw, draw.choice(swarm.providers_of(plan))))
+
+
+def _with_batch(draw: random.Random, plan: Plan, _length: int) -> Plan:
+    return _and(plan, _of_a_batch(draw, draw.choice(swarm.providers_of(plan))))
+
+
+def _and(plan: Plan, *faults: Fault) -> Plan:
+    return replace(plan, faults=(*plan.faults, *faults))
+
+
+FAULTS: Mapping[str, swarm.Draw] = {"wire": _with_wire, "rows": _with_row, "batches": _with_batch}
+"""What a swarm enables at its providers."""
 
 
 def _on_the_wire(draw: random.Random, provider: str, *, first: bool) -> Fault:

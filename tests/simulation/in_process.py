@@ -25,6 +25,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import compile_path
 
 from layton_batch.providers import http_client
+from layton_batch.providers.protocol import Patience
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
@@ -43,6 +44,8 @@ from layton_batch.sandbox.wire.together_api import TogetherApi
 from tests.simulation.outages import Kind
 
 HOST = "providers.invalid"
+GATEWAY = "gateway.invalid"
+"""Another address of the same accounts."""
 ADDRESSES = {
     "OPENAI_BASE_URL": "/openai/v1",
     "ANTHROPIC_BASE_URL": "/anthropic",
@@ -54,6 +57,7 @@ ADDRESSES = {
     "OPENROUTER_BASE_URL": "/openrouter/api/v1",
 }
 PRICES = SandboxPrices.bundled()
+_REFUSED = 400
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 Watch = Callable[[str, str, str], None]
@@ -91,6 +95,24 @@ class Unreachable(Exception):
     """No connection is made: the call certainly did nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Call number ``at`` of the history never returns: the program gives it up at its deadline. ``heard``: it was
+    carried out. ``drips``: bytes come all the time, so that only the deadline of the whole call ends it."""
+
+    at: int
+    heard: bool
+    drips: bool
+
+
+class GivenUp(Exception):
+    """A call that never returned, at its deadline."""
+
+    def __init__(self, silence: Silence) -> None:
+        super().__init__("no end of the call")
+        self.drips = silence.drips
+
+
 class Mistakes(logging.Handler):
     """What the sandbox logs as its own failures: a provider that fails in a way none does proves nothing."""
 
@@ -108,8 +130,9 @@ class Providers:
 
     ``late_create``: the next create loses its connection, and is carried out all the same so many seconds later.
     ``denied``: how many creates of a provider are still to be carried out, answered with HTTP 500 and never listed.
-    ``outage`` says of a call to a provider whether it fails before it gets there, and how. ``mistakes``: what went
-    wrong in the sandbox itself.
+    ``outage`` says of a call to a provider whether it fails before it gets there, and how. ``silence`` is asked once
+    for each call, and says how it never returns; ``wait`` has its deadline pass. ``mistakes``: what went wrong in the
+    sandbox itself, and calls to strangers. ``refused_at``: when a call last failed, in the providers' seconds.
     """
 
     def __init__(self, folder: Path, config: SandboxConfig, *, list_lag: float = 0.0) -> None:
@@ -128,6 +151,9 @@ class Providers:
         self.late_create: float | None = None
         self.denied: Counter[str] = Counter()
         self.outage: Callable[[str], Kind | None] = lambda _provider: None
+        self.silence: Callable[[], Silence | None] = lambda: None
+        self.wait: Callable[[float], None] = lambda _seconds: None
+        self.refused_at = 0.0
         self.mistakes = Mistakes()
         self._delayed: list[tuple[float, Callable[[], object]]] = []
 
@@ -156,7 +182,16 @@ class Providers:
         self.store.close()
 
     def answer(self, request: httpx.Request) -> Reply | None:
-        """Carry out one call. None: the connection closes without a reply. Raises Unreachable."""
+        """Carry out one call. None: the connection closes without a reply. Raises Unreachable and GivenUp."""
+        reply = None
+        try:
+            reply = self._answer(request)
+        finally:
+            if reply is None or reply.broken or reply.status >= _REFUSED:
+                self.refused_at = self._engine.now()
+        return reply
+
+    def _answer(self, request: httpx.Request) -> Reply | None:
         wire, endpoint, params = self._route(request.method, request.url.path)
         body = b"".join(request.stream)  # type: ignore[arg-type]
         self.catch_up()
@@ -165,6 +200,11 @@ class Providers:
                 raise Unreachable
             case "keys":
                 return _reply(wire_side._refused(wire, wire.no_key))
+        silence = self.silence()
+        if silence is not None and not silence.heard:
+            self.watch("sent", wire.provider, endpoint.on)
+            self.wait(Patience().seconds)
+            raise GivenUp(silence)
         if endpoint.on == "create" and self.late_create is not None:
             due, self.late_create = self._engine.now() + self.late_create, None
             self._delayed.append((due, lambda: self._serve(wire, endpoint, request, params, body)))
@@ -176,6 +216,9 @@ class Providers:
         if endpoint.on == "create" and self.denied[wire.provider] > 0:
             response = self._denied(wire, response, before)
         self.watch("executed", wire.provider, endpoint.on)
+        if silence is not None:
+            self.wait(Patience().seconds)
+            raise GivenUp(silence)
         return _reply(response)
 
     @property
@@ -297,9 +340,14 @@ def connected(providers: Providers) -> Iterator[None]:
 
 def _patch(stack: ExitStack, library: ModuleType, providers: Providers) -> None:
     def handle(_transport: object, request: Any) -> Any:
-        assert request.url.host == HOST, f"a call to {request.url.host}"
+        if request.url.host not in (HOST, GATEWAY):
+            providers.mistakes.told.append(f"a call to {request.url.host}")
         try:
             return _response(library, providers.answer(request), request)
+        except GivenUp as given_up:
+            if given_up.drips:
+                raise http_client.DeadlineError("no end of the call in 600 seconds: it is given up") from None
+            raise library.ReadTimeout("The read operation timed out", request=request) from None
         except Unreachable:
             raise library.ConnectError("[Errno 101] Network is unreachable", request=request) from None
 

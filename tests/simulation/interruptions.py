@@ -27,6 +27,7 @@ from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.provider_threads import ProviderThreads
 from layton_batch.store import driver
+from tests.simulation.disks import Disk
 
 _NUMBERS = re.compile(r"\.[0-9a-f]{8}-[^/]*\.tmp")
 
@@ -56,7 +57,8 @@ class Course:
     """The points of one history, numbered from 1 over all lives of the program, and the numbers at which it is stopped.
 
     ``moving``: every life is on another machine, which cannot tell whether the one before is dead. ``pause`` is called
-    at every point outside a transaction: where another program may get its turn. ``dies`` is called when a program is
+    at every point outside a transaction: where another program may get its turn. Before that ``meanwhile`` is: what
+    others do to files, and look at. ``disk`` is what the program writes to. ``dies`` is called when a program is
     stopped, ``is_buried`` when nothing of it runs any more and before its next life, ``is_cut_off`` where it loses
     the server of its state: at points numbered in ``breaks``.
     """
@@ -71,6 +73,8 @@ class Course:
         self.moving = moving
         self.points: list[str] = []
         self.hands: dict[int, Hand] = {}
+        self.disk = Disk()
+        self.meanwhile: Callable[[], None] = lambda: None
         self.pause: Callable[[], None] = lambda: None
         self.dies: Callable[[Hand], None] = lambda _hand: None
         self.is_cut_off: Callable[[Hand, str], None] = lambda _hand, _what: None
@@ -101,7 +105,13 @@ class Course:
         if len(self.points) in self.breaks:
             self.is_cut_off(hand, what)
         if what not in WITHIN:
+            self.meanwhile()
             self.pause()
+
+    def writes(self) -> bool:
+        """Whether this thread is a program that is alive, so that what it writes gets to its disk."""
+        hand = self.mine()
+        return hand is not None and not hand.dead
 
     @property
     def dead(self) -> bool:
@@ -151,7 +161,7 @@ def instrumented(course: Course, shuffle: random.Random | None = None) -> Iterat
             (Path, "rename", _renaming(course, Path.rename)),
             (Path, "unlink", _removing(course, Path.unlink)),
             (shutil, "rmtree", _removing(course, shutil.rmtree)),
-            (atomic, "os", _NoDisk()),
+            (atomic, "os", _QuickDisk(course)),
             *((module, "myself", course.myself) for module in (atomic, driver)),
             *((module, "is_gone", course.is_gone) for module in (atomic, driver)),
             (atomic, "machine", course.machine),
@@ -184,7 +194,10 @@ def _committing(course: Course) -> Callable[..., None]:
             dialect.do_rollback(connection)  # type: ignore[no-untyped-call]
             return
         course.reach("commit")
+        fault = course.disk.begin("commit") if course.writes() else None
         original(dialect, connection)
+        if fault is not None:
+            course.disk.fail("commit", fault)
         course.reach("committed")
 
     return do_commit
@@ -195,7 +208,10 @@ def _renaming(course: Course, original: Callable[..., Any]) -> Callable[..., Any
         if not course.owns(target):
             return original(path, target)
         course.reach(f"rename {course.name(target)}")
+        fault = course.disk.begin("rename") if course.writes() else None
         done = original(path, target)
+        if fault is not None:
+            course.disk.fail("rename", fault)
         course.reach(f"renamed {course.name(target)}")
         return done
 
@@ -214,14 +230,19 @@ def _removing(course: Course, original: Callable[..., None]) -> Callable[..., No
     return remove
 
 
-class _NoDisk:
-    """The ``os`` module with a disk that syncs at once: nothing here outlives the machine, the process tests do."""
+class _QuickDisk:
+    """The ``os`` module with a disk that syncs at once, or fails: nothing here outlives the machine, the process tests
+    do."""
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
 
     def __getattr__(self, name: str) -> Any:
         return getattr(os, name)
 
     def fsync(self, _descriptor: int) -> None:
-        pass
+        if self._course.writes():
+            self._course.disk.begin("sync")
 
 
 class Inline(Executor):

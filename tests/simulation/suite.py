@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.simulation.claims import reference
-from tests.simulation.histories import EDITED, NEIGHBOURS, RICHER, WIDER
+from tests.simulation.histories import EDITED, NEIGHBOURS, RICHER, SWARM, WIDER
 from tests.simulation.table import TABLE
 from tests.simulation.world import ALONE, SEVEN
 
@@ -12,6 +12,8 @@ EDITING = (*range(EDITED, EDITED + 26), EDITED + 43, EDITED + 155)
 """Seeds whose manifests are edited meanwhile; four hundred of them and more in ``scripts/nightly``."""
 SHARING = range(NEIGHBOURS, NEIGHBOURS + 14)
 """Seeds of two runs of one workspace that want the same answers."""
+SWARMING = range(SWARM, SWARM + 200)
+"""Seeds that draw of every kind of fault."""
 STRIDE = 8
 """Every eighth instant of a run in the suite, each at another provider than its neighbours; all of them at all
 providers in ``scripts/bench faults``."""
@@ -40,4 +42,5 @@ def histories() -> dict[str, int]:
         "seeds": len(SEEDS),
         "seeds with edits": len(EDITING),
         "seeds of two runs": len(SHARING),
+        "seeds of swarms": len(SWARMING),
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import shutil
 import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -43,6 +44,8 @@ from tests.simulation.interruptions import Course, Killed, instrumented
 from tests.simulation.outages import Outage, Outages
 from tests.simulation.row_claims import disagreements
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
+from tests.simulation.surroundings import Surroundings
+from tests.simulation.swarm import QUIET, Swarm, Troubles
 from tests.simulation.turns import Ahead, Freeze, Turns
 from tests.support.lab import BUNDLED, MODELS, START
 
@@ -93,7 +96,8 @@ class Plan:
     provider's own. ``breaks``: the points at which connections to the state's server break off, where it is on one;
     what ends with that is started again. ``asks``: what the first manifest asks, where it is not the world's;
     ``edits``: what becomes of it. ``neighbour``: the second of two programs drives another run of the workspace, which
-    wants the same answers.
+    wants the same answers. ``swarm``: troubles of files, disk, storage, workers and surroundings. ``takes_back``: the
+    person who cancels calls `retry` then.
     """
 
     world: int
@@ -123,6 +127,8 @@ class Plan:
     asks: Asks | None = None
     edits: tuple[Edit, ...] = ()
     neighbour: bool = False
+    takes_back: bool = False
+    swarm: Swarm = QUIET
     seed: int = 0
 
 
@@ -144,7 +150,8 @@ class History:
     ``by_itself``: the custom_ids billed before a person called `retry`, once for each bill; None: nobody did.
     ``put_forward``: our clock was, and a create from before is still to be carried out. ``silence``: the longest time
     that passed between two calls while the program ran, ``called_at``: when the last was made or it was started.
-    ``revised``: how many edits the manifest has had. ``neighbour``: the status of the other run.
+    ``ended_at``: when the last program was done, in true seconds. ``revised``: how many edits the manifest has had.
+    ``neighbour``: the status of the other run.
     """
 
     plan: Plan
@@ -162,8 +169,10 @@ class History:
     put_forward: bool = False
     silence: float = 0.0
     called_at: float = 0.0
+    ended_at: float = 0.0
     revised: int = 0
     neighbour: Status | None = None
+    troubles: Troubles = field(init=False)
 
     @property
     def runs(self) -> list[History]:
@@ -172,6 +181,11 @@ class History:
             return [self]
         beside = self.folder.root.with_name(f"{self.folder.root.name}{TOO}")
         return [self, replace(self, folder=RunFolder(beside), status=self.neighbour)]
+
+    @property
+    def disturbed_at(self) -> float:
+        """When something was last wrong: a trouble of the swarm, a call that failed, a kill; true seconds."""
+        return max(self.troubles.last, self.providers.refused_at - self.plan.skew)
 
     @property
     def has_passed(self) -> int:
@@ -259,12 +273,16 @@ def _play(
     asked, clock = asked_for(plan, base), theirs.ours
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
-    settings = Settings.from_environment(providers.environment() | _state(plan, folder, database), base)
+    environment = providers.environment() | _state(plan, folder, database)
+    if plan.swarm.losses is not None:
+        environment["LAYTON_BATCH_ENGINE"] = "processes"
+    settings = Settings.from_environment(environment, base)
     commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.programs == 1]
     edits = [edit.at for edit in plan.edits]
     course = Course(folder.root, (*plan.stops, *commands, *edits), plan.breaks, moving=plan.moving)
     providers.outage = Outages(plan.outages, clock, lambda: len(course.points)).of
     found = History(plan, folder, providers, course, clock, theirs, settings)
+    troubles = found.troubles = Troubles(found, Surroundings(base, environment))
     weather = random.Random(f"weather {plan.seed}")
 
     found.called_at = theirs.now()
@@ -277,7 +295,13 @@ def _play(
     providers.watch = watch
     shuffle = random.Random(f"order {plan.seed}") if plan.seed else None
     served = nullcontext() if database is None else database.in_use(course, statements=statements)
-    with connected(providers), unhurried(clock, for_days=bool(plan.outages)), instrumented(course, shuffle), served:
+    with (
+        connected(providers),
+        unhurried(clock, for_days=bool(plan.outages)),
+        instrumented(course, shuffle),
+        served,
+        troubles.in_use(asked),
+    ):
         if plan.programs == 1:
             course.pause = clock.at_points(lambda: len(course.points))
             course.enter()
@@ -286,6 +310,9 @@ def _play(
             turns = Turns(clock, random.Random(f"turns {plan.seed}"), plan.freezes)
             clocks = [Ahead(turns, number * plan.apart) for number in range(plan.programs)]
             turns.run(course, [partial(_live, found, asked, clock) for clock in clocks])
+        found.ended_at = theirs.ours.true()
+        if found.failure is None:
+            troubles.end()
     return found
 
 
@@ -325,6 +352,7 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             turn_page(found)
             asked = asked_for(plan, found.folder.root.parent.parent, found.revised)
         try:
+            found.troubles.begin_life()
             _command(found, asked, clock, hand.number)
             status = _to_its_end(found, asked, clock)
         except AnotherDriverError:
@@ -333,19 +361,21 @@ def _lives(found: History, asked: Manifest, clock: Clock) -> Status:
             continue
         except Killed as killed:
             _let_go(killed)
-        except StoreError:
-            if found.has_passed < min(plan.breaks, default=found.has_passed + 1):
+        except LaytonBatchError as error:
+            is_cut_off = isinstance(error, StoreError) and found.has_passed >= min(plan.breaks, default=math.inf)
+            if not is_cut_off and not found.troubles.excuse(error):
                 raise
         else:
             if status.state is RunState.DONE and is_edited_when_done(found):
                 continue
             return status
         found.course.is_buried(hand)
-        if hand.lives >= MOST_LIVES:
+        if hand.lives >= MOST_LIVES + plan.swarm.most_ends:
             raise AssertionError(f"killed {hand.lives} times")
         hand.lives, hand.dead = hand.lives + 1, False
         clock.sleep(plan.downtime)
         found.called_at = found.theirs.now()  # who is down makes no call
+        found.troubles.last = found.clock.true()
         _put_forward(found)
 
 
@@ -363,6 +393,9 @@ def _command(found: History, asked: Manifest, clock: Clock, number: int) -> None
     plan = found.plan
     if plan.cancel_at is not None and found.has_passed >= plan.cancel_at and not found.retried:
         cancel(found, asked, clock)
+        if plan.takes_back:
+            retry(found, asked, clock)
+            found.retried = True
     if plan.retry_at is None or number != plan.programs or found.retried:
         return
     for _ in range(PATIENT_LOOKS if plan.programs > 1 else 0):
@@ -425,7 +458,9 @@ def once(found: History, asked: Manifest, clock: Clock) -> Status:
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         patience = PATIENCE_SECONDS + sum(outage.seconds for outage in found.plan.outages)
         patience += sum(abs(move.seconds) for move in found.plan.moves)
-        return loop.drive(run, once=False, stop_at=clock.now() + patience, progress=lambda _status: _agree(run))
+        status = loop.drive(run, once=False, stop_at=clock.now() + patience, progress=lambda _status: _agree(run))
+        found.troubles.check(run)
+        return status
 
 
 def _agree(run: Run) -> None:
