@@ -1,4 +1,4 @@
-"""verify: a run or a site, computed again."""
+"""verify: a run or a site, in a folder or published, computed again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    source: Annotated[str, typer.Argument(metavar="RUN|SITE", help="A run, or the folder of a site.")],
+    source: Annotated[str, typer.Argument(metavar="RUN|SITE|URL", help="A run, or a site: its folder or its address.")],
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
@@ -30,16 +30,24 @@ def verify(
 
     Checks the digest of every file, computes predictions, verdicts, votes, board, bill and pages in a temporary folder,
     and compares them with what is stored. A site is computed again where it was written by `site --with-data`. No key,
-    no network; nothing is written into the run or the site. Ends with 0, or with 2 where anything differs.
+    and no network but for a site at an address; nothing is written into the run or the site. Ends with 0, or with 2
+    where anything differs.
     """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.clock import SystemClock
     from layton_batch.errors import DamagedTableError
+    from layton_batch.files.addresses import WEB
     from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
     from layton_batch.verification.verify import is_site, verify_run, verify_site
 
     settings, folder = Settings.from_process(), Path(source)
-    results = verify_site(folder, settings) if is_site(folder) else [verify_run(find_run(source, runs), settings)]
+    if source.startswith(WEB):
+        from layton_batch.verification.published import verify_url
+
+        results = verify_url(source, settings, SystemClock())
+    else:
+        results = verify_site(folder, settings) if is_site(folder) else [verify_run(find_run(source, runs), settings)]
     if as_json:
         print_json([_json(result) for result in results])
     else:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ipaddress
 import socket
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 _HUB = "hf://"
-_WEB = ("http://", "https://")
+WEB = ("http://", "https://")
 WAITS_SECONDS = (1.0, 2.0, 4.0)
 LONGEST_WAIT_SECONDS = 60.0
 LONGEST_DOWNLOAD_SECONDS = 1800.0
@@ -31,7 +31,7 @@ _PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 def is_address(source: str) -> bool:
     """Return whether a source is on the hub or the web, not a local file."""
-    return source.startswith((_HUB, *_WEB))
+    return source.startswith((_HUB, *WEB))
 
 
 def download(source: str, settings: Settings, clock: Clock | None = None) -> bytes:
@@ -62,6 +62,10 @@ def downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = Tru
         yield path
 
 
+class NoSuchFileError(DataError):
+    """Nothing is at the address (HTTP 404)."""
+
+
 class _PassingError(Exception):
     """A failed try of a download that is worth another try."""
 
@@ -77,22 +81,47 @@ def fetch(url: str, target: Path, *, token: str | None, clock: Clock, waits: Seq
 
     Raises DataError after the last try, or at once where another try cannot help (401, 403, 404, bad address).
     """
+    with _client(url, token) as client:
+        _fetch(client, url, target, clock, waits)
+
+
+def fetch_below(address: str, names: Iterable[str], folder: Path, clock: Clock) -> None:
+    """Download the files of these names below an address that ends with a slash into a folder.
+
+    A file that is not there (404) is left out. Raises DataError as :func:`fetch`, and where the files together are
+    beyond the limit of a download.
+    """
+    size = 0
+    with _client(address, None) as client:
+        for name in names:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(NoSuchFileError):
+                _fetch(client, f"{address}{quote(name)}", target, clock, WAITS_SECONDS)
+                size += target.stat().st_size
+                limits.check_download(size, shown(address))
+
+
+def _client(url: str, token: str | None) -> httpx.Client:
     import httpx
 
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     timeout = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     hooks = {"request": [lambda request: _check_target(request.url.host, url)]}
-    with httpx.Client(headers=headers, timeout=timeout, follow_redirects=True, event_hooks=hooks) as client:
-        for wait in (*waits, None):
-            try:
-                _try(client, url, target, clock)
-            except _PassingError as error:
-                if wait is None:
-                    tries = f"{len(waits) + 1} times, at last with" if waits else "with"
-                    raise DataError(f"{shown(url)}: download failed {tries}: {error}") from error
-                clock.sleep(min(error.wait or wait, LONGEST_WAIT_SECONDS))
-            else:
-                return
+    return httpx.Client(headers=headers, timeout=timeout, follow_redirects=True, event_hooks=hooks)
+
+
+def _fetch(client: httpx.Client, url: str, target: Path, clock: Clock, waits: Sequence[float]) -> None:
+    for wait in (*waits, None):
+        try:
+            _try(client, url, target, clock)
+        except _PassingError as error:
+            if wait is None:
+                tries = f"{len(waits) + 1} times, at last with" if waits else "with"
+                raise DataError(f"{shown(url)}: download failed {tries}: {error}") from error
+            clock.sleep(min(error.wait or wait, LONGEST_WAIT_SECONDS))
+        else:
+            return
 
 
 def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
@@ -100,17 +129,18 @@ def _try(client: httpx.Client, url: str, target: Path, clock: Clock) -> None:
 
     give_up_at = clock.now() + LONGEST_DOWNLOAD_SECONDS
     try:
-        with client.stream("GET", url) as response, target.open("wb") as handle:
+        with client.stream("GET", url) as response:
             _check(response, url)
             size = 0
-            for chunk in response.iter_bytes():
-                size += len(chunk)
-                limits.check_download(size, shown(url))
-                handle.write(chunk)
-                if clock.now() > give_up_at:
-                    raise DataError(
-                        f"{shown(url)}: download took longer than {LONGEST_DOWNLOAD_SECONDS / 60:.0f} minutes"
-                    )
+            with target.open("wb") as handle:
+                for chunk in response.iter_bytes():
+                    size += len(chunk)
+                    limits.check_download(size, shown(url))
+                    handle.write(chunk)
+                    if clock.now() > give_up_at:
+                        raise DataError(
+                            f"{shown(url)}: download took longer than {LONGEST_DOWNLOAD_SECONDS / 60:.0f} minutes"
+                        )
     except (httpx.TransportError, httpx.DecodingError) as error:
         raise _PassingError(str(error) or type(error).__name__) from error
     except (httpx.InvalidURL, httpx.TooManyRedirects, ValueError) as error:
@@ -152,7 +182,7 @@ def _check(response: httpx.Response, url: str) -> None:
             "for access there, and set HF_TOKEN to a token of that account"
         )
     if status == 404:
-        raise DataError(
+        raise NoSuchFileError(
             f"{shown(url)}: there is no such file (HTTP 404); a private data set looks the same without HF_TOKEN"
         )
     if status in _PASSING:

@@ -200,7 +200,7 @@ def verify_site(folder: Path, settings: Settings) -> list[Verification]:
     checked = _verify_digests(folder)
     if (folder / MARKER).is_file():
         return [_verify_run_site(folder, settings, checked)]
-    names = [] if checked.differences else _listed_runs(folder / FRONT)
+    names = [] if checked.differences else listed_runs(folder / FRONT)
     return [checked, *(_verify_run_site(folder / name, settings, _verify_digests(folder / name)) for name in names)]
 
 
@@ -210,7 +210,7 @@ def _verify_digests(site: Path) -> Verification:
     return Verification(site.name, differences=list(differing_files(site)))
 
 
-def _listed_runs(front: Path) -> list[str]:
+def listed_runs(front: Path) -> list[str]:
     """Return the names of the sites below a front page. Raises DataError for a name that leads elsewhere."""
     listed = _description(front).get("runs")
     names = [str(name) for name in listed] if isinstance(listed, list) else []

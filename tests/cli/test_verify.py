@@ -8,10 +8,13 @@ import random
 import re
 import shutil
 import tarfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import orjson
@@ -304,3 +307,77 @@ def test_advice_is_on_what_differs(runs: Path, site: Path) -> None:
     table = call("verify", "lab").err
     assert "move a damaged table away" in table
     assert "put other files back" not in table
+
+
+# ---- published sites -------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def published(folder: Path) -> Iterator[str]:
+    """The address at which a folder is served."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_arguments: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+def test_a_published_site_is_computed_again_from_its_data_and_named_by_its_address(site: Path) -> None:
+    with published(site) as address:
+        ending = call("verify", f"{address}index.html")
+        assert (ending.code, f"{address}: everything is as it was written, and as it is computed" in ending.err) == (
+            0,
+            True,
+        ), ending.err
+        swap_digits(site / "index.html")
+        (site / "judges.html").unlink()
+        ending = call("verify", address)
+    assert ending.code == 2
+    assert f"differs: {address}index.html: was changed since" in ending.err
+    assert f"differs: {address}judges.html: is gone" in ending.err
+    assert "layton-batch-site-" not in ending.err
+
+
+def test_published_sites_of_several_runs_are_each_checked(site: Path, tmp_path: Path) -> None:
+    public = tmp_path / "public"
+    shutil.copytree(site, public / "a run")
+    (public / "front.json").write_bytes(orjson.dumps({"runs": ["a run"]}))
+    (public / "index.html").write_text("front", encoding="utf-8")
+    write_digests(public, ("front.json", "index.html"))
+    with published(public) as address:
+        assert call("verify", address).code == 0
+        swap_digits(public / "a run" / "index.html")
+        ending = call("verify", address)
+    assert (ending.code, f"{address}a run/index.html: was changed" in ending.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        ({"../up.html": {"bytes": 1}}, "is no file of the site"),
+        ({"/etc/passwd": {"bytes": 1}}, "is no file of the site"),
+        ({"a//b": {"bytes": 1}}, "is no file of the site"),
+        ({"index.html": {"bytes": 1 << 50}}, "LAYTON_BATCH_MAX_DOWNLOAD_MIB"),
+        ({f"{number}.html": {"bytes": 1} for number in range(20_001)}, "LAYTON_BATCH_MAX_MEMBERS"),
+        ([], "is no list of a site's files"),
+        ({"index.html": 1}, "is no list of a site's files"),
+    ],
+)
+def test_a_stranger_s_list_of_files_is_refused_before_anything_else_is_fetched(
+    tmp_path: Path, files: object, reason: str
+) -> None:
+    (tmp_path / DIGESTS).write_bytes(orjson.dumps({"files": files}))
+    with published(tmp_path) as address:
+        ending = call("verify", address)
+    assert (ending.code, reason in ending.err) == (2, True), ending.err
+
+
+def test_an_address_without_a_site_is_a_sentence(tmp_path: Path) -> None:
+    with published(tmp_path) as address:
+        ending = call("verify", address)
+    assert (ending.code, f"{address}{DIGESTS}: there is no such file (HTTP 404)" in ending.err) == (2, True)
