@@ -57,10 +57,12 @@ def retry(found: History, asked: Manifest, clock: Clock) -> None:
 
 
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
-    """What a person does who comes when the outage is over and looks for every `lost` batch at its provider."""
+    """What a person does who comes when the outage is over: looks for every `lost` batch at its provider, and puts back
+    the damaged files that batches wait for."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     found.troubles.last = found.clock.true()  # a person took so long
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
+        found.troubles.rot.put_back(" ".join(batch.reason or "" for batch in run.store.batches()))
         for batch in run.store.batches({Lifecycle.LOST}):
             _resolve(found, run, batch.id, clock)
 
