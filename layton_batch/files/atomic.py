@@ -102,6 +102,7 @@ def scratch(path: Path) -> Iterator[Path]:
     """Yield a path beside ``path`` for a folder of temporary files. The folder is removed when the block ends."""
     temporary = _temporary(path)
     try:
+        make_folder(path.parent)
         yield temporary
     except OSError as error:
         raise _unwritten(path, error) from error

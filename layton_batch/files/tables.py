@@ -125,7 +125,6 @@ def writing_frames(
     ``origin`` as for :func:`write`. ``pictures``: most of the table is base64, of which compression saves a quarter and
     takes longer than all else that is done with it. Added rows wait on disk: only the last ones are in memory.
     """
-    atomic.make_folder(path.parent)
     with atomic.scratch(path) as folder:
         folder.mkdir()
         added: list[Path] = []

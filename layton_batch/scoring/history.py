@@ -42,7 +42,6 @@ def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
     taken = board.select(*_SCHEMA)
     if taken.is_empty() or taken_at(folder, board) is not None:
         return False
-    atomic.make_folder(folder)
     name = f"{utc(at):%Y%m%dT%H%M%S}-{len(snapshots(folder)) + 1:04d}.json"  # the number, for clocks that were put back
     document = {"at": at, "rows": taken.to_dicts()}
     atomic.write_bytes(folder / name, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
