@@ -25,7 +25,7 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import compile_path
 
 from layton_batch.providers import http_client
-from layton_batch.providers.protocol import Patience
+from layton_batch.providers.protocol import CallLimits
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
@@ -203,7 +203,7 @@ class Providers:
         silence = self.silence()
         if silence is not None and not silence.heard:
             self.watch("sent", wire.provider, endpoint.on)
-            self.wait(Patience().seconds)
+            self.wait(CallLimits().seconds)
             raise GivenUp(silence)
         if endpoint.on == "create" and self.late_create is not None:
             due, self.late_create = self._engine.now() + self.late_create, None
@@ -217,7 +217,7 @@ class Providers:
             response = self._denied(wire, response, before)
         self.watch("executed", wire.provider, endpoint.on)
         if silence is not None:
-            self.wait(Patience().seconds)
+            self.wait(CallLimits().seconds)
             raise GivenUp(silence)
         return _reply(response)
 
