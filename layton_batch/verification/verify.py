@@ -17,6 +17,7 @@ from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import FileDigest
 from layton_batch.runs.event_log import event_row
+from layton_batch.runs.folders import stored_manifest
 from layton_batch.runs.label_log import read_label_actions
 from layton_batch.runs.recorded_files import recorded_files
 from layton_batch.runs.status import read_status
@@ -31,6 +32,7 @@ from layton_batch.store.run_store import RunStore
 from layton_batch.verification.differences import compare_folders, count_files
 from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.recompute import Recomputation, recompute
+from layton_batch.verification.rows import check_rows
 
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""
@@ -79,16 +81,30 @@ def verify_run(folder: RunFolder, settings: Settings) -> Verification:
     Raises LaytonBatchError where the run cannot be read at all.
     """
     checked = Verification(folder.root.name)
+    try:
+        _verify_run(folder, settings, checked)
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+    ) as error:  # of a value in the database: files have digests
+        kind = type(error).__name__
+        checked.differences.append(f"{folder.workspace.root}: the run's rows cannot be read ({kind}: {error})")
+    return checked
+
+
+def _verify_run(folder: RunFolder, settings: Settings, checked: Verification) -> None:
     with open_store(folder, settings) as store:
         checked.differences += check_inputs(folder, store, checked)
+        checked.differences += check_rows(folder, store, stored_manifest(folder))
         if checked.differences:  # what is computed from damaged files is worth nothing
             checked.differences += check_computed(folder, checked)
-            return checked
+            return
         with copied_sources(folder, store) as sources:
             checked.differences += _check_others(folder, store, sources)
             checked.take(recompute(sources, Settings(settings.cwd)))
             checked.differences += compare_run(folder, sources, checked)
-    return checked
 
 
 def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:

@@ -7,10 +7,11 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -169,6 +170,46 @@ def test_nothing_is_decided_from_a_changed_copy_of_an_input(runs: Path, name: st
     ending = call("leaderboard", "lab")
     assert ending.code == 2
     assert f"{path.name} was changed since layton-batch wrote it" in ending.err
+
+
+# ---- rows -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("UPDATE runs SET manifest = replace(manifest, 'larch', 'lasch')", "its manifest of run lab is not the one in"),
+        ("UPDATE batches SET path = replace(path, 'request', 'sequest')", "its row says '.*/sequest.jsonl'"),
+        ("UPDATE batches SET provider_id = 'x' WHERE seq = 0", "no row knows its provider's id 'x'"),
+        ("UPDATE requests SET fingerprint = zeroblob(32)", "its row wants an answer of another fingerprint"),
+        ("UPDATE ledger SET batch_id = 'x' WHERE seq = 1", "table ledger names batch 'x', which is none"),
+        ("UPDATE provider_batches SET batch_id = 'x' WHERE seq = 1", "table provider_batches names batch 'x'"),
+        ("UPDATE attempts SET unbatched_usd = '0/1' WHERE line = 0", "the run's rows cannot be read"),
+        ("UPDATE jobs SET spec = '{' WHERE key = 1", "the run's rows cannot be read"),
+    ],
+)
+def test_rows_that_contradict_others_or_cannot_be_read_are_named(runs: Path, change: str, reason: str) -> None:
+    with closing(sqlite3.connect(runs / "state.sqlite3")) as database:
+        database.execute(change)
+        database.commit()
+    ending = call("verify", "lab")
+    assert ending.code == 2
+    assert re.search(reason, ending.err), ending.err
+
+
+def test_a_flipped_bit_that_an_index_of_the_database_contradicts_is_named(runs: Path) -> None:
+    database = runs / "state.sqlite3"
+    with closing(sqlite3.connect(database)) as connection:
+        (name,) = connection.execute("SELECT hex(fingerprint) FROM attempts").fetchone()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content, fingerprint = database.read_bytes(), bytes.fromhex(name)
+    places = [found.start() for found in re.finditer(re.escape(fingerprint), content)]
+    assert len(places) > 2  # in its rows, and in the indexes of these
+    changed = bytearray(content)
+    changed[places[0]] ^= 1
+    database.write_bytes(changed)
+    ending = call("verify", "lab")
+    assert (ending.code, "state.sqlite3: row " in ending.err) == (2, True), ending.err
 
 
 # ---- sites -----------------------------------------------------------------------------------------------------------
