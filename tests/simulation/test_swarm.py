@@ -19,7 +19,7 @@ from tests.simulation.swarm import Swarm
 from tests.simulation.world import ALONE, Plan, history
 from tests.support.tiers import tiered
 
-EVERY_DAY = [SWARM + number for number in (0, 5, 8, 9, 11, 13, 14, 18, 24, 29, 32, 35, 38, 44, 45, 46, 49, 50, 52, 56)]
+EVERY_DAY = [SWARM + number for number in (0, 5, 9, 13, 14, 18, 24, 35, 44, 46, 49, 52)]
 """Short histories of one model."""
 STRIDE = 40
 
@@ -38,7 +38,7 @@ def test_the_swarm_enables_every_kind_and_some_of_them_together() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "after", "first"),
-    tiered(("full", "broken"), (False, True), range(1, STRIDE + 1), ci=[("full", False, 7), ("broken", True, 31)]),
+    tiered(("full", "broken"), (False, True), range(1, STRIDE + 1), ci=[("broken", True, 31)]),
 )
 def test_a_run_whose_nth_write_fails_ends_with_a_sentence_and_goes_on(reason: str, after: bool, first: int) -> None:
     for number in itertools.count(first, STRIDE):
