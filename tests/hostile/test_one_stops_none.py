@@ -13,7 +13,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.hostile.test_damaged_tables import HURT, TEXT, cut, go_on, until
-from tests.support.lab import lab, manifest_text
+from tests.support.lab import lab, quiz_text
 from tests.support.tiers import tiered
 
 
@@ -43,7 +43,7 @@ def test_rows_of_a_batch_whose_file_is_no_more_what_was_sent_go_again_as_they_we
 
 
 def test_results_that_come_later_are_waited_for_beside_what_is_in_trouble(tmp_path: Path) -> None:
-    text = manifest_text(("anthropic",), limit=3)
+    text = quiz_text(("anthropic",), limit=3)
     late = Fault(on="results", action="status", provider="anthropic", status=503, times=3)
     with lab(tmp_path, late) as there, there.open(text) as run:
         until(run, there, lambda: bool(run.store.batches({Lifecycle.ENDED})))
@@ -56,7 +56,7 @@ def test_results_that_come_later_are_waited_for_beside_what_is_in_trouble(tmp_pa
 
 
 def test_a_download_that_the_disk_has_damaged_is_repeated(tmp_path: Path) -> None:
-    text = manifest_text(("openai",), limit=3)
+    text = quiz_text(("openai",), limit=3)
     short = Fault(on="results", action="short", provider="openai", times=1)
     with lab(tmp_path, short) as there:
         with there.open(text) as run:

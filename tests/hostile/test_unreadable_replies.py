@@ -26,7 +26,7 @@ from layton_batch.records import JsonValue, Response, Snapshot, Submission
 from layton_batch.runs.status import RunState
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.batches.test_replies import decode, kept, line
-from tests.support.lab import manifest_text
+from tests.support.lab import quiz_text
 from tests.support.tampering import Answer, hostile
 
 KEY = "sk-a-secret-key-of-ours"
@@ -135,7 +135,7 @@ def test_a_list_with_a_time_of_400_digits_shows_the_batch_all_the_same(tmp_path:
 
     with hostile(tmp_path) as (bench, between):
         between.tamper = tamper
-        status = bench.finish(manifest_text(("openai",), limit=2))
+        status = bench.finish(quiz_text(("openai",), limit=2))
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
 

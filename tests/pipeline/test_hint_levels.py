@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.files import tables
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board, evidence
-from tests.support.cli_harness import call, desk
+from tests.support.cli_harness import call
 from tests.support.evidence import Rows
-from tests.support.lab import MODELS, lab, manifest_text
+from tests.support.lab import MODELS, Lab, lab, manifest_text
 
 ITEMS = 2
 NAME = MODELS["openai"]
@@ -26,48 +26,47 @@ def asked(hints: str, providers: tuple[str, ...] = ("openai",), top: str = "") -
     return manifest_text(providers, limit=ITEMS, top=f"hints = {hints}\n{top}")
 
 
-def test_every_level_is_a_row_with_answers_and_a_jury_of_its_own(tmp_path: Path) -> None:
-    text = asked("[0, 2]", ("openai", "anthropic"))
-    with lab(tmp_path) as bench:
-        status = bench.finish(text)
+TWO_LEVELS = asked("[0, 1]", ("openai", "anthropic"))
+
+
+@pytest.fixture(scope="module")
+def two_levels(tmp_path_factory: pytest.TempPathFactory, charts: None) -> Iterator[Lab]:
+    """A finished run of two models at two levels, which tests only read."""
+    with lab(tmp_path_factory.mktemp("levels")) as bench:
+        status = bench.finish(TWO_LEVELS)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert len(bench.billed()) == 2 * 2 * ITEMS * 2
-        said = bench.table(text, "predictions")
-        assert said.group_by("model", "n_hints").len()["len"].to_list() == [ITEMS] * 4
-        for name in ("scores", "verdicts"):
-            assert set(bench.table(text, name)["n_hints"]) == {0, 2}
-        rows = bench.table(text, "leaderboard").select("model", "n_hints").rows()
-        assert sorted(rows) == sorted((MODELS[one], level) for one in ("openai", "anthropic") for level in (0, 2))
-        files = sorted(bench.run_folder(text).batches.glob("predict-*/request.jsonl"))
-        assert len(files) == 4
-        assert len({path.read_bytes() for path in files}) == 4
+        yield bench
+
+
+def test_every_level_is_a_row_with_answers_and_a_jury_of_its_own(two_levels: Lab) -> None:
+    bench, text = two_levels, TWO_LEVELS
+    assert len(bench.billed()) == 2 * 2 * ITEMS * 2
+    said = bench.table(text, "predictions")
+    assert said.group_by("model", "n_hints").len()["len"].to_list() == [ITEMS] * 4
+    for name in ("scores", "verdicts"):
+        assert set(bench.table(text, name)["n_hints"]) == {0, 1}
+    rows = bench.table(text, "leaderboard").select("model", "n_hints").rows()
+    assert sorted(rows) == sorted((MODELS[one], level) for one in ("openai", "anthropic") for level in (0, 1))
+    files = sorted(bench.run_folder(text).batches.glob("predict-*/request.jsonl"))
+    assert len(files) == 4
+    assert len({path.read_bytes() for path in files}) == 4
 
 
 def test_a_level_that_is_added_is_all_that_is_sent(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        bench.finish(asked("0"))
+        bench.finish(asked("1"))
         first = bench.billed()
-        assert bench.finish(asked("[0]")).unanswered == 0
-        assert bench.billed() == first
-        status = bench.finish(asked("[1, 0]"))
+        status = bench.finish(asked("[0, 1]"))  # a lower one keeps what the higher one has
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert len(bench.billed()) == len(first) + 2 * ITEMS
         assert set(bench.billed().values()) == {1}
+        said = bench.table(asked("[0, 1]"), "predictions")
+        assert said.group_by("n_hints").len().sort("n_hints").rows() == [(0, ITEMS), (1, ITEMS)]
         assert bench.table(asked("[0, 1]"), "leaderboard")["n_hints"].sort().to_list() == [0, 1]
-        assert bench.finish(asked("1")).unanswered == 0
-        assert bench.table(asked("1"), "leaderboard")["n_hints"].to_list() == [1]
-        assert bench.finish(asked("[0, 1]")).spent_usd == bench.server.ledger().total_usd
+        assert bench.finish(asked("0")).unanswered == 0
+        assert bench.table(asked("0"), "leaderboard")["n_hints"].to_list() == [0]
+        assert bench.finish(asked("[1, 0]")).spent_usd == bench.server.ledger().total_usd
         assert len(bench.billed()) == len(first) + 2 * ITEMS
-
-
-def test_a_lower_level_that_is_added_keeps_what_the_higher_one_has(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        bench.finish(asked("2"))
-        first = len(bench.billed())
-        assert bench.finish(asked("[0, 2]")).unanswered == 0
-        assert len(bench.billed()) == first + 2 * ITEMS
-        said = bench.table(asked("[0, 2]"), "predictions")
-        assert said.group_by("n_hints").len().sort("n_hints").rows() == [(0, ITEMS), (2, ITEMS)]
 
 
 def test_samples_of_every_level_are_rounds_of_that_level(tmp_path: Path) -> None:
@@ -106,23 +105,18 @@ def test_labels_without_a_level_are_of_answers_without_hints(tmp_path: Path) -> 
         assert own == {0: ITEMS, 1: 0}
 
 
-def test_the_commands_know_the_levels_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = asked("[0, 1]", ("openai", "anthropic"))
-    with desk(tmp_path, monkeypatch) as at_desk:
-        bench = at_desk.lab
-        bench.finish(text)
-        found = call(*["leaderboard", "lab", "--format", "json"]).json
-        assert sorted((row["model"], row["n_hints"]) for row in found)[0][1] == 0
-        assert call("compare", "lab", f"{NAME}@0", f"{NAME}@1").code == 0
-        for command in (["judges", "lab"], ["label-plan", "lab"], ["cost", "lab"], ["status", "lab"],
-                        ["leaderboard", "lab", "--method", "paper"]):  # fmt: skip
-            assert call(*command).code in (0, 2), command
-        for form in ("results", "ppi", "csv", "parquet", "eee"):
-            assert call("export", "lab", "--to", form, "--out", str(tmp_path / form)).code == 0, form
-        assert call(*["plan", str(bench.folder / "manifest.toml"), "--json"]).json["to_send"] == 0
-        root = bench.run_folder(text).root
-        assert len(list((tmp_path / "eee").rglob("*.json"))) == 4
-        assert tables.read(root / "tables", "scores")["n_hints"].n_unique() == 2
+def test_the_commands_know_the_levels_apart(two_levels: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(two_levels.folder)
+    found = call(*["leaderboard", "lab", "--format", "json"]).json
+    assert sorted((row["model"], row["n_hints"]) for row in found)[0][1] == 0
+    assert call("compare", "lab", f"{NAME}@0", f"{NAME}@1").code == 0
+    for command in (["judges", "lab"], ["label-plan", "lab"], ["cost", "lab"], ["status", "lab"],
+                    ["leaderboard", "lab", "--method", "paper"]):  # fmt: skip
+        assert call(*command).code in (0, 2), command
+    for form in ("results", "ppi", "csv", "parquet", "eee"):
+        assert call("export", "lab", "--to", form, "--out", str(tmp_path / form)).code == 0, form
+    assert call(*["plan", "manifest.toml", "--json"]).json["to_send"] == 0
+    assert len(list((tmp_path / "eee").rglob("*.json"))) == 4
 
 
 @pytest.mark.parametrize("hints", ["[]", "[0, 0]", "[0, 5]", "[true]", '["1"]'])
@@ -138,14 +132,10 @@ def test_a_list_of_one_level_is_that_level(tmp_path: Path) -> None:
         assert asked("[1]") != asked("1")
 
 
-@pytest.mark.usefixtures("charts")
-def test_pages_keep_the_answers_of_each_level(tmp_path: Path) -> None:
-    text = asked("[0, 1]", ("openai", "anthropic"))
-    with lab(tmp_path) as bench:
-        bench.finish(text)
-        pages = [path.read_text(encoding="utf-8") for path in bench.run_folder(text).root.glob("site/**/items/*.html")]
-        site = next(bench.run_folder(text).root.glob("site"))
-        listed = (site / "items" / "index.html").read_text(encoding="utf-8")
-        assert (site / "charts" / "hints.svg").is_file()
+def test_pages_keep_the_answers_of_each_level(two_levels: Lab) -> None:
+    site = two_levels.run_folder(TWO_LEVELS).site
+    pages = [path.read_text(encoding="utf-8") for path in site.glob("**/items/*.html")]
+    listed = (site / "items" / "index.html").read_text(encoding="utf-8")
+    assert (site / "charts" / "hints.svg").is_file()
     assert any("hint level 1" in page for page in pages)
     assert listed.count(f"<bdi>{NAME}</bdi></label>") == 1

@@ -24,7 +24,8 @@ def nightly_manifests() -> list[str]:
     return [head + "".join(f"[[models]]{model}" for model in models[: count + 1]) for count in range(len(models))]
 
 
-@pytest.mark.parametrize("nights", [2, pytest.param(9, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("nights", [2, 9])
 def test_a_run_built_up_model_by_model_gives_the_published_rows_and_sends_only_what_is_new(
     tmp_path: Path, nights: int
 ) -> None:

@@ -7,14 +7,14 @@ from pathlib import Path
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, quiz_text
 
 MODEL = "z-ai/glm-5.3"
 PROVIDER = "openrouter"
 
 
 def asked() -> str:
-    text = manifest_text(("groq",), limit=3)
+    text = quiz_text(("groq",))
     return text.replace('"groq"', f'"{PROVIDER}"').replace('"alderworks/pebble-20b"', f'"{MODEL}"', 2)
 
 

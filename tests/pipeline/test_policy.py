@@ -16,11 +16,12 @@ from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.stages.rank import board
 from tests.support.evidence import Rows
-from tests.support.lab import lab, manifest_text
+from tests.support.lab import lab, manifest_text, quiz_text
+from tests.support.tiers import tiered
 
 
 def test_unusable_replies_are_not_bought_again_by_themselves(tmp_path: Path) -> None:
-    text = manifest_text(limit=6)
+    text = quiz_text(limit=6)
     broken = Fault(on="row", action="malformed_text", provider="openai", times=2)
     cut = Fault(on="row", action="truncated", provider="openai", after=2, times=1)
     with lab(tmp_path, broken, cut) as bench:
@@ -32,14 +33,14 @@ def test_unusable_replies_are_not_bought_again_by_themselves(tmp_path: Path) -> 
 
 
 def test_with_reask_unparsed_they_are_asked_for_once_more_and_no_more(tmp_path: Path) -> None:
-    text = manifest_text(limit=6, top="[policy]\nreask_unparsed = 1")
+    text = quiz_text(limit=6, top="[policy]\nreask_unparsed = 1")
     broken = Fault(on="row", action="malformed_text", provider="openai", times=3)
     with lab(tmp_path, broken) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
         predict = next(job for job in status.jobs if job.role == "predict")
         assert (predict.requests, predict.succeeded, predict.waiting) == (6, 6, 0)
-        assert sorted(bench.billed().values())[-3:] == [2, 2, 2]
+        assert sorted(bench.billed().values()) == [1, 1, 1, 2, 2, 2]
         assert status.spent_usd == bench.server.ledger().total_usd
         again = next(batch for batch in status.batches if batch.parent_id is not None)
         assert "asking again" in str(again.cause)
@@ -48,7 +49,7 @@ def test_with_reask_unparsed_they_are_asked_for_once_more_and_no_more(tmp_path: 
 
 
 def test_a_truncated_reply_is_asked_for_again_with_twice_the_room(tmp_path: Path) -> None:
-    text = manifest_text(limit=4, top="[policy]\nreask_truncated = 1")
+    text = quiz_text(limit=4, top="[policy]\nreask_truncated = 1")
     with lab(tmp_path, Fault(on="row", action="truncated", provider="openai", times=1)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
@@ -92,7 +93,7 @@ def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path:
 
 
 def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
-    text = manifest_text(("openai", "mistral"), limit=3)
+    text = quiz_text(("openai", "mistral"), limit=3)
     with lab(tmp_path) as bench:
         with bench.open(text) as run:
             advance(run)
@@ -106,9 +107,9 @@ def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
         assert status.spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "together", "groq"])
+@pytest.mark.parametrize("provider", tiered(("openai", "anthropic", "together", "groq"), ci=("openai", "anthropic")))
 def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Path, provider: str) -> None:
-    text = manifest_text((provider,), limit=5)
+    text = quiz_text((provider,), limit=5)
     with lab(tmp_path, limits=SandboxLimits(rows=2)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
@@ -117,27 +118,10 @@ def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Pat
 
 
 def test_attempts_are_bounded_and_what_is_left_has_its_outcome(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top="[policy]\nattempts = 2")
+    text = quiz_text(limit=3, top="[policy]\nattempts = 2")
     with lab(tmp_path, Fault(on="row", action="error", status=500, provider="openai")) as bench:
         status = bench.finish(text)
         predict = next(job for job in status.jobs if job.role == "predict")
         assert (predict.errored, predict.waiting) == (3, 0)
         assert [batch.attempt for batch in status.batches if batch.provider == "openai"] == [1, 2]
         assert status.state is RunState.DONE
-
-
-def test_a_download_that_keeps_failing_is_waited_out_and_nothing_is_bought_again(tmp_path: Path) -> None:
-    text = manifest_text(limit=3)
-    with lab(tmp_path, Fault(on="results", action="status", status=503, provider="openai", times=12)) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert set(bench.billed().values()) == {1}
-
-
-def test_results_cut_at_a_line_are_noticed_by_the_providers_own_count(tmp_path: Path) -> None:
-    text = manifest_text(limit=4)
-    with lab(tmp_path, Fault(on="results", action="truncate", provider="openai", share=0.0, times=1)) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-        assert set(bench.billed().values()) == {1}

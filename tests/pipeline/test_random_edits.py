@@ -24,7 +24,7 @@ from layton_batch.sandbox import Fault
 from tests.support.lab import BUNDLED, MODELS, Lab, demo_prices, lab
 
 RIDDLES = [orjson.loads(line) for line in (BUNDLED / "riddles_llm.jsonl").read_bytes().splitlines()[:6]]
-FEW, MANY = 4, 150
+FEW, MANY = 2, 150
 POOL = ("openai", "anthropic", "together")
 REFEREES = ("tern-3-referee gemini", "sirocco-referee mistral", "alderworks/Juniper-referee together")
 

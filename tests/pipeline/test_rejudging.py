@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -70,40 +71,47 @@ def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_
         assert found[judge].more_yes + found[judge].fewer_yes == moved
 
 
-def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(
-    tmp_path: Path,
-) -> None:
-    with lab(tmp_path) as bench:
-        status = bench.finish(asked())
-        assert status.state is RunState.DONE
-        answers = labelled(bench, asked())
-        assert sorted(rejudged(bench, asked())) == sorted(answers["item_id"])
-        assert set(bench.billed().values()) == {1}
-        verdicts = bench.table(asked(), "rejudged")
-        assert verdicts.height == len(answers)
-        assert set(verdicts["judge"]) == {
-            "tern-3-referee",
-            "sirocco-referee",
-        }  # a judge of the same family does not sit
-        with bench.open(asked()) as run:
-            _, labels = evidence(run, "both_correct")
-            rows = Rows(board(run, run.rules))
-        assert set(labels["total"]) == {1}  # one seat: never the three votes of the gold set
-        assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
-        assert not any(OTHER_JURY in row.flags for row in rows)
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A finished run that had the labelled answers of another jury judged again. Tests leave it as it was."""
+    with lab(tmp_path_factory.mktemp("done")) as bench:
+        assert bench.finish(asked()).state is RunState.DONE
+        yield bench
 
 
-def test_what_rejudging_costs_is_a_stage_of_its_own_and_a_second_start_pays_nothing(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        spent = bench.finish(asked()).spent_usd
-        usage = bench.table(asked(), "usage")
-        by_stage = {role: sum(map(Decimal, rows["cost_usd"]), Decimal(0)) for (role,), rows in usage.group_by("role")}
-        assert set(by_stage) == {"predict", "judge", "rejudge"}
-        assert by_stage["rejudge"] > 0
-        assert sum(by_stage.values()) == spent == bench.server.ledger().total_usd
-        before = bench.billed()
-        assert bench.finish(asked()).spent_usd == spent
-        assert bench.billed() == before
+def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stand_beside_its_votes(done: Lab) -> None:
+    answers = labelled(done, asked())
+    assert sorted(rejudged(done, asked())) == sorted(answers["item_id"])
+    assert set(done.billed().values()) == {1}
+    verdicts = done.table(asked(), "rejudged")
+    assert verdicts.height == len(answers)
+    assert set(verdicts["judge"]) == {"tern-3-referee", "sirocco-referee"}  # not of the model's own family
+    with done.open(asked()) as run:
+        _, labels = evidence(run, "both_correct")
+        rows = Rows(board(run, run.rules))
+    assert set(labels["total"]) == {1}  # one seat: never the three votes of the gold set
+    assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
+    assert not any(OTHER_JURY in row.flags for row in rows)
+
+
+def test_what_rejudging_costs_is_a_stage_of_its_own_and_a_second_start_pays_nothing(done: Lab) -> None:
+    before, spent = done.billed(), done.finish(asked()).spent_usd
+    usage = done.table(asked(), "usage")
+    by_stage = {role: sum(map(Decimal, rows["cost_usd"]), Decimal(0)) for (role,), rows in usage.group_by("role")}
+    assert set(by_stage) == {"predict", "judge", "rejudge"}
+    assert by_stage["rejudge"] > 0
+    assert sum(by_stage.values()) == spent == done.server.ledger().total_usd
+    assert done.billed() == before
+
+
+def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_again(done: Lab) -> None:
+    before, billed = done.table(asked(), "rejudged"), done.billed()
+    with done.open(asked()) as run:
+        jobs = [job for job in run.store.jobs() if job.role is Role.REJUDGE]
+        run.folder.part("rejudged", jobs[0].id).unlink()
+        advance(run)
+    assert done.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
+    assert done.billed() == billed
 
 
 def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_and_nothing_is_sent(
@@ -113,14 +121,6 @@ def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_
         with pytest.raises(ManifestError, match=r"(?s)votes of another jury.*`rejudge = 0`.*\[jury\].*`trust = true`"):
             bench.finish(asked("rejudge = 0"))
         assert bench.billed() == {}
-
-
-def test_labels_that_are_trusted_are_named_as_another_jurys_in_every_row(tmp_path: Path) -> None:
-    text = asked("trust = true")
-    with lab(tmp_path) as bench:
-        assert bench.finish(text).state is RunState.DONE
-        assert rejudged(bench, text) == []
-        assert all(OTHER_JURY in flags for flags in bench.table(text, "leaderboard")["flags"])
 
 
 def test_rejudging_and_trust_are_not_asked_for_together(tmp_path: Path) -> None:
@@ -145,9 +145,14 @@ def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(
     assert all(abs(kept[vote] - 9 * votes[vote] / len(voted)) < 1 for vote in votes)
 
 
-def test_a_run_that_began_without_rejudging_asks_only_that_when_its_manifest_says_so(tmp_path: Path) -> None:
+def test_trusted_labels_are_named_as_another_jurys_in_every_row_until_a_manifest_has_them_judged_again(
+    tmp_path: Path,
+) -> None:
     with lab(tmp_path) as bench:
-        bench.finish(asked("trust = true"))
+        for text in (asked("trust = true"), asked()):  # a run that is done pays nothing where nothing is said of it
+            assert bench.finish(text).state is RunState.DONE
+            assert rejudged(bench, text) == []
+            assert all(OTHER_JURY in flags for flags in bench.table(text, "leaderboard")["flags"])
         before = bench.billed()
         status = bench.finish(asked('rejudge = "all"'))
         assert status.state is RunState.DONE
@@ -156,17 +161,6 @@ def test_a_run_that_began_without_rejudging_asks_only_that_when_its_manifest_say
         reused = bench.table(asked("trust = true"), "reused")  # the judge had the very same answer before it
         assert len(after) - len(before) + reused.height == len(labelled(bench, asked('rejudge = "all"')))
         assert not any(OTHER_JURY in flags for flags in bench.table(asked(), "leaderboard")["flags"])
-
-
-def test_a_finished_run_whose_manifest_says_nothing_of_rejudging_pays_nothing_and_says_whose_labels_it_has(
-    tmp_path: Path,
-) -> None:
-    with lab(tmp_path) as bench:
-        bench.finish(asked("trust = true"))
-        before = bench.billed()
-        bench.finish(asked())
-        assert bench.billed() == before
-        assert all(OTHER_JURY in flags for flags in bench.table(asked(), "leaderboard")["flags"])
 
 
 def test_an_answer_that_this_run_got_as_well_is_not_judged_twice(tmp_path: Path) -> None:
@@ -191,18 +185,6 @@ def gold_row(row: dict[str, object]) -> dict[str, object]:
     people = {"human_answer_correct": True, "human_justification_correct": False}
     named = {name: row[name] for name in ("provider", "model", "n_hints", "answer", "justification")}
     return {"riddle_id": row["item_id"], **named, **marks, **people}
-
-
-def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_again(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        bench.finish(asked())
-        before, billed = bench.table(asked(), "rejudged"), bench.billed()
-        with bench.open(asked()) as run:
-            jobs = [job for job in run.store.jobs() if job.role is Role.REJUDGE]
-            run.folder.part("rejudged", jobs[0].id).unlink()
-            advance(run)
-        assert bench.table(asked(), "rejudged").sort("item_id", "model").equals(before.sort("item_id", "model"))
-        assert bench.billed() == billed
 
 
 def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelled_answer_once(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -21,6 +21,13 @@ def with_scoring(scoring: str) -> str:
     return manifest_text(top=f"{GOLD}[scoring]\n{scoring}\n")
 
 
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """One run for all tests. Each brings it to the state that it begins with."""
+    with lab(tmp_path_factory.mktemp("remade")) as made:
+        yield made
+
+
 def stored_board(there: Lab, text: str) -> list[dict[str, object]]:
     return list(there.table(text, "leaderboard").iter_rows(named=True))
 
@@ -29,74 +36,57 @@ def shown(there: Lab, text: str) -> str:
     return (there.run_folder(text).site / "index.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "scoring",
-    [
-        'method = "paper"',
-        'metric = "answer_correct"',
-        "level = 0.8",
-        "seed = 7",
-    ],
-)
-def test_a_board_scored_by_other_rules_replaces_table_and_site_and_is_what_leaderboard_prints(
-    tmp_path: Path, scoring: str
-) -> None:
-    with lab(tmp_path) as there:
-        there.finish(SCORED)
-        before, page = stored_board(there, SCORED), shown(there, SCORED)
+def test_a_board_scored_by_other_rules_replaces_table_and_site_and_is_what_leaderboard_prints(there: Lab) -> None:
+    there.finish(SCORED)
+    before, page = stored_board(there, SCORED), shown(there, SCORED)
+    for scoring in ('method = "paper"', 'metric = "answer_correct"', "level = 0.8", "seed = 7"):
         there.finish(with_scoring(scoring))
         after = stored_board(there, SCORED)
-        printed = board_of(
-            read_sources([str(there.run_folder(SCORED).root)], there.runs, there.settings, BoardOptions())
-        )
-        assert stored(printed).to_dicts() == after
+        root = there.run_folder(SCORED).root
+        printed = board_of(read_sources([str(root)], there.runs, there.settings, BoardOptions()))
+        assert stored(printed).to_dicts() == after, scoring
         if "seed" not in scoring:  # a small board is the same whatever its seed
-            assert after != before
-            assert shown(there, SCORED) != page
+            assert after != before, scoring
+            assert shown(there, SCORED) != page, scoring
 
 
-def test_a_board_without_its_gold_set_is_another_board(tmp_path: Path) -> None:
-    with lab(tmp_path) as there:
-        there.finish(SCORED)
-        before = stored_board(there, SCORED)
-        there.finish(manifest_text())
-        assert stored_board(there, SCORED)[0]["borrowed_labels"] == 0 != before[0]["borrowed_labels"]
+def test_a_board_without_its_gold_set_is_another_board(there: Lab) -> None:
+    there.finish(SCORED)
+    before = stored_board(there, SCORED)
+    there.finish(manifest_text())
+    assert stored_board(there, SCORED)[0]["borrowed_labels"] == 0 != before[0]["borrowed_labels"]
 
 
-def test_nothing_is_remade_where_nothing_changed(tmp_path: Path) -> None:
-    with lab(tmp_path) as there:
-        there.finish(SCORED)
-        folder = there.run_folder(SCORED)
-        files = [*folder.tables.rglob("*.parquet"), *folder.site.rglob("*.html")]
-        inodes = {path: path.stat().st_ino for path in files}
-        assert there.finish(SCORED).state is RunState.DONE
-        assert {path: path.stat().st_ino for path in files} == inodes
+def test_nothing_is_remade_where_nothing_changed(there: Lab) -> None:
+    there.finish(SCORED)
+    folder = there.run_folder(SCORED)
+    files = [*folder.tables.rglob("*.parquet"), *folder.site.rglob("*.html")]
+    inodes = {path: path.stat().st_ino for path in files}
+    assert there.finish(SCORED).state is RunState.DONE
+    assert {path: path.stat().st_ino for path in files} == inodes
 
 
-def test_a_table_of_an_earlier_version_is_remade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with lab(tmp_path) as there:
-        monkeypatch.setattr(tables, "__version__", "0.0.0")
-        there.finish(SCORED)
-        path = there.run_folder(SCORED).part("leaderboard", "leaderboard")
-        earlier = tables.made_from(path)
-        monkeypatch.undo()
-        there.finish(SCORED)
-        assert tables.made_from(path) != earlier
+def test_a_table_of_an_earlier_version_is_remade(there: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "__version__", "0.0.0")
+    there.finish(SCORED)
+    path = there.run_folder(SCORED).part("leaderboard", "leaderboard")
+    earlier = tables.made_from(path)
+    monkeypatch.undo()
+    there.finish(SCORED)
+    assert tables.made_from(path) != earlier
 
 
-def test_a_removed_site_or_cost_table_is_made_again_and_a_republished_one_stands(tmp_path: Path) -> None:
-    with lab(tmp_path) as there:
-        there.finish(SCORED)
-        folder = there.run_folder(SCORED)
-        (folder.site / "site.json").unlink()
-        folder.part("cost", "cost").unlink()
-        (folder.site / "index.html").unlink()
-        (folder.site / "site.json").write_text("{}")
-        there.finish(SCORED)
-        assert folder.part("cost", "cost").exists()
-        assert (folder.site / "index.html").exists()
-        with there.open(SCORED) as run:
-            republish(run)
-        made = (folder.site / "index.html").stat().st_ino
-        there.finish(SCORED)
-        assert (folder.site / "index.html").stat().st_ino == made
+def test_a_removed_site_or_cost_table_is_made_again_and_a_republished_one_stands(there: Lab) -> None:
+    there.finish(SCORED)
+    folder = there.run_folder(SCORED)
+    folder.part("cost", "cost").unlink()
+    (folder.site / "index.html").unlink()
+    (folder.site / "site.json").write_text("{}")
+    there.finish(SCORED)
+    assert folder.part("cost", "cost").exists()
+    assert (folder.site / "index.html").exists()
+    with there.open(SCORED) as run:
+        republish(run)
+    made = (folder.site / "index.html").stat().st_ino
+    there.finish(SCORED)
+    assert (folder.site / "index.html").stat().st_ino == made

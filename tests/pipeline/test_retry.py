@@ -32,7 +32,8 @@ from layton_batch.states import Lifecycle, Role
 from layton_batch.store.orders import OrderKind, give_order, pending_orders
 from tests.pipeline.test_drivers import TWO_MODELS
 from tests.support.cli_harness import call, desk
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text, quiz_text
+from tests.support.tiers import tiered
 
 FIRST, SECOND = r"-000001\b", r"-000002\b"
 LEASE = 121.0
@@ -103,7 +104,7 @@ def test_a_retry_while_an_attempt_is_in_flight_and_fails_once_more(tmp_path: Pat
 
 
 def test_a_retry_takes_the_next_number_where_it_is_free_and_attempts_are_counted_along_the_line(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top="[policy]\nattempts = 3")
+    text = quiz_text(limit=3, top="[policy]\nattempts = 3")
     with lab(tmp_path, refused(times=1), passing(FIRST, times=9, after=1)) as bench:
         assert names(bench.finish(text)) == ["s0001.a1"]
         with person(bench) as run:
@@ -121,7 +122,7 @@ def test_a_retry_takes_the_next_number_where_it_is_free_and_attempts_are_counted
 
 
 def test_replies_of_two_attempts_asked_again_together_do_not_meet_in_one_name(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top="[policy]\nreask_unparsed = 1")
+    text = quiz_text(limit=3, top="[policy]\nreask_unparsed = 1")
     faults = (malformed(FIRST), passing(SECOND), malformed(SECOND, after=1), passing(FIRST, after=1))
     with lab(tmp_path, *faults) as bench:
         status = bench.finish(text)
@@ -132,7 +133,7 @@ def test_replies_of_two_attempts_asked_again_together_do_not_meet_in_one_name(tm
 
 
 def test_a_reply_asked_again_after_a_refused_re_ask_is_counted_once(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top="[policy]\nreask_unparsed = 2")
+    text = quiz_text(limit=3, top="[policy]\nreask_unparsed = 2")
     again = Fault(on="row", action="error", status=400, provider="openai", match=FIRST, after=1, times=1)
     with lab(tmp_path, malformed(FIRST), again) as bench:
         status = bench.finish(text)
@@ -142,7 +143,7 @@ def test_a_reply_asked_again_after_a_refused_re_ask_is_counted_once(tmp_path: Pa
 
 
 def test_a_person_s_retry_beside_a_driver_is_carried_out_at_its_next_tick(tmp_path: Path) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         with bench.open(text) as run:
@@ -164,7 +165,7 @@ def test_a_person_s_retry_beside_a_driver_is_carried_out_at_its_next_tick(tmp_pa
 def test_an_order_that_lacks_a_key_is_refused_and_the_run_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
 
     def without_a_key(_run: Run, _batch_id: str) -> None:
         raise MissingKeyError("openai: OPENAI_API_KEY is not set")
@@ -194,7 +195,7 @@ def order_retry(bench: Lab, run: Run) -> None:
 
 
 def test_a_cancel_after_a_retry_was_ordered_takes_that_back(tmp_path: Path) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         before = bench.billed()
@@ -214,7 +215,7 @@ def test_a_cancel_after_a_retry_was_ordered_takes_that_back(tmp_path: Path) -> N
 def test_a_cancel_while_a_retry_is_being_carried_out_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: RunState
 ) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         before = bench.billed()
@@ -256,7 +257,7 @@ def test_an_order_to_retry_needs_no_file_of_the_batch_that_failed(tmp_path: Path
 def test_an_order_is_refused_for_what_is_stored_and_waits_for_a_place_to_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LaytonBatchError
 ) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
 
     def fails(*_args: Any) -> None:
         raise error
@@ -280,7 +281,7 @@ def test_a_retry_beside_score_is_left_to_the_next_run_and_the_person_is_told_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, refused()) as bench:
-        text = manifest_text(limit=3)
+        text = quiz_text()
         path = bench.write(text)
         assert call("run", path).code == 5
         with open_folder(find_run("lab", bench.lab.runs), bench.lab.settings, only_scores=True):
@@ -294,7 +295,7 @@ def test_a_retry_beside_score_is_left_to_the_next_run_and_the_person_is_told_so(
 def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         with person(bench) as slow:
@@ -318,7 +319,7 @@ def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(
 def test_what_asks_something_else_by_now_is_asked_under_a_name_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = manifest_text(limit=3)
+    text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         with bench.open(text) as run:
@@ -350,8 +351,10 @@ def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[
     monkeypatch.setattr(grading, "grade_job", interrupted)
 
 
-@pytest.mark.parametrize("role", list(Role))
-@pytest.mark.parametrize("collected", [False, True])
+@pytest.mark.parametrize(
+    ("role", "collected"),
+    tiered((Role.PREDICT, Role.JUDGE), (False, True), ci=[(Role.PREDICT, False), (Role.JUDGE, True)]),
+)
 def test_an_answer_to_a_retry_is_used_though_grading_slept_through_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role, collected: bool
 ) -> None:
@@ -380,7 +383,7 @@ def test_the_command_says_whether_something_goes_again_is_not_over_or_is_all_ans
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, refused()) as bench:
-        path = bench.write(manifest_text(limit=3))
+        path = bench.write(quiz_text())
         assert call("run", path, "--once").code == 75
         said = [call("retry", "lab")]
         assert call("run", path).code == 5

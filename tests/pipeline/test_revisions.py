@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -51,39 +50,23 @@ def test_a_model_that_is_added_is_all_that_is_paid_for(tmp_path: Path) -> None:
         assert [folder.root.name for folder in find_runs(bench.runs)] == ["lab"]
 
 
-Edit = Callable[[Path], str]
-
-
-def edit_of_order(_: Path) -> str:
-    return manifest_text(("anthropic", "openai"), limit=2)
-
-
-def edit_of_a_copied_items_file(folder: Path) -> str:
-    shutil.copy(BUNDLED / "riddles_llm.jsonl", folder / "copied.jsonl")
-    return manifest_text(TWO, limit=2, items="copied.jsonl")
-
-
-def edit_of_budget_and_scoring(_: Path) -> str:
-    return manifest_text(TWO, limit=2, top="[budget]\nmax_usd = 90\n[scoring]\nlevel = 0.9\n# a comment")
-
-
-def edit_of_a_limit_that_changes_nothing(folder: Path) -> str:
-    lines = (BUNDLED / "riddles_llm.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    (folder / "two.jsonl").write_text("".join(lines[:2]), encoding="utf-8")
-    return manifest_text(TWO, limit=400, items="two.jsonl")
-
-
-@pytest.mark.parametrize(
-    "edit",
-    [edit_of_order, edit_of_a_copied_items_file, edit_of_budget_and_scoring, edit_of_a_limit_that_changes_nothing],
-)
-def test_what_asks_nothing_else_sends_nothing(tmp_path: Path, edit: Edit) -> None:
+def test_what_asks_nothing_else_sends_nothing(tmp_path: Path) -> None:
+    riddles = BUNDLED / "riddles_llm.jsonl"
+    shutil.copy(riddles, tmp_path / "copied.jsonl")
+    lines = riddles.read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "two.jsonl").write_text("".join(lines[:2]), encoding="utf-8")
+    edits = {
+        "another order": manifest_text(("anthropic", "openai"), limit=2),
+        "a copied file": manifest_text(TWO, limit=2, items="copied.jsonl"),
+        "budget and scoring": manifest_text(TWO, limit=2, top="[budget]\nmax_usd = 90\n[scoring]\nlevel = 0.9\n# so"),
+        "a limit beyond the items": manifest_text(TWO, limit=400, items="two.jsonl"),
+    }
     with lab(tmp_path) as bench:
         first = finished(bench, manifest_text(TWO, limit=2))
         before = bench.billed()
-        second = finished(bench, edit(tmp_path))
-        assert bench.billed() == before
-        assert second.spent_usd == first.spent_usd
+        for name, text in edits.items():
+            second = finished(bench, text)
+            assert (bench.billed(), second.spent_usd) == (before, first.spent_usd), name
 
 
 def test_a_display_name_is_no_question(tmp_path: Path) -> None:

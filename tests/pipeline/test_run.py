@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.cancel import cancel_run
 from layton_batch.pipeline import advance
 from layton_batch.providers import BUILT_IN
 from layton_batch.reports.status import print_status
@@ -19,7 +18,7 @@ from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
 from tests.support.evidence import Rows
-from tests.support.lab import JUDGES, MODELS, Lab, lab, manifest_text
+from tests.support.lab import JUDGES, MODELS, Lab, lab, manifest_text, quiz_text
 from tests.support.tiers import FAMILIES, tiered
 
 SEVEN = tuple(MODELS)
@@ -48,7 +47,7 @@ def test_all_seven_providers_in_one_run_give_a_leaderboard_and_the_bill_equals_t
 
 
 def test_every_request_has_exactly_one_outcome(tmp_path: Path) -> None:
-    text = manifest_text(("openai", "mistral"), limit=6)
+    text = quiz_text(("openai", "mistral"), limit=6)
     with lab(
         tmp_path, Fault(on="row", action="missing", times=2), Fault(on="row", action="error", status=500, times=3)
     ) as bench:
@@ -89,7 +88,7 @@ def test_the_same_manifest_plans_byte_identical_batch_files(tmp_path: Path) -> N
 
 
 def test_calling_run_again_when_it_is_done_sends_nothing(tmp_path: Path) -> None:
-    text = manifest_text()
+    text = quiz_text()
     with lab(tmp_path) as bench:
         first = bench.finish(text)
         calls = bench.server.request_counts()
@@ -98,7 +97,7 @@ def test_calling_run_again_when_it_is_done_sends_nothing(tmp_path: Path) -> None
         assert bench.server.request_counts() == calls
 
 
-@pytest.mark.parametrize("ticks", tiered((1, 2, 3, 4, 6), ci=(2, 6)))
+@pytest.mark.parametrize("ticks", tiered((1, 2, 3, 4, 6), ci=(6,)))
 def test_stopped_between_ticks_and_opened_again_it_goes_on(tmp_path: Path, ticks: int) -> None:
     text = manifest_text(("openai", "anthropic"))
     with lab(tmp_path) as bench:
@@ -112,7 +111,7 @@ def test_stopped_between_ticks_and_opened_again_it_goes_on(tmp_path: Path, ticks
 
 
 def test_an_unknown_status_is_named_and_ends_at_the_deadline(tmp_path: Path) -> None:
-    text = manifest_text(top="[policy]\nattempts = 1\ndeadline_hours = 2")
+    text = quiz_text(top="[policy]\nattempts = 1\ndeadline_hours = 2")
     odd = Fault(on="batch", action="unknown_status", provider="openai", name="pondering")
     with lab(tmp_path, odd) as bench:
         with bench.open(text) as run:
@@ -132,7 +131,7 @@ def test_an_unknown_status_is_named_and_ends_at_the_deadline(tmp_path: Path) -> 
 
 
 def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_again(tmp_path: Path) -> None:
-    text = manifest_text()
+    text = quiz_text(limit=4)
     bad = Fault(on="batch", action="fail", provider="openai", kind="model_not_found", name="no such model")
     with lab(tmp_path, bad) as bench:
         status = bench.finish(text)
@@ -145,7 +144,7 @@ def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_a
 
 
 def test_an_expired_batch_keeps_its_answers_and_only_the_rest_goes_again(tmp_path: Path) -> None:
-    text = manifest_text(limit=10)
+    text = quiz_text(limit=10)
     late = Fault(on="batch", action="expire", provider="openai", share=0.5, times=1)
     with lab(tmp_path, late) as bench:
         status = bench.finish(text)
@@ -158,8 +157,7 @@ def test_an_expired_batch_keeps_its_answers_and_only_the_rest_goes_again(tmp_pat
 
 def test_the_budget_stops_before_the_batch_that_could_break_it_and_raising_it_goes_on(tmp_path: Path) -> None:
     prices = '[[prices]]\nprovider = "openai"\nmodel = "larch-2-mini"\ninput = 1\noutput = 10\n'
-    prices += '[[prices]]\nprovider = "gemini"\nmodel = "tern-3-referee"\ninput = 1\noutput = 10\n'
-    text = manifest_text(top="[budget]\nmax_usd = 0.02\n", prices=prices)
+    text = quiz_text(top="[budget]\nmax_usd = 0.02\n", prices=prices)
     with lab(tmp_path) as bench:
         status = bench.finish(text)
         assert status.state is RunState.OVER_BUDGET
@@ -185,26 +183,13 @@ def test_a_batch_that_waits_for_a_person_does_not_hide_that_the_budget_stops_the
 
 def test_a_model_without_a_known_price_is_not_sent_under_a_budget(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        status = bench.finish(manifest_text(top="[budget]\nmax_usd = 100", prices=""))
+        status = bench.finish(quiz_text(top="[budget]\nmax_usd = 100", prices=""))
         assert status.state is RunState.OVER_BUDGET
         assert "no known price" in str(status.reason)
 
 
-def test_cancel_stops_paying_and_keeps_what_was_answered(tmp_path: Path) -> None:
-    text = manifest_text(("openai", "mistral"))
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            advance(run)
-            cancel_run(run)
-        status = bench.finish(text)
-        assert status.state is RunState.CANCELLED
-        assert all(job.waiting == 0 for job in status.jobs if job.planned)
-        assert bench.server.request_counts()["openai"]["create"] == 1
-        assert spent_equals_bill(status.spent_usd, bench)
-
-
 def test_odd_result_lines_are_events_and_lose_nothing(tmp_path: Path) -> None:
-    text = manifest_text(limit=6)
+    text = quiz_text(limit=6)
     faults = (
         Fault(on="row", action="unknown_id", provider="openai", times=1),
         Fault(on="row", action="duplicate", provider="openai", after=1, times=1),
@@ -230,9 +215,7 @@ def test_odd_result_lines_are_events_and_lose_nothing(tmp_path: Path) -> None:
 def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
     tmp_path: Path, provider: str, action: str
 ) -> None:
-    jury = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "openai"\nmodel = "larch-2-referee"\n'
-    jury += '[[jury.judges]]\nname = "k"\nprovider = "mistral"\nmodel = "sirocco-referee"\n'
-    text = manifest_text((provider,), limit=3, jury=jury)
+    text = quiz_text((provider,))
     with lab(tmp_path, Fault(on="create", action=action, provider=provider, times=1)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
@@ -245,11 +228,11 @@ def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
     tiered(
         SEVEN,
         ("upload", "poll", "results"),
-        ci=[("groq", "upload"), ("anthropic", "results"), ("gemini", "poll"), ("mistral", "results")],
+        ci=[("mistral", "upload"), ("anthropic", "results"), ("gemini", "poll"), ("openai", "poll")],
     ),
 )
 def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provider: str, on: str) -> None:
-    text = manifest_text((provider,), limit=3)
+    text = quiz_text((provider,), limit=3)
     with lab(tmp_path, Fault(on=on, action="status", status=503, provider=provider, times=2)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
@@ -258,7 +241,7 @@ def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provide
 
 @pytest.mark.parametrize("provider", tiered(SEVEN, ci=FAMILIES))
 def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str) -> None:
-    text = manifest_text((provider,), limit=4)
+    text = quiz_text((provider,), limit=4)
     with lab(tmp_path, Fault(on="results", action="cut", provider=provider, share=0.6, times=1)) as bench:
         status = bench.finish(text)
         assert status.state is RunState.DONE
@@ -270,7 +253,7 @@ def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str)
 
 
 def test_status_accounts_for_every_request_by_how_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = manifest_text(limit=6, top="[policy]\nattempts = 1")
+    text = quiz_text(limit=6, top="[policy]\nattempts = 1")
     faults = (
         Fault(on="row", action="missing", provider="openai", times=1),
         Fault(on="row", action="error", status=500, provider="openai", after=1, times=2),

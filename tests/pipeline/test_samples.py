@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -51,17 +52,35 @@ def finished(bench: Lab, text: str) -> None:
     assert status.spent_usd == bench.server.ledger().total_usd
 
 
-def test_every_item_is_asked_as_often_as_there_are_samples(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
+JUDGED = manifest_text(("openai", "anthropic"), limit=3).replace("= 4000", "= 4000\nsamples = 2", 1)
+"""The first of two models is asked twice."""
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A finished run with a jury, which tests only read."""
+    with lab(tmp_path_factory.mktemp("judged")) as bench:
+        finished(bench, JUDGED)
+        yield bench
+
+
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A finished run of four samples that a rule grades, which tests only read."""
+    with lab(tmp_path_factory.mktemp("graded")) as bench:
         finished(bench, of_rome(4))
-        assert answers_billed(bench) == {OPENAI: 3 * 4}
-        for name in ("predictions", "grades", "scores"):
-            rows = bench.table(of_rome(4), name).unique(["item_id", "sample"])
-            assert rows["sample"].value_counts().sort("sample").rows() == [(1, 3), (2, 3), (3, 3), (4, 3)]
-        (row,) = bench.table(of_rome(4), "leaderboard").iter_rows(named=True)
-        assert (row["n_items"], row["rounds"]) == (3, 4)
-        (shown,) = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json  # type: ignore[misc]
-        assert {LEADERBOARD[name].json_name or name: value for name, value in row.items()}.items() <= shown.items()  # type: ignore[union-attr]
+        yield bench
+
+
+def test_every_item_is_asked_as_often_as_there_are_samples(graded: Lab) -> None:
+    assert answers_billed(graded) == {OPENAI: 3 * 4}
+    for name in ("predictions", "grades", "scores"):
+        rows = graded.table(of_rome(4), name).unique(["item_id", "sample"])
+        assert rows["sample"].value_counts().sort("sample").rows() == [(1, 3), (2, 3), (3, 3), (4, 3)]
+    (row,) = graded.table(of_rome(4), "leaderboard").iter_rows(named=True)
+    assert (row["n_items"], row["rounds"]) == (3, 4)
+    (shown,) = call("leaderboard", "lab", "--runs", graded.runs, "--format", "json").json  # type: ignore[misc]
+    assert {LEADERBOARD[name].json_name or name: value for name, value in row.items()}.items() <= shown.items()  # type: ignore[union-attr]
 
 
 def test_more_samples_send_those_that_are_missing_and_fewer_send_nothing(tmp_path: Path) -> None:
@@ -77,15 +96,13 @@ def test_more_samples_send_those_that_are_missing_and_fewer_send_nothing(tmp_pat
         assert answers_billed(bench) == {OPENAI: 3 * 3}
 
 
-def test_the_jury_judges_every_sample_and_the_board_has_one_row(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        finished(bench, sampled(2))
-        assert answers_billed(bench)[OPENAI] == 3 * 2
-        verdicts = bench.table(sampled(2), "verdicts")
-        assert sorted(verdicts.group_by("sample").len().rows()) == [(1, 3), (2, 3)]
-        with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            (row,) = Rows(board(run, run.rules))
-        assert (row.model, row.n_items, row.rounds) == (OPENAI, 3, 2)
+def test_the_jury_judges_every_sample_and_the_board_has_one_row(judged: Lab) -> None:
+    assert answers_billed(judged)[OPENAI] == 3 * 2
+    verdicts = judged.table(JUDGED, "verdicts").filter(model=OPENAI)
+    assert sorted(verdicts.group_by("sample").len().rows()) == [(1, 3), (2, 3)]
+    with read_run(find_run("lab", judged.runs), judged.settings) as run:
+        (row,) = (row for row in Rows(board(run, run.rules)) if row.model == OPENAI)
+    assert (row.n_items, row.rounds) == (3, 2)
 
 
 def test_a_plan_counts_every_sample_and_those_that_are_answered(tmp_path: Path) -> None:
@@ -108,50 +125,42 @@ def test_a_judge_with_samples_is_refused(tmp_path: Path) -> None:
         bench.manifest(text)
 
 
-def test_pages_and_exports_show_every_sample(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        finished(bench, sampled(2))
-        folder = bench.run_folder(sampled(2))
-        with ExitStack() as stack:
-            pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack)))
-        assert [[reply.sample for reply in page.replies] for page in pages] == [[1, 2]] * 3
-        assert all(len(reply.judges) == 1 for page in pages for reply in page.replies)
-        with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            written = dict(parquet_files(contents(run)))
-        (tmp_path / "all.parquet").write_bytes(written["predictions.parquet"])
-        assert sorted(pl.read_parquet(tmp_path / "all.parquet")["sample"]) == [1, 1, 1, 2, 2, 2]
+def test_pages_and_exports_show_every_sample(judged: Lab, tmp_path: Path) -> None:
+    folder = judged.run_folder(JUDGED)
+    with ExitStack() as stack:
+        pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack)))
+    assert [[reply.sample for reply in page.replies] for page in pages] == [[1, 2]] * 3
+    assert all(len(reply.judges) == 1 for page in pages for reply in page.replies)
+    with read_run(find_run("lab", judged.runs), judged.settings) as run:
+        written = dict(parquet_files(contents(run)))
+    (tmp_path / "all.parquet").write_bytes(written["predictions.parquet"])
+    said = pl.read_parquet(tmp_path / "all.parquet").filter(model=OPENAI)
+    assert sorted(said["sample"]) == [1, 1, 1, 2, 2, 2]
 
 
-def test_every_command_reads_a_run_with_samples(tmp_path: Path) -> None:
-    text = manifest_text(("openai", "anthropic"), limit=3)
-    text = text.replace("max_output_tokens = 4000", "max_output_tokens = 4000\nsamples = 2", 1)
-    with lab(tmp_path) as bench:
-        finished(bench, text)
-        for words in (
-            ("leaderboard", "lab", "--runs", bench.runs),
-            ("judges", "lab", "--runs", bench.runs),
-            ("label-plan", "lab", "--runs", bench.runs, "--labels", 2),
-            ("compare", "lab", OPENAI, MODELS["anthropic"], "--runs", bench.runs),
-            ("cost", "lab", "--runs", bench.runs),
-            ("status", "lab", "--runs", bench.runs),
-            ("site", "lab", "--runs", bench.runs, "--out", tmp_path / "public"),
-            *(("export", "lab", "--runs", bench.runs, "--to", form, "--out", tmp_path / form)
-              for form in ("ppi", "results", "csv", "parquet", "eee")),
-        ):  # fmt: skip
-            end = call(*words)
-            assert end.code == 0, (words, end.err)
-        rows = call("leaderboard", "lab", "--runs", bench.runs, "--format", "json").json
-        kept = bench.table(text, "leaderboard").select("model", "score", "upper", "rounds", "round_sd").to_dicts()
-        assert [{name: row[name] for name in kept[0]} for row in rows] == kept  # type: ignore[union-attr, index, call-overload]
-        assert {row["model"]: row["rounds"] for row in kept} == {OPENAI: 2, MODELS["anthropic"]: None}
-        assert "rounds" in call("leaderboard", "lab", "--runs", bench.runs).out
-        assert (tmp_path / "ppi").read_text().count("\n") == (2 + 1) * 3
+def test_every_command_reads_a_run_with_samples(judged: Lab, tmp_path: Path) -> None:
+    for words in (
+        ("judges", "lab", "--runs", judged.runs),
+        ("label-plan", "lab", "--runs", judged.runs, "--labels", 2),
+        ("compare", "lab", OPENAI, MODELS["anthropic"], "--runs", judged.runs),
+        ("cost", "lab", "--runs", judged.runs),
+        ("status", "lab", "--runs", judged.runs),
+        ("site", "lab", "--runs", judged.runs, "--out", tmp_path / "public"),
+        *(("export", "lab", "--runs", judged.runs, "--to", form, "--out", tmp_path / form)
+          for form in ("ppi", "results", "csv", "parquet", "eee")),
+    ):  # fmt: skip
+        end = call(*words)
+        assert end.code == 0, (words, end.err)
+    rows = call("leaderboard", "lab", "--runs", judged.runs, "--format", "json").json
+    kept = judged.table(JUDGED, "leaderboard").select("model", "score", "upper", "rounds", "round_sd").to_dicts()
+    assert [{name: row[name] for name in kept[0]} for row in rows] == kept  # type: ignore[union-attr, index, call-overload]
+    assert {row["model"]: row["rounds"] for row in kept} == {OPENAI: 2, MODELS["anthropic"]: None}
+    assert "rounds" in call("leaderboard", "lab", "--runs", judged.runs).out
+    assert (tmp_path / "ppi").read_text().count("\n") == (2 + 1) * 3
 
 
-def test_the_samples_of_a_run_are_its_rounds_for_grade(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        finished(bench, of_rome(4))
-        words = ("grade", "rome", "--predictions", "lab", "--runs", bench.runs, "--json")
-        (model,) = call(*words, "--rounds").table()["models"]  # type: ignore[misc]
-        assert len(model["rounds"]["accuracy"]["values"]) == 4
-        assert len(call(*words).table()["models"]) == 4  # type: ignore[arg-type]
+def test_the_samples_of_a_run_are_its_rounds_for_grade(graded: Lab) -> None:
+    words = ("grade", "rome", "--predictions", "lab", "--runs", graded.runs, "--json")
+    (model,) = call(*words, "--rounds").table()["models"]  # type: ignore[misc]
+    assert len(model["rounds"]["accuracy"]["values"]) == 4
+    assert len(call(*words).table()["models"]) == 4  # type: ignore[arg-type]

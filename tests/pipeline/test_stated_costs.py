@@ -11,7 +11,7 @@ import pytest
 
 from layton_batch.sandbox.wire.openai_api import OpenAIApi
 from layton_batch.stages.publish import cost_report
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, quiz_text
 
 State = Mapping[str, Any]
 
@@ -32,7 +32,7 @@ def told(bench: Lab, text: str) -> list[tuple[str, str]]:
 
 
 def test_a_batch_whose_tokens_both_sides_count_alike_says_nothing(tmp_path: Path) -> None:
-    text = manifest_text(limit=2)
+    text = quiz_text(limit=2)
     with lab(tmp_path) as bench:
         bench.finish(text)
         assert told(bench, text) == []
@@ -48,7 +48,7 @@ def test_a_batch_whose_tokens_both_sides_count_alike_says_nothing(tmp_path: Path
 
 def test_other_tokens_than_the_replies_tell_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stating(monkeypatch, {"usage": {"input_tokens": 1_000_000, "output_tokens": 2_000_000}}, "openai")
-    text = manifest_text(limit=2)
+    text = quiz_text(limit=2)
     with lab(tmp_path) as bench:
         bench.finish(text)
         ((kind, detail),) = told(bench, text)
@@ -58,21 +58,24 @@ def test_other_tokens_than_the_replies_tell_are_reported(tmp_path: Path, monkeyp
         assert found.text == detail
 
 
+@pytest.fixture(scope="module")
+def bill(tmp_path_factory: pytest.TempPathFactory) -> Decimal:
+    """What a batch of Doubleword costs by our prices."""
+    text = quiz_text(("doubleword",), limit=2)
+    with lab(tmp_path_factory.mktemp("bill")) as bench:
+        bench.finish(text)
+        return sum(map(Decimal, bench.table(text, "usage")["cost_usd"]), Decimal(0))
+
+
 @pytest.mark.parametrize(
     ("share", "kind"), [("1.009", "cost_stated"), ("1.02", "cost_differs"), ("0.9", "cost_differs")]
 )
 def test_a_stated_cost_is_kept_and_a_difference_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: str, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bill: Decimal, share: str, kind: str
 ) -> None:
-    text = manifest_text(("doubleword",), limit=2)
-    for name in ("first", "second"):
-        (tmp_path / name).mkdir()
-    with lab(tmp_path / "first") as bench:
-        bench.finish(text)
-        bill = sum(map(Decimal, bench.table(text, "usage").filter(provider="doubleword")["cost_usd"]))
-    cost = Decimal(bill) * Decimal(share)
+    text, cost = quiz_text(("doubleword",), limit=2), bill * Decimal(share)
     stating(monkeypatch, {"analytics": {"total_cost": str(cost)}}, "doubleword")
-    with lab(tmp_path / "second") as bench:
+    with lab(tmp_path) as bench:
         bench.finish(text)
         assert told(bench, text) == [(kind, f"doubleword says ${cost:f}; our bill says ${bill:f}")]
         assert bench.table(text, "stated")["usd"].to_list() == [f"{cost:f}"]

@@ -18,9 +18,9 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
 from tests.pipeline.test_twins import twins
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text, quiz_text
 
-ONE = manifest_text(("openai", "anthropic"), limit=3)
+JUDGED, ONE = manifest_text(("openai", "anthropic"), limit=3), quiz_text(("openai", "anthropic"))
 SMALL = manifest_text(("openai",), limit=2)
 TICKS = 200
 
@@ -43,7 +43,7 @@ def in_turns(bench: Lab, runs: Sequence[Run]) -> None:
 
 def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path) -> None:
     with lab(tmp_path) as bench, ExitStack() as stack:
-        runs = [stack.enter_context(bench.open(named(name))) for name in ("first", "second", "third")]
+        runs = [stack.enter_context(bench.open(named(name, JUDGED))) for name in ("first", "second", "third")]
         for run in runs:
             plan(run)  # each has files with the same questions before anybody sends
         in_turns(bench, runs)
@@ -52,7 +52,7 @@ def test_runs_that_are_driven_at_the_same_time_share_every_answer(tmp_path: Path
         statuses = [read_status(run.store) for run in runs]
         assert {(status.state, status.unanswered) for status in statuses} == {(RunState.DONE, 0)}
         assert sum(status.spent_usd for status in statuses) == bench.server.ledger().total_usd
-        boards = [bench.table(named(run.id), "leaderboard").drop("model") for run in runs]
+        boards = [bench.table(named(run.id, JUDGED), "leaderboard").drop("model") for run in runs]
         assert all(board.equals(boards[0]) for board in boards)
 
 
@@ -110,7 +110,7 @@ def test_an_answer_that_may_have_been_billed_is_not_bought_by_another_run(tmp_pa
         lab(tmp_path, Fault(on="row", action="malformed_line", provider="openai", times=1)) as bench,
         ExitStack() as stack,
     ):
-        text = manifest_text(("openai",), limit=3)
+        text = quiz_text()
         runs = [stack.enter_context(bench.open(named(name, text))) for name in ("first", "second")]
         for run in runs:
             plan(run)

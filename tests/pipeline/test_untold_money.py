@@ -23,7 +23,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
 from tests.pipeline.test_outages import HOUR, first, ticks
-from tests.support.lab import MODELS, Lab, demo_prices, lab, manifest_text
+from tests.support.lab import MODELS, Lab, demo_prices, lab, quiz_text
 
 OPENAI = ("openai",)
 DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)
@@ -43,7 +43,7 @@ def bound(bench: Lab, text: str, batch_id: str, error_class: str) -> Decimal:
 
 
 def test_a_row_that_cannot_be_read_is_bounded_in_the_ledger_in_the_status_and_in_the_bill(tmp_path: Path) -> None:
-    text = manifest_text(OPENAI, limit=3)
+    text = quiz_text(OPENAI)
     with lab(tmp_path, DAMAGED) as bench:
         status = bench.finish(text)
         batch = status.batches[0]
@@ -66,7 +66,7 @@ def test_a_row_that_cannot_be_read_is_bounded_in_the_ledger_in_the_status_and_in
 
 
 def test_buying_what_cannot_be_read_again_and_again_ends_at_the_budget(tmp_path: Path) -> None:
-    text = manifest_text(OPENAI, limit=3)
+    text = quiz_text(OPENAI)
     always = replace(DAMAGED, times=0)
     with lab(tmp_path, always) as bench:
         worst = bench.finish(text).unknown_cost_usd
@@ -107,7 +107,7 @@ def bounded(bench: Lab, text: str, status: Status) -> bool:
 def test_an_answer_that_does_not_tell_its_tokens_costs_up_to_its_bound_not_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = manifest_text(OPENAI, limit=3)
+    text = quiz_text(OPENAI)
     patched_usage(monkeypatch)
     with lab(tmp_path) as bench:
         assert bounded(bench, text, bench.finish(text))
@@ -115,11 +115,11 @@ def test_an_answer_that_does_not_tell_its_tokens_costs_up_to_its_bound_not_nothi
 
 
 def test_so_does_one_whose_price_was_taken_away_after_it_was_sent(tmp_path: Path) -> None:
-    text = manifest_text(OPENAI, limit=3)
+    text = quiz_text(OPENAI)
     own = [part for part in demo_prices().split("[[prices]]") if part.strip()]
     others = "".join(f"[[prices]]{part}" for part in own if f'"{MODELS["openai"]}"' not in part)
     assert len(own) > 1
-    without = manifest_text(OPENAI, limit=3, prices=others)
+    without = quiz_text(OPENAI, limit=3, prices=others)
     with lab(tmp_path) as bench:
         ticks(bench, text, lambda run: first(run).state is Lifecycle.IN_FLIGHT)
         assert bounded(bench, text, bench.finish(without))
@@ -127,7 +127,7 @@ def test_so_does_one_whose_price_was_taken_away_after_it_was_sent(tmp_path: Path
 
 
 def test_what_was_set_aside_is_let_go_once_however_a_lost_batch_goes_on(tmp_path: Path) -> None:
-    text = manifest_text(OPENAI, limit=3, top="[policy]\ndeadline_hours = 2")
+    text = quiz_text(OPENAI, limit=3, top="[policy]\ndeadline_hours = 2")
     odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
     refused = Fault(on="cancel", action="status", provider="openai", times=99, status=503)
     with lab(tmp_path, odd, refused) as bench:
@@ -142,8 +142,8 @@ def test_what_was_set_aside_is_let_go_once_however_a_lost_batch_goes_on(tmp_path
 
 
 def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_billed(tmp_path: Path) -> None:
-    text = manifest_text(OPENAI, limit=3)
-    dearer = manifest_text(OPENAI, limit=3, prices=demo_prices().replace('output = "', 'output = "1'))
+    text = quiz_text(OPENAI)
+    dearer = quiz_text(OPENAI, limit=3, prices=demo_prices().replace('output = "', 'output = "1'))
     assert dearer != text
     with lab(tmp_path, DAMAGED) as bench:
         before = bench.finish(text).unknown_cost_usd
@@ -154,7 +154,7 @@ def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_b
 
 def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_one(tmp_path: Path) -> None:
     """It was killed before its commit; the download that counts brought every row whole."""
-    text = manifest_text(OPENAI, limit=3)
+    text = quiz_text(OPENAI)
     with lab(tmp_path) as bench:
         with bench.open(text) as run:
             advance(run)

@@ -12,7 +12,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.support.cli_harness import Desk, call, desk
-from tests.support.lab import lab, manifest_text
+from tests.support.lab import lab, manifest_text, quiz_text
 
 LOST = "predict-larch-2-mini.s0001.a1"
 NOT_LISTED = (
@@ -52,7 +52,7 @@ def test_retry_of_a_run_with_a_lost_batch_says_that_a_person_must_resolve_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, *NOT_LISTED) as bench:
-        path = bench.write(manifest_text(limit=2))
+        path = bench.write(quiz_text(limit=2))
         assert call("run", path).code == 4
         said = lines("retry", "lab")
         assert call("run", path).code == 4
@@ -65,11 +65,11 @@ def test_what_is_resolved_in_a_cancelled_run_is_not_sent_before_retry_lets_it_go
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, *NOT_LISTED) as bench:
-        path = bench.write(manifest_text(limit=2))
+        path = bench.write(quiz_text(limit=2))
         assert call("run", path).code == 4
         assert call("cancel", "lab").code == 4
         addresses, *said = lines_at_last("resolve", "lab", LOST, "--resubmit")
-        assert addresses.endswith("not at their own addresses")
+        assert addresses.endswith("not at its own address")
         assert said == [f"{LOST}: not sent, because the run is cancelled. `retry` and then `run` send it."]
         assert bench.lab.billed() == {}
         assert lines("retry", "lab") == [
@@ -100,13 +100,13 @@ def test_an_edited_manifest_goes_on_with_the_run_of_its_name_and_says_what_is_le
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(manifest_text(limit=2))).code == 0
-        changed = call("run", bench.write(manifest_text(limit=3)))
+        assert call("run", bench.write(quiz_text(limit=2))).code == 0
+        changed = call("run", bench.write(quiz_text(limit=3)))
         assert changed.code == 0
-        assert "6 requests, of which 4 answered already, 2 to send" in changed.err
+        assert "3 requests, of which 2 answered already, 1 to send" in changed.err
         assert len(list(bench.lab.runs.glob("*/run.json"))) == 1
         assert set(bench.lab.billed().values()) == {1}
-        assert len(bench.lab.billed()) == 6
+        assert len(bench.lab.billed()) == 3
 
 
 def test_a_budget_that_lets_one_batch_go_at_a_time_stops_the_run_once(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from layton_batch.batches.decisions import at
 from layton_batch.batches.reconcile import submission
 from layton_batch.runs.status import RunState
 from layton_batch.stages.plan import plan
-from tests.support.lab import lab, manifest_text
+from tests.support.lab import lab, quiz_text
 
 DAY = 86_400.0
 
 
 def windowed(window: str) -> str:
     """A manifest of one model of Groq and one of Doubleword, the first with a window."""
-    text = manifest_text(("groq", "doubleword"), limit=2)
+    text = quiz_text(("groq", "doubleword"), limit=2)
     return text.replace('provider = "groq"\n', f'provider = "groq"\nwindow = "{window}"\n', 1)
 
 

@@ -13,10 +13,11 @@ from layton_batch.pipeline import advance
 from layton_batch.runs.stores import open_store
 from tests.pipeline.test_drivers import creates
 from tests.support.cli_harness import call
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, quiz_text
+from tests.support.tiers import tiered
 
-LAB = manifest_text(("openai",), limit=1)
-OTHER = manifest_text(("groq",), limit=1).replace('name = "lab"', 'name = "other"', 1)
+LAB = quiz_text(("openai",), limit=1)
+OTHER = quiz_text(("groq",), limit=1).replace('name = "lab"', 'name = "other"', 1)
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_runs_share_the_database_of_their_workspace(bench: Lab) -> None:
     assert_finishes(bench, LAB, OTHER)
 
 
-@pytest.mark.parametrize("is_copied", [False, True], ids=["moved", "copied"])
+@pytest.mark.parametrize("is_copied", tiered((False, True), ci=(True,)), ids=["moved", "copied"])
 def test_a_workspace_that_is_moved_or_copied_goes_on(bench: Lab, tmp_path: Path, is_copied: bool) -> None:
     place = tmp_path / "elsewhere"
     shutil.copytree(bench.runs, place) if is_copied else bench.runs.rename(place)
@@ -116,7 +117,7 @@ def test_a_run_whose_folder_alone_was_copied_is_refused(bench: Lab, tmp_path: Pa
         pass
 
 
-@pytest.mark.parametrize("name", ["lab", "other", "third"])
+@pytest.mark.parametrize("name", tiered(("lab", "other", "third"), ci=("other", "third")))
 def test_no_database_is_made_beside_runs_that_have_paid(bench: Lab, tmp_path: Path, name: str) -> None:
     copy = Path(shutil.copytree(bench.runs, tmp_path / "copy"))
     remove_state(bench.runs)
@@ -138,7 +139,7 @@ def test_a_damaged_database_is_refused_with_the_place_of_the_marks(bench: Lab) -
 
 def test_an_older_state_is_refused_for_every_run_though_one_alone_has_paid_since(bench: Lab, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(bench.runs, tmp_path / "copy"))
-    assert_finishes(bench, LAB)
+    assert_finishes(bench, quiz_text(("openai", "mistral"), limit=1))
     newer = Path(shutil.copytree(bench.runs, tmp_path / "newer"))
     restore_state(copy, bench.runs)
     for text in (LAB, OTHER):
