@@ -1,4 +1,8 @@
-"""Results that are not there yet, or something else in their place: waited for, and never bought again unasked."""
+"""Results that are not there yet, or something else in their place: waited for, and never bought again unasked.
+
+``tests/batches/test_machine_ending.py`` and ``test_completeness.py`` have a table of each decision. These are whole
+runs: one of each kind in every change, the others nightly.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +52,10 @@ def patiently(bench: Lab, text: str) -> Status:
     return bench.finish(text)
 
 
-@pytest.mark.parametrize(("provider", "counts"), [("together", False), ("openai", True)])
+@pytest.mark.parametrize(
+    ("provider", "counts"),
+    [pytest.param("together", False, marks=pytest.mark.nightly), ("openai", True)],
+)
 def test_a_completed_batch_that_does_not_name_its_files_yet_is_waited_for_and_paid_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, counts: bool
 ) -> None:
@@ -60,6 +67,7 @@ def test_a_completed_batch_that_does_not_name_its_files_yet_is_waited_for_and_pa
         assert paid_once(bench, status)
 
 
+@pytest.mark.nightly
 def test_so_is_a_file_that_reads_empty_at_first(tmp_path: Path) -> None:
     text = quiz_text(("together",), limit=3)
     empty = Fault(on="results", action="short", share=0.0, provider="together", times=12)
@@ -78,7 +86,8 @@ def test_a_page_of_html_in_place_of_the_results_is_a_download_that_failed(tmp_pa
         assert paid_once(bench, status)
 
 
-@pytest.mark.parametrize("action", tiered(("expire", "cancel"), ci=("expire",)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("action", ["expire", "cancel"])
 def test_so_it_is_for_a_batch_that_did_not_complete_and_has_no_counts(tmp_path: Path, action: str) -> None:
     text = quiz_text(("together",), limit=4)
     ended = Fault(on="batch", action=action, provider="together", share=0.8, times=1)
@@ -98,6 +107,7 @@ def test_a_batch_that_the_provider_counts_as_failed_row_by_row_is_not_waited_for
         assert bench.clock.now() - START < HOUR
 
 
+@pytest.mark.nightly
 def test_results_that_never_come_are_out_of_reach_and_bought_again_only_by_a_person(tmp_path: Path) -> None:
     text = quiz_text(("mistral",), limit=3)
     with lab(tmp_path, page("mistral", times=20)) as bench:
@@ -131,6 +141,7 @@ def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_righ
         assert all("is it the right batch?" in message for message in responses["error_message"])
 
 
+@pytest.mark.nightly
 def test_a_provider_that_counts_no_answer_for_a_day_is_believed(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=1)
     with lab(tmp_path, Fault(on="row", action="missing", provider="openai", times=1)) as bench:
@@ -154,6 +165,7 @@ def test_a_request_left_out_alone_where_nothing_is_counted_is_a_persons_to_repea
         assert set(bench.billed().values()) == {1}
 
 
+@pytest.mark.nightly
 def test_answers_that_are_counted_and_named_in_no_file_are_out_of_reach_after_a_day(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,7 +207,8 @@ UNKNOWN_COST = [
 ]
 
 
-@pytest.mark.parametrize("error", tiered(UNKNOWN_COST, ci=UNKNOWN_COST[:1]), ids=str)
+@pytest.mark.nightly
+@pytest.mark.parametrize("error", UNKNOWN_COST, ids=str)
 def test_requests_that_a_file_lacks_while_nobody_counts_answers_are_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: ProviderError
 ) -> None:

@@ -18,11 +18,10 @@ from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from layton_batch.states import Lifecycle
 from tests.support.accounts import switchboard
-from tests.support.lab import BUNDLED, PACING, Lab, lab, quiz_text
+from tests.support.lab import PACING, Lab, answerer, lab, quiz_text
 from tests.support.tiers import tiered
 
 OLD, NEW = "key-of-the-old-project", "key-of-the-new-project"
@@ -77,9 +76,8 @@ class Accounts:
 
 @contextmanager
 def accounts(folder: Path, provider: str, *faults: Fault) -> Iterator[Accounts]:
-    answerer = answerer_from_files((), sorted(BUNDLED.glob("riddles_*.jsonl")), 0)
     with lab(folder, *faults) as bench:
-        config = SandboxConfig(batch_seconds=60.0, answerer=answerer, clock=bench.clock.true)
+        config = SandboxConfig(batch_seconds=60.0, answerer=answerer(), clock=bench.clock.true)
         with Sandbox(config) as other:
             homes = {OLD: bench.server.url, NEW: other.url}
             with switchboard(homes) as address:

@@ -50,7 +50,8 @@ def paid_once(bench: Lab, status: Status) -> bool:
     return set(bench.billed().values()) == {1} and status.spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.parametrize("provider", tiered(("mistral", "together"), ci=("mistral",)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("provider", ["mistral", "together"])
 def test_a_download_that_fails_in_passing_after_the_documented_retention_is_tried_again(
     tmp_path: Path, provider: str
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_provider_that_could_not_be_asked_until_long_after_the_deadline_has_it
         assert paid_once(bench, end)
 
 
+@pytest.mark.nightly
 def test_a_cancel_refused_at_the_deadline_is_asked_for_again_and_nothing_is_bought_meanwhile(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
     odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=4 * HOUR)
@@ -127,7 +129,7 @@ def test_results_cut_at_the_end_of_a_line_are_downloaded_again(tmp_path: Path, p
         assert paid_once(bench, status)
 
 
-@pytest.mark.parametrize("provider", tiered(("openai", "mistral", "together"), ci=("openai", "together")))
+@pytest.mark.parametrize("provider", tiered(("openai", "mistral", "together"), ci=("together",)))
 def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=4)
     expired = Fault(on="batch", action="expire", provider=provider, share=0.8, times=1)
@@ -245,6 +247,7 @@ def test_downloads_that_failed_do_not_count_as_downloads_that_came_short(tmp_pat
         assert paid_once(bench, status)
 
 
+@pytest.mark.nightly
 def test_a_batch_that_the_provider_does_not_know_at_its_deadline_is_a_persons_to_judge(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     with lab(tmp_path, failing("poll", "openai", status=404, times=99)) as bench:

@@ -20,9 +20,10 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import Lifecycle
 from tests.support.cli_harness import call
-from tests.support.lab import MODELS, Lab, lab, manifest_text
+from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
 
-ONE, TWO = manifest_text(("openai",), limit=2), manifest_text(("openai", "anthropic"), limit=2)
+JUDGED = manifest_text(("openai",), limit=2)
+ONE, TWO = quiz_text(("openai",), limit=2), quiz_text(("openai", "anthropic"), limit=2)
 
 
 def named(name: str, text: str) -> str:
@@ -35,17 +36,17 @@ def without_reuse(text: str) -> str:
 
 def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        first = bench.finish(ONE)
+        first = bench.finish(JUDGED)
         before = bench.billed()
-        other = named("other", ONE)
+        other = named("other", JUDGED)
         status = bench.finish(other)
-        assert (status.state, status.unanswered, status.spent_usd) == (RunState.DONE, 0, 0)
+        assert (status.state, status.unanswered, status.spent_usd) == (RunState.DJUDGED, 0, 0)
         assert bench.billed() == before
         board = ["model", "score", "lower", "upper"]
-        assert bench.table(other, "leaderboard").select(board).equals(bench.table(ONE, "leaderboard").select(board))
+        assert bench.table(other, "leaderboard").select(board).equals(bench.table(JUDGED, "leaderboard").select(board))
         report = report_json(cost_report([find_run("other", bench.runs)]))
         assert report["reused"] == {"requests": 4, "paid_usd": f"{first.spent_usd:f}"}
-        third = named("third", ONE)
+        third = named("third", JUDGED)
         assert bench.finish(third).spent_usd == 0
         assert set(bench.table(third, "reused")["run"]) == {"lab"}
 
@@ -54,7 +55,7 @@ def test_a_manifest_may_ask_everything_anew(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         bench.finish(ONE)
         assert bench.finish(without_reuse(named("other", ONE))).spent_usd > 0
-        assert len(bench.billed()) == 8
+        assert len(bench.billed()) == 4
 
 
 def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -> None:
@@ -94,11 +95,11 @@ def test_an_answer_that_was_taken_over_and_cannot_be_used_is_asked_again_where_t
     tmp_path: Path,
 ) -> None:
     with lab(tmp_path, Fault(on="row", action="malformed_text", provider="openai", times=1)) as bench:
-        bench.finish(ONE)
-        again = named("other", ONE).replace("[[models]]", "[policy]\nreask_unparsed = 1\n[[models]]", 1)
+        bench.finish(JUDGED)
+        again = named("other", JUDGED).replace("[[models]]", "[policy]\nreask_unparsed = 1\n[[models]]", 1)
         before = len(bench.billed())
-        assert bench.finish(again).state is RunState.DONE
-        unusable = bench.table(ONE, "predictions").filter(pl.col("kind") == "unparsed").height
+        assert bench.finish(again).state is RunState.DJUDGED
+        unusable = bench.table(JUDGED, "predictions").filter(pl.col("kind") == "unparsed").height
         assert unusable == 1
         assert bench.table(again, "predictions").filter(pl.col("kind") == "unparsed").height == 0
         assert len(bench.billed()) - before == 2  # the answer, and the verdict on it
@@ -120,18 +121,18 @@ def test_what_a_retired_model_has_on_its_way_is_collected_and_taken_back(tmp_pat
         assert {job.model for job in status.jobs if job.role == "predict"} == {MODELS["openai"]}
         bench.finish(TWO)
         assert set(bench.billed().values()) == {1}
-        assert len(bench.billed()) == 8
+        assert len(bench.billed()) == 4
 
 
 def test_what_is_on_its_way_under_another_job_is_waited_for(tmp_path: Path) -> None:
     """The same model with another family and task split is another job; with another hint text it would ask anew."""
-    model = ONE[ONE.index("[[models]]") : ONE.index("[jury]")]
+    model = ONE[ONE.index("[[models]]") : ONE.index("[[prices]]")]
     twin = model.replace(f'name = "{MODELS["openai"]}"', 'name = "twin"', 1)
     with lab(tmp_path) as bench:
         in_flight(bench, ONE)
         status = bench.finish(ONE.replace(model, model + twin))
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert len(bench.billed()) == 4
+        assert len(bench.billed()) == 2
 
 
 def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gone(tmp_path: Path) -> None:
@@ -146,12 +147,12 @@ def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gon
 
 
 def test_an_answer_that_was_taken_over_is_as_traceable_as_ones_own_when_the_other_run_is_gone(tmp_path: Path) -> None:
-    other, third = named("other", TWO), named("third", TWO)
+    other, third = named("other", JUDGED), named("third", JUDGED)
     with lab(tmp_path) as bench:
-        bench.finish(TWO)
-        lines = {name: _raw_lines(bench, TWO, name) for name in ("predictions", "verdicts")}
+        bench.finish(JUDGED)
+        lines = {name: _raw_lines(bench, JUDGED, name) for name in ("predictions", "verdicts")}
         bench.finish(other)
-        shutil.rmtree(bench.run_folder(TWO).root)
+        shutil.rmtree(bench.run_folder(JUDGED).root)
         bench.finish(third)
         shutil.rmtree(bench.run_folder(other).root)
         assert {name: _raw_lines(bench, third, name) for name in lines} == lines

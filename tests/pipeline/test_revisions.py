@@ -20,7 +20,7 @@ from layton_batch.stages.publish import cost_report
 from layton_batch.stages.rank import board
 from layton_batch.states import Lifecycle
 from tests.support.evidence import Rows
-from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text
+from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text, quiz_text
 
 TWO, THREE = ("openai", "anthropic"), ("openai", "anthropic", "mistral")
 OPENAI = MODELS["openai"]
@@ -85,13 +85,13 @@ def test_a_display_name_is_no_question(tmp_path: Path) -> None:
 
 def test_a_model_that_goes_leaves_the_board_and_costs_nothing_when_it_comes_back(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        finished(bench, manifest_text(TWO, limit=2))
+        finished(bench, quiz_text(TWO, limit=2))
         before = bench.billed()
-        gone = finished(bench, manifest_text(("openai",), limit=2))
+        gone = finished(bench, quiz_text(("openai",), limit=2))
         assert models_on_the_board(bench) == [OPENAI]
         assert {job.model for job in gone.jobs if job.role == "predict"} == {OPENAI}
-        assert set(bench.table(manifest_text(), "predictions")["model"]) == {OPENAI}
-        finished(bench, manifest_text(TWO, limit=2))
+        assert set(bench.table(quiz_text(("openai",), limit=2), "predictions")["model"]) == {OPENAI}
+        finished(bench, quiz_text(TWO, limit=2))
         assert models_on_the_board(bench) == sorted(MODELS[name] for name in TWO)
         assert bench.billed() == before
 
@@ -161,7 +161,7 @@ def test_a_judge_that_changes_is_asked_and_the_others_are_not(tmp_path: Path) ->
 
 def test_every_revision_is_kept_with_what_it_changed(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        for text in (manifest_text(TWO), manifest_text(THREE), manifest_text(THREE), manifest_text(THREE, limit=3)):
+        for text in (quiz_text(TWO, limit=4), quiz_text(THREE, limit=4), quiz_text(THREE, limit=4), quiz_text(THREE)):
             with bench.open(text) as run:
                 advance(run)
         told = json.loads(bench.run_folder(text).manifest.read_bytes())

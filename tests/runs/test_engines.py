@@ -24,10 +24,11 @@ from layton_batch.runs.engine import MOST_ENDED, PROCESSES, THREADS, Engine
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from tests.support.cli_harness import call
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text, quiz_text
+from tests.support.tiers import tiered
 
 MADE = ("predictions", "verdicts", "scores", "grades")
-TEXT = manifest_text(("openai", "anthropic"), limit=3)
+TEXT, RULE = manifest_text(("openai", "anthropic"), limit=3), quiz_text(("openai", "anthropic"))
 
 
 def with_engine(bench: Lab, name: str) -> Lab:
@@ -97,11 +98,10 @@ def raise_damage(path: Path) -> None:
     raise DamagedTableError(f"{path} is damaged", path)
 
 
-@pytest.mark.parametrize("task", ["layton", "rule"])
+@pytest.mark.parametrize("text", tiered((TEXT, RULE), ci=(TEXT,)), ids=["layton", "rule"])
 def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
-    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, task: str
+    tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    text = TEXT if task == "layton" else RULE
     found = []
     for name in (THREADS, PROCESSES, cluster.address):
         folder = tmp_path / str(len(found))
@@ -113,13 +113,6 @@ def test_processes_and_a_cluster_make_the_same_tables_as_this_process(
             found.append(made(bench, text))
     assert len(found[0]) == 6
     assert found[0] == found[1] == found[2]
-
-
-RULE = (
-    'name = "lab"\ntask = "rome"\n[items]\nsource = "bundled"\nsplit = "llm"\nlimit = 3\n'
-    '[[models]]\nname = "larch-2-mini"\nprovider = "openai"\nmodel = "larch-2-mini"\nmax_output_tokens = 4000\n'
-    '[[models]]\nname = "wagtail-5"\nprovider = "anthropic"\nmodel = "wagtail-5"\nmax_output_tokens = 4000\n'
-)
 
 
 def test_a_worker_that_ends_in_the_middle_is_replaced_and_then_done_without(tmp_path: Path) -> None:
@@ -198,10 +191,10 @@ def test_a_cluster_that_is_not_there_ends_the_run_with_a_sentence_and_it_goes_on
         own = bench.settings
         bench.settings = own.with_engine("dask://127.0.0.1:1")
         with pytest.raises(EngineError, match="cannot be reached"):
-            bench.finish(TEXT)
+            bench.finish(RULE)
         billed = bench.billed()
         bench.settings = own
-        assert bench.finish(TEXT).state is RunState.DONE
+        assert bench.finish(RULE).state is RunState.DONE
         assert all(bench.billed()[name] == times for name, times in billed.items())
         assert set(bench.billed().values()) == {1}
 
@@ -237,6 +230,7 @@ def test_work_of_frozen_workers_is_given_up_at_the_deadline_and_then_done_here(
         asking.close()
 
 
+@pytest.mark.nightly
 def test_work_of_a_frozen_scheduler_is_given_up_at_the_deadline(tmp_path: Path) -> None:
     script = "from distributed.cli.dask_scheduler import main; main()"
     options = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(tmp_path / "scheduler")]
@@ -276,6 +270,7 @@ def see_nothing(nonce: Path) -> str:
     return nonce.with_name("elsewhere").read_text()
 
 
+@pytest.mark.nightly
 def test_a_cluster_behind_certificates_is_written_tls(tmp_path: Path) -> None:
     import dask
     from distributed.security import Security
