@@ -16,7 +16,6 @@ from layton_batch.errors import AmbiguousCallError, ProviderError, ProviderReply
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Snapshot, Submission
-from layton_batch.runs.status import RunState
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.simulation.world import SEVEN
 from tests.support.lab import quiz_text
@@ -114,9 +113,7 @@ def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str,
 
     with hostile(tmp_path) as (bench, between):
         between.tamper = tamper
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(SEVEN, ci=("gemini", "mistral")))
@@ -129,6 +126,4 @@ def test_honestly_compressed_replies_are_read(tmp_path: Path, provider: str) -> 
 
     with hostile(tmp_path) as (bench, between):
         between.tamper = tamper
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)

@@ -91,9 +91,7 @@ def test_a_third_create_in_doubt_is_lost_at_once(tmp_path: Path) -> None:
 def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     with lab(tmp_path, Fault(on="create", action="status", status=500, times=1, provider="openai")) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
+        status = bench.finish_paid_once(text)
         assert (status.unknown_cost_usd, status.complete) == (bound(status), False)
         assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
 

@@ -11,24 +11,15 @@ from pathlib import Path
 import pytest
 
 from layton_batch.pipeline import advance
-from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.pipeline.test_outages import first, ticks
 from tests.support.asked import ends_by_batch
-from tests.support.lab import MODELS, Lab, quiz_text
+from tests.support.lab import MODELS, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
 
 PAGE = b"<html>\n<body>502 Bad Gateway</body>\n</html>\n"
-
-
-def paid_once_and_answered(bench: Lab, text: str) -> bool:
-    status = bench.finish(text)
-    assert (status.state, status.unanswered) == (RunState.DONE, 0)
-    assert Counter(bench.billed().values()).keys() == {1}, bench.billed()
-    assert status.spent_usd == bench.server.ledger().total_usd
-    return True
 
 
 def files(provider: str, change: Callable[[bytes], bytes]) -> Tamper:
@@ -65,7 +56,7 @@ def test_of_a_batch_that_failed_with_answers_only_the_other_rows_go_again(
     code, sentence = reason
     stopped = Fault(on="batch", action="stop", provider=provider, share=0.5, kind=code, name=sentence, times=1)
     with hostile(tmp_path, stopped) as (bench, _):
-        assert paid_once_and_answered(bench, quiz_text((provider,), limit=4))
+        bench.finish_paid_once(quiz_text((provider,), limit=4))
 
 
 @pytest.mark.parametrize("provider", tiered(WITH_CODES, ci=("openai",)))
@@ -77,7 +68,7 @@ def test_a_batch_that_the_provider_has_no_room_for_by_its_own_code_waits_and_is_
     full = Fault(on="batch", action="fail", provider=provider, kind="rate_limit_exceeded", name=name, times=3)
     with hostile(tmp_path, full) as (bench, _):
         begun = bench.clock.now()
-        assert paid_once_and_answered(bench, text)
+        bench.finish_paid_once(text)
         assert bench.clock.now() - begun > 900.0
         with bench.open(text) as run:
             assert not any("half" in (batch.cause or "") for batch in run.store.batches())
@@ -99,7 +90,7 @@ def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
 ) -> None:
     late = Fault(on="batch", action=action, provider=provider, share=0.8, late=100.0, name="no reason", times=1)
     with hostile(tmp_path, late) as (bench, _):
-        assert paid_once_and_answered(bench, quiz_text((provider,), limit=4))
+        bench.finish_paid_once(quiz_text((provider,), limit=4))
 
 
 @pytest.mark.parametrize(
@@ -118,7 +109,7 @@ def test_a_file_that_grows_while_nothing_is_counted_is_read_to_its_end(
     shares = iter([0.3, 0.3, 0.3, 0.3, 0.3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.8])
     with hostile(tmp_path, ended) as (bench, between):
         between.tamper = files(provider, lambda content: _head(content, next(shares, 1.0)))
-        assert paid_once_and_answered(bench, quiz_text((provider,), limit=4))
+        bench.finish_paid_once(quiz_text((provider,), limit=4))
 
 
 COUNTS = ((2, 0, 4), (2, 1, 4), (0, 0, 0), (4, 4, 4))
@@ -154,7 +145,7 @@ def test_counts_that_do_not_add_up_to_our_requests_are_not_believed_at_first(
 
         until = bench.clock.now() + 150.0
         between.tamper = tamper
-        assert paid_once_and_answered(bench, text)
+        bench.finish_paid_once(text)
 
 
 def _counted(content: bytes, counts: tuple[int, int, int]) -> bytes:
@@ -184,7 +175,7 @@ def test_answers_that_come_in_alternating_halves_are_all_kept(tmp_path: Path, pr
     halves = itertools.cycle([0, 1])
     with hostile(tmp_path, ended) as (bench, between):
         between.tamper = files(provider, lambda content: b"".join(content.splitlines(keepends=True)[next(halves) :: 2]))
-        assert paid_once_and_answered(bench, text)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize(

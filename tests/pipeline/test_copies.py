@@ -75,10 +75,7 @@ def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path
         bench.clock.sleep(ENDED)
         shutil.rmtree(bench.runs)
         shutil.copytree(backup, bench.runs)
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
-        assert status.spent_usd == bench.server.ledger().total_usd
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(TAGGED, ci=("mistral",)))
@@ -166,8 +163,7 @@ def test_what_the_provider_shows_is_not_sent_again_on_a_persons_word(tmp_path: P
                 send_again(run, lost.id)
             assert run.store.batch(lost.id).state is Lifecycle.LOST
             adopt_batch(run, lost.id, str(refused.value).rpartition("--adopt ")[2].rstrip("`"))
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini",)))
@@ -187,8 +183,7 @@ def test_of_two_lost_batches_neither_is_taken_for_the_other(tmp_path: Path, prov
         with bench.open(text) as run:
             (marked,) = surely_ours(run, run.providers.get(provider), other)
             adopt_batch(run, other.id, marked.provider_id)
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
@@ -221,8 +216,7 @@ def test_a_batch_of_unknown_state_is_adopted_under_its_own_name(tmp_path: Path) 
             adopt_batch(run, first(run).id, str(first(run).provider_id))
             assert first(run).provider_status == "pondering"
         bench.clock.sleep(40 * 3600.0)
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("together",)))
@@ -231,9 +225,7 @@ def test_a_refusal_that_may_pass_is_counted_by_itself(tmp_path: Path, provider: 
     busy = Fault(on="create", action="status", status=429, provider=provider, times=6)
     not_yet = Fault(on="create", action="status", status=404, provider=provider, after=6, times=2)
     with lab(tmp_path, busy, not_yet) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 def test_one_batch_listed_twice_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,8 +233,7 @@ def test_one_batch_listed_twice_is_one(tmp_path: Path, monkeypatch: pytest.Monke
     whole = FileBatches.find
     monkeypatch.setattr(FileBatches, "find", lambda self, asked: [*whole(self, asked), *whole(self, asked)])
     with lab(tmp_path, lost_reply("openai")) as bench:
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 def test_a_provider_that_does_not_answer_is_asked_once_a_tick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,8 +276,7 @@ def test_results_that_a_provider_does_not_deliver_are_asked_for_once_a_tick_and_
             assert len(asked) == run.providers.dialect("openai").limits.calls_at_once == 8
             advance(run)
             assert len(asked) == len(set(asked)) == 16
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,8 +295,7 @@ def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypa
             assert {batch.state for batch in run.store.batches()} == {Lifecycle.PLANNED}
             assert bench.server.request_counts()["openai"].get("create", 0) == 0
             assert any(event.kind == "not_looked_for" for event in run.store.events())
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 def test_a_copy_or_a_renamed_folder_is_named_and_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

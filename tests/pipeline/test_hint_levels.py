@@ -26,7 +26,7 @@ def asked(hints: str, providers: tuple[str, ...] = ("openai",), top: str = "") -
     return manifest_text(providers, limit=ITEMS, top=f"hints = {hints}\n{top}")
 
 
-TWO_LEVELS = asked("[0, 1]", ("openai", "anthropic"))
+TWO_LEVELS = asked("[0, 2]", ("openai", "anthropic"))
 
 
 @pytest.fixture(scope="module")
@@ -44,9 +44,9 @@ def test_every_level_is_a_row_with_answers_and_a_jury_of_its_own(two_levels: Lab
     said = bench.table(text, "predictions")
     assert said.group_by("model", "n_hints").len()["len"].to_list() == [ITEMS] * 4
     for name in ("scores", "verdicts"):
-        assert set(bench.table(text, name)["n_hints"]) == {0, 1}
+        assert set(bench.table(text, name)["n_hints"]) == {0, 2}
     rows = bench.table(text, "leaderboard").select("model", "n_hints").rows()
-    assert sorted(rows) == sorted((MODELS[one], level) for one in ("openai", "anthropic") for level in (0, 1))
+    assert sorted(rows) == sorted((MODELS[one], level) for one in ("openai", "anthropic") for level in (0, 2))
     files = sorted(bench.run_folder(text).batches.glob("predict-*/request.jsonl"))
     assert len(files) == 4
     assert len({path.read_bytes() for path in files}) == 4
@@ -109,7 +109,7 @@ def test_the_commands_know_the_levels_apart(two_levels: Lab, tmp_path: Path, mon
     monkeypatch.chdir(two_levels.folder)
     found = call(*["leaderboard", "lab", "--format", "json"]).json
     assert sorted((row["model"], row["n_hints"]) for row in found)[0][1] == 0
-    assert call("compare", "lab", f"{NAME}@0", f"{NAME}@1").code == 0
+    assert call("compare", "lab", f"{NAME}@0", f"{NAME}@2").code == 0
     for command in (["judges", "lab"], ["label-plan", "lab"], ["cost", "lab"], ["status", "lab"],
                     ["leaderboard", "lab", "--method", "paper"]):  # fmt: skip
         assert call(*command).code in (0, 2), command
@@ -137,5 +137,5 @@ def test_pages_keep_the_answers_of_each_level(two_levels: Lab) -> None:
     pages = [path.read_text(encoding="utf-8") for path in site.glob("**/items/*.html")]
     listed = (site / "items" / "index.html").read_text(encoding="utf-8")
     assert (site / "charts" / "hints.svg").is_file()
-    assert any("hint level 1" in page for page in pages)
+    assert any("hint level 2" in page for page in pages)
     assert listed.count(f"<bdi>{NAME}</bdi></label>") == 1

@@ -24,8 +24,7 @@ def nightly_manifests() -> list[str]:
     return [head + "".join(f"[[models]]{model}" for model in models[: count + 1]) for count in range(len(models))]
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("nights", [2, 9])
+@pytest.mark.parametrize("nights", [1, pytest.param(9, marks=pytest.mark.nightly)])
 def test_a_run_built_up_model_by_model_gives_the_published_rows_and_sends_only_what_is_new(
     tmp_path: Path, nights: int
 ) -> None:

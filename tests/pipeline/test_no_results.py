@@ -17,10 +17,10 @@ from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Snapshot
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder
-from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
-from tests.pipeline.test_outages import HOUR, first, paid_once, ticks
+from tests.pipeline.test_outages import HOUR, first, ticks
 from tests.support.asked import error_classes
 from tests.support.lab import START, Lab, lab, quiz_text
 from tests.support.tiers import tiered
@@ -46,10 +46,9 @@ def nothing_shown_for(bench: Lab, patch: pytest.MonkeyPatch, seconds: float, *, 
     patch.setattr(FileBatches, "snapshot", snapshot)
 
 
-def patiently(bench: Lab, text: str) -> Status:
-    """The run to its end; until the first batch is collected, it is looked at only now and then."""
+def collect_first(bench: Lab, text: str) -> None:
+    """Drive the run until its first batch is collected, half an hour a tick."""
     ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=1800.0)
-    return bench.finish(text)
 
 
 @pytest.mark.parametrize(
@@ -62,9 +61,8 @@ def test_a_completed_batch_that_does_not_name_its_files_yet_is_waited_for_and_pa
     text = quiz_text((provider,), limit=3)
     with lab(tmp_path) as bench:
         nothing_shown_for(bench, monkeypatch, 5 * HOUR, counts=counts)
-        status = patiently(bench, text)
-        assert (status.state, status.unanswered, len(status.batches)) == (RunState.DONE, 0, 1)
-        assert paid_once(bench, status)
+        collect_first(bench, text)
+        assert len(bench.finish_paid_once(text).batches) == 1
 
 
 @pytest.mark.nightly
@@ -72,18 +70,16 @@ def test_so_is_a_file_that_reads_empty_at_first(tmp_path: Path) -> None:
     text = quiz_text(("together",), limit=3)
     empty = Fault(on="results", action="short", share=0.0, provider="together", times=12)
     with lab(tmp_path, empty) as bench:
-        status = patiently(bench, text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        collect_first(bench, text)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(("openai", "anthropic", "gemini"), ci=("anthropic",)))
 def test_a_page_of_html_in_place_of_the_results_is_a_download_that_failed(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=3)
     with lab(tmp_path, page(provider, times=12)) as bench:
-        status = patiently(bench, text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        collect_first(bench, text)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.nightly
@@ -93,9 +89,8 @@ def test_so_it_is_for_a_batch_that_did_not_complete_and_has_no_counts(tmp_path: 
     ended = Fault(on="batch", action=action, provider="together", share=0.8, times=1)
     empty = Fault(on="results", action="short", share=0.0, provider="together", times=6)
     with lab(tmp_path, ended, page("together", times=6), empty) as bench:
-        status = patiently(bench, text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        collect_first(bench, text)
+        bench.finish_paid_once(text)
 
 
 def test_a_batch_that_the_provider_counts_as_failed_row_by_row_is_not_waited_for(tmp_path: Path) -> None:
@@ -113,7 +108,8 @@ def test_results_that_never_come_are_out_of_reach_and_bought_again_only_by_a_per
     with lab(tmp_path, page("mistral", times=20)) as bench:
         ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures > 10, 900.0)
         bench.clock.sleep(15 * DAY)
-        status = patiently(bench, text)
+        collect_first(bench, text)
+        status = bench.finish(text)
         assert set(bench.billed().values()) == {1}
         assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
         with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
@@ -133,7 +129,8 @@ def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_righ
 
     monkeypatch.setattr(FileBatches, "decode", decode)
     with lab(tmp_path) as bench:
-        status = patiently(bench, text)
+        collect_first(bench, text)
+        status = bench.finish(text)
         assert (status.state, status.unanswered, len(status.batches)) == (RunState.DONE, 3, 1)
         assert set(bench.billed().values()) == {1}
         responses = bench.table(text, "responses")
@@ -145,9 +142,8 @@ def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_righ
 def test_a_provider_that_counts_no_answer_for_a_day_is_believed(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=1)
     with lab(tmp_path, Fault(on="row", action="missing", provider="openai", times=1)) as bench:
-        status = patiently(bench, text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        collect_first(bench, text)
+        bench.finish_paid_once(text)
         assert DAY < bench.clock.now() - START < 2 * DAY
 
 
@@ -161,8 +157,7 @@ def test_a_request_left_out_alone_where_nothing_is_counted_is_a_persons_to_repea
         assert bench.clock.now() - START < 3 * DAY
         with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
             assert retry_run(run) == 1
-        assert bench.finish(text).unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.nightly
@@ -215,9 +210,8 @@ def test_requests_that_a_file_lacks_while_nobody_counts_answers_are_waited_for(
     text = quiz_text(("openai",), limit=3)
     with lab(tmp_path, *SHORT_OF_AN_EXPIRED_BATCH) as bench:
         not_asked_for(bench, monkeypatch, 5 * HOUR, error)
-        status = patiently(bench, text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
+        collect_first(bench, text)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("error", tiered(UNKNOWN_COST, ci=UNKNOWN_COST[1:2]), ids=str)

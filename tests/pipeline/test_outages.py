@@ -17,7 +17,7 @@ from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder
-from layton_batch.runs.status import RunState, Status, read_status
+from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
 from tests.support.asked import ends_by_batch
@@ -46,10 +46,6 @@ def ticks(bench: Lab, text: str, until: Callable[[Run], bool], seconds: float = 
         raise AssertionError([(one.id, one.state, one.reason) for one in run.store.batches()])
 
 
-def paid_once(bench: Lab, status: Status) -> bool:
-    return set(bench.billed().values()) == {1} and status.spent_usd == bench.server.ledger().total_usd
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("provider", ["mistral", "together"])
 def test_a_download_that_fails_in_passing_after_the_documented_retention_is_tried_again(
@@ -59,9 +55,7 @@ def test_a_download_that_fails_in_passing_after_the_documented_retention_is_trie
     with lab(tmp_path, failing("results", provider, times=2)) as bench:
         ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures == 1)
         bench.clock.sleep(8 * 24 * HOUR)
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
 
 
 def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_path: Path) -> None:
@@ -89,9 +83,7 @@ def test_a_provider_that_could_not_be_asked_until_long_after_the_deadline_has_it
     outage = [failing(on, "openai", status, times=9) for on in ("poll", "cancel")]
     with lab(tmp_path, *outage) as bench:
         ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=12 * HOUR)
-        end = bench.finish(text)
-        assert (end.state, end.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, end)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.nightly
@@ -124,9 +116,7 @@ def test_a_batch_that_never_says_that_it_has_ended_is_a_persons_to_judge(tmp_pat
 def test_results_cut_at_the_end_of_a_line_are_downloaded_again(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=4)
     with lab(tmp_path, Fault(on="results", action="truncate", provider=provider, share=0.0, times=2)) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(("openai", "mistral", "together"), ci=("together",)))
@@ -134,9 +124,7 @@ def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> 
     text = quiz_text((provider,), limit=4)
     expired = Fault(on="batch", action="expire", provider=provider, share=0.8, times=1)
     with lab(tmp_path, expired, Fault(on="results", action="truncate", provider=provider, share=0.0, times=1)) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
 
 
 def test_a_provider_that_may_not_be_asked_for_its_list_has_a_person_asked(tmp_path: Path) -> None:
@@ -176,9 +164,7 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
 def test_an_expired_key_keeps_what_is_planned_until_it_is_mended(tmp_path: Path, on: str) -> None:
     text = quiz_text(("openai",), limit=3)
     with lab(tmp_path, failing(on, "openai", status=401, times=20)) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
 
 
 def test_a_batch_waits_for_its_file_and_says_so(tmp_path: Path) -> None:
@@ -219,9 +205,7 @@ def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, t
         assert waiting.needs_person
         assert file.name in str(waiting.reason)
         file.write_bytes(asked)
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
 
 
 def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tmp_path: Path) -> None:
@@ -232,9 +216,7 @@ def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tm
     )  # fmt: skip
     with lab(tmp_path, full) as bench:
         begun = bench.clock.now()
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
         assert bench.clock.now() - begun > HOUR
 
 
@@ -242,9 +224,7 @@ def test_downloads_that_failed_do_not_count_as_downloads_that_came_short(tmp_pat
     text = quiz_text(("openai",), limit=4)
     cut = Fault(on="results", action="truncate", provider="openai", share=0.0, after=14, times=3)
     with lab(tmp_path, failing("results", "openai", times=14), cut) as bench:
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert paid_once(bench, status)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.nightly

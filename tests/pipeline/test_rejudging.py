@@ -187,6 +187,7 @@ def gold_row(row: dict[str, object]) -> dict[str, object]:
     return {"riddle_id": row["item_id"], **named, **marks, **people}
 
 
+@pytest.mark.nightly
 def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelled_answer_once(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         for _ in range(60):

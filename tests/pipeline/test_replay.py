@@ -43,6 +43,7 @@ def test_the_ppi_file_alone_gives_the_published_table(tmp_path: Path) -> None:
     assert table(str(DATA / "ppi_llm.jsonl"), tmp_path) == PUBLISHED
 
 
+@pytest.mark.nightly
 def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_billed(tmp_path: Path) -> None:
     clock = ManualClock(START)
     answerer = answerer_from_files([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])

@@ -40,7 +40,7 @@ def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost
         before = bench.billed()
         other = named("other", JUDGED)
         status = bench.finish(other)
-        assert (status.state, status.unanswered, status.spent_usd) == (RunState.DJUDGED, 0, 0)
+        assert (status.state, status.unanswered, status.spent_usd) == (RunState.DONE, 0, 0)
         assert bench.billed() == before
         board = ["model", "score", "lower", "upper"]
         assert bench.table(other, "leaderboard").select(board).equals(bench.table(JUDGED, "leaderboard").select(board))
@@ -98,7 +98,7 @@ def test_an_answer_that_was_taken_over_and_cannot_be_used_is_asked_again_where_t
         bench.finish(JUDGED)
         again = named("other", JUDGED).replace("[[models]]", "[policy]\nreask_unparsed = 1\n[[models]]", 1)
         before = len(bench.billed())
-        assert bench.finish(again).state is RunState.DJUDGED
+        assert bench.finish(again).state is RunState.DONE
         unusable = bench.table(JUDGED, "predictions").filter(pl.col("kind") == "unparsed").height
         assert unusable == 1
         assert bench.table(again, "predictions").filter(pl.col("kind") == "unparsed").height == 0
@@ -140,9 +140,7 @@ def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gon
     with lab(tmp_path, half) as bench:
         in_flight(bench, TWO)
         assert bench.finish(ONE).unanswered == 0
-        status = bench.finish(TWO)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(TWO)
         assert bench.table(TWO, "predictions").height == 4
 
 

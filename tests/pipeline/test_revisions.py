@@ -13,7 +13,7 @@ from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
 from layton_batch.runs.folders import find_run, find_runs
 from layton_batch.runs.open import open_folder, read_run
-from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
 from layton_batch.stages.publish import cost_report
@@ -27,13 +27,6 @@ OPENAI = MODELS["openai"]
 RENAMED = manifest_text(("openai",), limit=2).replace(f'name = "{OPENAI}"\nprovider', 'name = "shown so"\nprovider', 1)
 
 
-def finished(bench: Lab, text: str) -> Status:
-    status = bench.finish(text)
-    assert (status.state, status.unanswered) == (RunState.DONE, 0)
-    assert set(bench.billed().values()) == {1}
-    return status
-
-
 def models_on_the_board(bench: Lab) -> list[str]:
     with read_run(find_run("lab", bench.runs), bench.settings) as run:
         return sorted(row.model for row in Rows(board(run, run.rules)))
@@ -41,9 +34,9 @@ def models_on_the_board(bench: Lab) -> list[str]:
 
 def test_a_model_that_is_added_is_all_that_is_paid_for(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        first = finished(bench, manifest_text(TWO, limit=2))
+        first = bench.finish_paid_once(manifest_text(TWO, limit=2))
         before = len(bench.billed())
-        second = finished(bench, manifest_text(THREE, limit=2))
+        second = bench.finish_paid_once(manifest_text(THREE, limit=2))
         assert len(bench.billed()) - before == 4  # two answers and a verdict on each
         assert second.spent_usd == bench.server.ledger().total_usd > first.spent_usd
         assert models_on_the_board(bench) == sorted(MODELS[name] for name in THREE)
@@ -62,18 +55,18 @@ def test_what_asks_nothing_else_sends_nothing(tmp_path: Path) -> None:
         "a limit beyond the items": manifest_text(TWO, limit=400, items="two.jsonl"),
     }
     with lab(tmp_path) as bench:
-        first = finished(bench, manifest_text(TWO, limit=2))
+        first = bench.finish_paid_once(manifest_text(TWO, limit=2))
         before = bench.billed()
         for name, text in edits.items():
-            second = finished(bench, text)
+            second = bench.finish_paid_once(text)
             assert (bench.billed(), second.spent_usd) == (before, first.spent_usd), name
 
 
 def test_a_display_name_is_no_question(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        finished(bench, manifest_text(("openai",), limit=2))
+        bench.finish_paid_once(manifest_text(("openai",), limit=2))
         before = bench.billed()
-        finished(bench, RENAMED)
+        bench.finish_paid_once(RENAMED)
         assert bench.billed() == before
         assert models_on_the_board(bench) == ["shown so"]
         assert set(bench.table(RENAMED, "predictions")["model"]) == {"shown so"}
@@ -85,13 +78,13 @@ def test_a_display_name_is_no_question(tmp_path: Path) -> None:
 
 def test_a_model_that_goes_leaves_the_board_and_costs_nothing_when_it_comes_back(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        finished(bench, quiz_text(TWO, limit=2))
+        bench.finish_paid_once(quiz_text(TWO, limit=2))
         before = bench.billed()
-        gone = finished(bench, quiz_text(("openai",), limit=2))
+        gone = bench.finish_paid_once(quiz_text(("openai",), limit=2))
         assert models_on_the_board(bench) == [OPENAI]
         assert {job.model for job in gone.jobs if job.role == "predict"} == {OPENAI}
         assert set(bench.table(quiz_text(("openai",), limit=2), "predictions")["model"]) == {OPENAI}
-        finished(bench, quiz_text(TWO, limit=2))
+        bench.finish_paid_once(quiz_text(TWO, limit=2))
         assert models_on_the_board(bench) == sorted(MODELS[name] for name in TWO)
         assert bench.billed() == before
 
@@ -114,20 +107,20 @@ def test_a_key_that_only_a_removed_model_needs_keeps_nobody_else_from_the_board(
         assert "needs an API key" in str(waiting[0].reason)
         bench.settings = every_key
         paid = bench.billed()
-        assert finished(bench, two).unanswered == 0
+        assert bench.finish_paid_once(two).unanswered == 0
         assert len(bench.billed()) == len(paid) + 2  # the removed model's answers go before its jury, bought once
 
 
 def test_more_items_are_asked_for_and_fewer_leave_the_board(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        finished(bench, manifest_text(("openai",), limit=2))
-        finished(bench, manifest_text(("openai",), limit=4))
+        bench.finish_paid_once(manifest_text(("openai",), limit=2))
+        bench.finish_paid_once(manifest_text(("openai",), limit=4))
         assert len(bench.billed()) == 8
         text = manifest_text(("openai",), limit=3)
-        finished(bench, text)
+        bench.finish_paid_once(text)
         assert bench.table(text, "predictions").height == bench.table(text, "verdicts").height == 3
         assert bench.table(text, "leaderboard")["n_items"].to_list() == [3]
-        finished(bench, manifest_text(("openai",), limit=4))
+        bench.finish_paid_once(manifest_text(("openai",), limit=4))
         assert bench.table(text, "predictions").height == 4
         assert len(bench.billed()) == 8
 
@@ -137,13 +130,13 @@ def test_an_item_whose_words_change_is_another_question(tmp_path: Path) -> None:
     items = tmp_path / "own.jsonl"
     with lab(tmp_path) as bench:
         items.write_text("\n".join(lines), encoding="utf-8")
-        finished(bench, manifest_text(("openai",), items="own.jsonl"))
+        bench.finish_paid_once(manifest_text(("openai",), items="own.jsonl"))
         row = json.loads(lines[0])
         question = "description"
         row[question] = "Quickly now: " + row[question]
         items.write_text("\n".join([json.dumps(row), lines[1]]), encoding="utf-8")
         text = manifest_text(("openai",), items="own.jsonl")
-        finished(bench, text)
+        bench.finish_paid_once(text)
         asked = bench.requests(text).filter(pl.col("role") == "predict")
         assert asked.sort("custom_id")["retired"].to_list() == [True, False, False]
         assert bench.table(text, "predictions").height == 2
@@ -151,10 +144,10 @@ def test_an_item_whose_words_change_is_another_question(tmp_path: Path) -> None:
 
 def test_a_judge_that_changes_is_asked_and_the_others_are_not(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        finished(bench, manifest_text(("openai",), limit=2))
+        bench.finish_paid_once(manifest_text(("openai",), limit=2))
         before = len(bench.billed())
         text = manifest_text(("openai",), limit=2).replace("seats = 1", "seats = 2")
-        finished(bench, text)
+        bench.finish_paid_once(text)
         assert len(bench.billed()) - before == 2
         assert bench.table(text, "verdicts").height == 4
 
@@ -177,7 +170,7 @@ def test_two_models_that_ask_the_same_are_asked_once(tmp_path: Path) -> None:
     model = text[text.index("[[models]]") : text.index("[jury]")]
     twice = text.replace(model, model + model.replace(f'name = "{OPENAI}"', 'name = "the same"', 1))
     with lab(tmp_path) as bench:
-        finished(bench, twice)
+        bench.finish_paid_once(twice)
         assert len(bench.billed()) == 4
         assert models_on_the_board(bench) == sorted([OPENAI, "the same"])
         reused = bench.table(twice, "reused")
@@ -192,10 +185,10 @@ def test_what_was_only_planned_is_not_sent_when_it_is_not_asked_for_any_more(tmp
         stopped = bench.finish(whole)
         assert (stopped.state, bench.billed()) == (RunState.OVER_BUDGET, {})
         fewer = manifest_text(("openai",), limit=1, top="[budget]\nmax_usd = 0.02")
-        status = finished(bench, fewer)
+        status = bench.finish_paid_once(fewer)
         assert len(bench.billed()) == 2
         assert [job.requests for job in status.jobs] == [1, 1]
-        finished(bench, manifest_text(("openai",), limit=6))
+        bench.finish_paid_once(manifest_text(("openai",), limit=6))
         assert len(bench.billed()) == 12
         assert bench.table(fewer, "predictions").height == 6
 
@@ -211,7 +204,7 @@ def test_an_item_without_an_answer_that_is_taken_out_is_no_gap(tmp_path: Path) -
         assert bench.finish(manifest_text(("openai",), limit=2)).unanswered == 1
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(7, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("count", [2, pytest.param(7, marks=pytest.mark.nightly)])
 def test_a_run_built_up_model_by_model_has_the_board_of_one_at_once(tmp_path: Path, count: int) -> None:
     """A model a night, then a judge's seat and more items; in the end the board is the same, digit for digit."""
     names = tuple(MODELS)[:count]
@@ -241,5 +234,5 @@ def test_an_unusable_verdict_on_an_item_that_was_taken_out_meanwhile_is_not_aske
             while not any(batch.provider == "gemini" for batch in run.store.batches({Lifecycle.IN_FLIGHT})):
                 advance(run)
                 bench.clock.sleep(30.0)
-        finished(bench, manifest_text(("openai",), limit=1, top=policy))
+        bench.finish_paid_once(manifest_text(("openai",), limit=1, top=policy))
         assert len(bench.billed()) == 4

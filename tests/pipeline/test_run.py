@@ -217,10 +217,7 @@ def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
 ) -> None:
     text = quiz_text((provider,))
     with lab(tmp_path, Fault(on="create", action=action, provider=provider, times=1)) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize(
@@ -243,10 +240,7 @@ def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provide
 def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=4)
     with lab(tmp_path, Fault(on="results", action="cut", provider=provider, share=0.6, times=1)) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-        assert set(bench.billed().values()) == {1}
+        bench.finish_paid_once(text)
         with read_run(bench.run_folder(text), bench.settings) as run:
             kinds = [event.kind for event in run.store.events()]
         assert "download_again" not in kinds  # it went on from where it broke, within one try

@@ -16,7 +16,6 @@ from layton_batch.exports.run_contents import contents
 from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
-from layton_batch.runs.status import RunState
 from layton_batch.site.explorer import item_pages
 from layton_batch.site.sent import SentRequests
 from layton_batch.stages.preview import preview
@@ -46,12 +45,6 @@ def answers_billed(bench: Lab) -> Counter[str]:
     return Counter(row.model for row in bench.server.ledger().rows)
 
 
-def finished(bench: Lab, text: str) -> None:
-    status = bench.finish(text)
-    assert (status.state, status.unanswered) == (RunState.DONE, 0)
-    assert status.spent_usd == bench.server.ledger().total_usd
-
-
 JUDGED = manifest_text(("openai", "anthropic"), limit=3).replace("= 4000", "= 4000\nsamples = 2", 1)
 """The first of two models is asked twice."""
 
@@ -60,7 +53,7 @@ JUDGED = manifest_text(("openai", "anthropic"), limit=3).replace("= 4000", "= 40
 def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A finished run with a jury, which tests only read."""
     with lab(tmp_path_factory.mktemp("judged")) as bench:
-        finished(bench, JUDGED)
+        bench.finish_paid_once(JUDGED)
         yield bench
 
 
@@ -68,7 +61,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A finished run of four samples that a rule grades, which tests only read."""
     with lab(tmp_path_factory.mktemp("graded")) as bench:
-        finished(bench, of_rome(4))
+        bench.finish_paid_once(of_rome(4))
         yield bench
 
 
@@ -85,14 +78,14 @@ def test_every_item_is_asked_as_often_as_there_are_samples(graded: Lab) -> None:
 
 def test_more_samples_send_those_that_are_missing_and_fewer_send_nothing(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        finished(bench, of_rome(1))
-        finished(bench, of_rome(3))
+        bench.finish_paid_once(of_rome(1))
+        bench.finish_paid_once(of_rome(3))
         assert answers_billed(bench) == {OPENAI: 3 * 3}
-        finished(bench, of_rome(2))
+        bench.finish_paid_once(of_rome(2))
         assert set(bench.table(of_rome(2), "predictions")["sample"]) == {1, 2}
         (row,) = bench.table(of_rome(2), "leaderboard").iter_rows(named=True)
         assert row["rounds"] == 2
-        finished(bench, of_rome(3))
+        bench.finish_paid_once(of_rome(3))
         assert answers_billed(bench) == {OPENAI: 3 * 3}
 
 
@@ -109,7 +102,7 @@ def test_a_plan_counts_every_sample_and_those_that_are_answered(tmp_path: Path) 
     with lab(tmp_path) as bench:
         new = preview(bench.manifest(of_rome(4)), bench.settings, bench.clock, runs=bench.runs)
         assert (new.requests, new.to_send) == (12, 12)
-        finished(bench, of_rome(1))
+        bench.finish_paid_once(of_rome(1))
         grown = preview(bench.manifest(of_rome(3)), bench.settings, bench.clock, runs=bench.runs)
         assert (grown.requests, grown.answered, grown.to_send) == (9, 3, 6)
 
@@ -129,7 +122,7 @@ def test_pages_and_exports_show_every_sample(judged: Lab, tmp_path: Path) -> Non
     folder = judged.run_folder(JUDGED)
     with ExitStack() as stack:
         pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack)))
-    assert [[reply.sample for reply in page.replies] for page in pages] == [[1, 2]] * 3
+    assert [[reply.sample for reply in page.replies if reply.model == OPENAI] for page in pages] == [[1, 2]] * 3
     assert all(len(reply.judges) == 1 for page in pages for reply in page.replies)
     with read_run(find_run("lab", judged.runs), judged.settings) as run:
         written = dict(parquet_files(contents(run)))

@@ -47,6 +47,7 @@ def has_each_once(bench: Lab, text: str, questions: int = ITEMS) -> None:
     assert bench.finish(text).spent_usd == bench.server.ledger().total_usd
 
 
+@pytest.mark.nightly
 def test_a_retry_that_fails_again_is_not_the_end(tmp_path: Path) -> None:
     text = twins()
     with lab(tmp_path, refused(ITEMS + 1)) as bench:
@@ -70,6 +71,7 @@ def test_what_is_refused_to_one_is_refused_to_both_and_goes_again_once(tmp_path:
         has_each_once(bench, text)
 
 
+@pytest.mark.nightly
 def test_a_process_that_is_stopped_while_one_waits_for_the_other_loses_nothing(tmp_path: Path) -> None:
     text = twins()
     with lab(tmp_path, refused(2)) as bench:

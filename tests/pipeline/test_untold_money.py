@@ -71,7 +71,7 @@ def test_buying_what_cannot_be_read_again_and_again_ends_at_the_budget(tmp_path:
     with lab(tmp_path, always) as bench:
         worst = bench.finish(text).unknown_cost_usd
         within = text.replace("[items]", f"[budget]\nmax_usd = {3 * worst}\n[items]")
-        for _ in range(6):
+        for _ in range(4):
             with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
                 retry_run(run)
             status = bench.finish(within)

@@ -48,24 +48,16 @@ def lines_at_last(*arguments: str | Path) -> list[str]:
     raise AssertionError("never")
 
 
-def test_retry_of_a_run_with_a_lost_batch_says_that_a_person_must_resolve_it(
+def test_a_lost_batch_is_a_persons_and_is_not_sent_while_the_run_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, *NOT_LISTED) as bench:
         path = bench.write(quiz_text(limit=2))
         assert call("run", path).code == 4
-        said = lines("retry", "lab")
-        assert call("run", path).code == 4
-    assert said[0] == "Nothing to retry."
-    assert said[1].startswith(f"1 batch is lost, such as {LOST}. `run` does not touch a lost batch; ")
-    assert "`layton-batch resolve`" in said[1]
-
-
-def test_what_is_resolved_in_a_cancelled_run_is_not_sent_before_retry_lets_it_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with desk(tmp_path, monkeypatch, *NOT_LISTED) as bench:
-        path = bench.write(quiz_text(limit=2))
+        nothing, lost = lines("retry", "lab")
+        assert nothing == "Nothing to retry."
+        assert lost.startswith(f"1 batch is lost, such as {LOST}. `run` does not touch a lost batch; ")
+        assert "`layton-batch resolve`" in lost
         assert call("run", path).code == 4
         assert call("cancel", "lab").code == 4
         addresses, *said = lines_at_last("resolve", "lab", LOST, "--resubmit")

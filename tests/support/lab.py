@@ -19,7 +19,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
-from layton_batch.runs.status import Status
+from layton_batch.runs.status import RunState, Status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
@@ -131,6 +131,14 @@ class Lab:
         """Drive the run to its end, or until it cannot go on, on the manual clock."""
         with self.open(text) as run:
             return drive(run, once=False, stop_at=self.clock.now() + max_hours * 3600)
+
+    def finish_paid_once(self, text: str) -> Status:
+        """Drive the run to its end, where each request has an answer, billed once, and the bill is the sandbox's."""
+        status = self.finish(text)
+        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        assert set(self.billed().values()) == {1}
+        assert status.spent_usd == self.server.ledger().total_usd
+        return status
 
     def run_folder(self, text: str) -> RunFolder:
         return RunFolder(self.runs / self.manifest(text).run_id())
