@@ -22,6 +22,7 @@ from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
 from tests.simulation.clock_moves import MovedClock
 from tests.support.lab import START, manifest_text
 from tests.support.store_rows import moved
+from tests.support.tiers import tiered
 
 ANSWERED: End = (RequestOutcome.SUCCEEDED, ErrorClass.NONE)
 FAILED: End = (RequestOutcome.EXPIRED, ErrorClass.NOT_EXECUTED)
@@ -84,6 +85,11 @@ CASES = {
     "without reuse": Case(Asked(AB, policy=ALONE), {OPENAI: 2}, (Asked(AB, "other", end=ANSWERED),)),
     "without reuse any more": Case(Asked(ABC, policy=ALONE), {OPENAI: 1}, (Asked(AB),)),
 }
+PLAYED = (
+    "new run", "one item less, one more", "a model more", "answers of another run", "perhaps billed in another run",
+    "failed in this run", "a question twice, asked before", "one model under a second name", "without reuse any more",
+)  # fmt: skip
+"""Cases of every change. ``tests/runs/test_request_planner.py`` holds what the planner decides in each."""
 
 
 @dataclass
@@ -157,9 +163,9 @@ def unnamed(line: bytes) -> dict[str, object]:
     return {key: value for key, value in json.loads(line).items() if key != "custom_id"}
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_plan_is_what_the_run_sends_next(case: Case, tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
+@pytest.mark.parametrize("name", tiered(CASES, ci=PLAYED))
+def test_a_plan_is_what_the_run_sends_next(name: str, tmp_path: Path) -> None:
+    bench, case = Bench(tmp_path), CASES[name]
     for asked in case.before:
         bench.planned(asked)
     said, lines = bench.preview(case.now)

@@ -27,6 +27,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
 from tests.support.lab import Lab, demo_prices, lab, manifest_text, quiz_text
+from tests.support.tiers import tiered
 
 MODEL = r'(?s)\[\[prices\]\]\s*provider = "openai"\s*model = "larch-2-mini".*?(?=\[\[prices\]\]|\Z)'
 
@@ -174,6 +175,7 @@ def test_a_batch_that_was_being_sent_when_prices_changed_and_was_not_made_goes_w
         assert status.batches[0].max_cost == 2 * before
 
 
+@pytest.mark.nightly
 def test_a_lost_batch_that_a_person_sends_again_after_prices_changed_goes_with_the_new_bound(tmp_path: Path) -> None:
     unlisted = Fault(on="list", action="status", status=403, provider="openai", after=1, times=40)
     with lab(tmp_path, Fault(on="create", action="drop", provider="openai", times=1), unlisted) as bench:
@@ -314,6 +316,7 @@ def test_an_answer_without_usage_stays_of_unknown_cost_whatever_the_price(
         assert bench.table(asked(2), "untold")["why"].to_list() == ["answered without usage"]
 
 
+@pytest.mark.nightly
 def test_a_damaged_usage_table_does_not_keep_its_answers_from_being_charged_again(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         once = charged(bench, asked())
@@ -323,7 +326,7 @@ def test_a_damaged_usage_table_does_not_keep_its_answers_from_being_charged_agai
         assert charged(bench, asked(3)) == 3 * once
 
 
-@pytest.mark.parametrize("name", ["usage", "untold"])
+@pytest.mark.parametrize("name", tiered(("usage", "untold"), ci=("untold",)))
 def test_a_table_of_costs_that_is_gone_is_made_again_as_it_was(tmp_path: Path, name: str) -> None:
     with lab(tmp_path) as bench:
         bench.finish(asked(None))
@@ -336,6 +339,7 @@ def test_a_table_of_costs_that_is_gone_is_made_again_as_it_was(tmp_path: Path, n
         assert bench.table(asked(None), name).equals(before)
 
 
+@pytest.mark.nightly
 def test_a_judge_whose_candidates_are_damaged_is_charged_again_once_they_are_made_again(tmp_path: Path) -> None:
     judge = manifest_text(limit=2, prices=prices())
     entry = r'(?s)\[\[prices\]\]\s*provider = "gemini"\s*model = "tern-3-referee".*?(?=\[\[prices\]\]|\Z)'

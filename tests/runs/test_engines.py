@@ -69,8 +69,8 @@ def started_cluster(workers: int, **options: object) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A cluster with two workers, whose working folder is not that of the tests."""
-    with chdir(tmp_path_factory.mktemp("worker")), started_cluster(2) as there:
+    """A cluster whose worker has another working folder than the tests."""
+    with chdir(tmp_path_factory.mktemp("worker")), started_cluster(1) as there:
         yield there
 
 

@@ -21,6 +21,8 @@ from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaTask
 from layton_batch.tasks.templates import fence, without_surrogates
+from tests.support.lab import MODELS
+from tests.support.tiers import FAMILIES, tiered
 
 ITEM = Item(
     "r1", "llm", "logic", 'A "riddle"\n~~~~ \u200b\U0001f9e9 é?', hints=("one", None), answer="7", solution="sept"
@@ -57,7 +59,7 @@ def judge(provider: str) -> ModelSpec:
     return ModelSpec("judge", provider, "some-model", "family", max_output_tokens=2000)
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 @given(HOSTILE)
 def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_says(provider: str, text: str) -> None:
     task, spec, dialect = LaytonTask(TaskOptions("llm")), judge(provider), connect(provider, None)
@@ -69,7 +71,7 @@ def test_no_submission_makes_a_longer_line_or_more_tokens_than_the_arithmetic_sa
     assert estimate_tokens(prompt, spec) == measured.most_tokens(written)
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword"])
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 @given(HOSTILE)
 def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
