@@ -34,10 +34,10 @@ def ended(counts: tuple[int | None, int | None, int | None], **more: str) -> Sna
 
 
 def lacking(
-    folder: Path, one: Batch, snapshot: Snapshot, *answered: str, errors: Sequence[bytes] = ()
+    folder: Path, one: Batch, snapshot: Snapshot, *answered: str, errors: Sequence[bytes] = (), page: bytes = b""
 ) -> MissingResults | None:
-    content = b"".join(line(name, "text") + b"\n" for name in answered)
-    output = [ResultPart("output", iter([content]))] if answered else []
+    content = page or b"".join(line(name, "text") + b"\n" for name in answered)
+    output = [ResultPart("output", iter([content]))] if content else []
     failed = [ResultPart("errors", iter([b"\n".join(errors) + b"\n"]))] if errors else []
     parts = raw_results.store(folder, [*output, *failed])
     reading = CompletenessCheck(read_replies(folder, decode), IDS)
@@ -68,6 +68,17 @@ def test_a_file_that_is_named_and_stays_empty_may_hold_answers_however_the_batch
     found = lacking(tmp_path / "raw", batch(outcome), ended((None, None, None), results_ref="file-1"))
     assert found is not None
     assert found.billed
+
+
+@pytest.mark.parametrize("outcome", BatchOutcome)
+def test_a_page_in_place_of_the_answers_is_no_results_and_never_all_there_is(
+    tmp_path: Path, outcome: BatchOutcome
+) -> None:
+    page = b"<html>\n<body>502 Bad Gateway</body>\n</html>\n"
+    found = lacking(tmp_path, batch(outcome), ended((None, None, None), results_ref="file-1"), page=page)
+    assert found == MissingResults(
+        "what came in place of the answers is no results: not one line of it names a request", billed=True
+    )
 
 
 @pytest.mark.parametrize("outcome", BatchOutcome)
