@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
@@ -77,32 +77,20 @@ def test_samples_of_every_level_are_rounds_of_that_level(tmp_path: Path) -> None
         assert found.rows() == [(0, 2, ITEMS), (1, 2, ITEMS)]
 
 
-def test_labels_without_a_level_are_of_answers_without_hints(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
-        text = asked("[0, 1]")
-        bench.finish(text)
-        said = bench.table(text, "predictions").filter(pl.col("n_hints") == 0)
-        rows = [
-            {"riddle_id": one["item_id"], "provider": "openai", "model": NAME, "answer": one["answer"],
-             "justification": one["justification"], "human_answer_correct": True,
-             "human_justification_correct": True, "tern-3-referee": True}
-            for one in said.iter_rows(named=True)
-        ]  # fmt: skip
-        (bench.folder / "labels.jsonl").write_text(
-            "".join(
-                json.dumps({"item_id": row["riddle_id"], "model": NAME, "provider": "openai", "n_hints": 0,
-                            "answer_correct": True, "justification_correct": True}) + "\n"
-                for row in rows
-            ),
-            encoding="utf-8",
-        )  # fmt: skip
-        text += '[gold]\nannotations = "labels.jsonl"\n'
-        bench.finish(text)
-        with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            _, labels = evidence(run, "both_correct")
-            own = {row.n_hints: row.own_labels for row in Rows(board(run, run.rules))}
-        assert set(labels["n_hints"]) == {0}
-        assert own == {0: ITEMS, 1: 0}
+def test_labels_without_a_level_are_of_answers_without_hints(
+    two_levels: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(two_levels, "runs", shutil.copytree(two_levels.runs, tmp_path / "runs"))
+    said = two_levels.table(TWO_LEVELS, "predictions").filter(model=NAME, n_hints=0)
+    labels = tmp_path / "labels.jsonl"
+    right = {"model": NAME, "provider": "openai", "n_hints": 0, "answer_correct": True, "justification_correct": True}
+    labels.write_text("".join(json.dumps({"item_id": item} | right) + "\n" for item in said["item_id"]))
+    two_levels.finish(TWO_LEVELS + f'[gold]\nannotations = "{labels}"\n')
+    with read_run(find_run("lab", two_levels.runs), two_levels.settings) as run:
+        _, found = evidence(run, "both_correct")
+        own = {row.n_hints: row.own_labels for row in Rows(board(run, run.rules)) if row.model == NAME}
+    assert set(found["n_hints"]) == {0}
+    assert own == {0: ITEMS, 2: 0}
 
 
 def test_the_commands_know_the_levels_apart(two_levels: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.retry import retry_run
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass
@@ -50,8 +47,7 @@ def test_each_time_that_a_judge_is_planned_its_requests_too_large_to_send_are_co
     text = manifest_text(limit=3, top="[limits.gemini]\nmax_bytes = 1000")
     with lab(tmp_path, refused_once(provider="openai")) as bench:
         assert bench.finish(text).unanswered == 3
-        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            assert retry_run(run) == 1
+        assert bench.retry() == 1
         status = bench.finish(text)
         assert status.state is RunState.DONE
         judge = next(job for job in status.jobs if job.role == "judge")

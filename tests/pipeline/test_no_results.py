@@ -155,8 +155,7 @@ def test_a_request_left_out_alone_where_nothing_is_counted_is_a_persons_to_repea
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 1)
         assert bench.clock.now() - START < 3 * DAY
-        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            assert retry_run(run) == 1
+        assert bench.retry() == 1
         bench.finish_paid_once(text)
 
 

@@ -99,8 +99,7 @@ def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
             advance(run)
             cancel_run(run)
         assert bench.finish(text).state is RunState.CANCELLED
-        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            retry_run(run)
+        bench.retry()
         status = bench.finish(text)
         assert status.state is RunState.DONE
         assert status.unanswered == 0

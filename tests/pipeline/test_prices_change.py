@@ -14,14 +14,11 @@ import pytest
 
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import send_again
-from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch, Response, Usage
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
@@ -132,8 +129,7 @@ def test_a_retry_of_what_had_a_price_and_has_none_is_not_sent_under_a_budget(tmp
     refused = Fault(on="row", action="error", status=400, provider="openai", match=r"-000001\b", times=1)
     with lab(tmp_path, refused) as bench:
         assert bench.finish(asked(budget="50")).unanswered == 1
-        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            assert retry_run(run) == 1
+        assert bench.retry() == 1
         assert bench.finish(asked(None, budget="50")).state is RunState.OVER_BUDGET
         status = bench.finish(asked(3, budget="50"))
         assert (status.state, status.unanswered) == (RunState.DONE, 0)

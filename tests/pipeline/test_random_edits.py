@@ -15,10 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from tests.support.lab import BUNDLED, MODELS, Lab, demo_prices, lab
@@ -99,7 +96,7 @@ def play(history: Sequence[Asked], faults: Sequence[Fault]) -> None:
                 status = bench.finish(text)
                 for _ in faults:  # what was refused goes again at a person's word; each fault may refuse it once more
                     if status.unanswered:
-                        _retry(bench)
+                        bench.retry()
                         status = bench.finish(text)
                 assert (status.state, status.unanswered) == (RunState.DONE, 0)
                 _check(bench, text, asked)
@@ -112,11 +109,6 @@ def play(history: Sequence[Asked], faults: Sequence[Fault]) -> None:
         status = bench.finish(text)
         assert status.spent_usd == bench.server.ledger().total_usd
         _each_once(bench, text, sum(fault.action == "malformed_text" for fault in faults))
-
-
-def _retry(bench: Lab) -> None:
-    with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-        retry_run(run)
 
 
 def _check(bench: Lab, text: str, asked: Asked) -> None:

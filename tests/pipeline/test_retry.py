@@ -107,14 +107,12 @@ def test_a_retry_takes_the_next_number_where_it_is_free_and_attempts_are_counted
     text = quiz_text(limit=3, top="[policy]\nattempts = 3")
     with lab(tmp_path, refused(times=1), passing(FIRST, times=9, after=1)) as bench:
         assert names(bench.finish(text)) == ["s0001.a1"]
-        with person(bench) as run:
-            assert retry_run(run) == 1
+        assert bench.retry() == 1
         status = bench.finish(text)
         assert names(status) == ["s0001.a1", "s0002.a2", "s0003.a3"]  # the third is the last that comes by itself
         assert status.unanswered == 1
         for last in (4, 5):
-            with person(bench) as run:
-                assert retry_run(run) == 1
+            assert bench.retry() == 1
             status = bench.finish(text)
             assert names(status)[-1] == f"s000{last}.a{last}"
         by_id = {batch.id: batch for batch in status.batches}

@@ -9,10 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
 from layton_batch.runs.folders import find_run, find_runs
-from layton_batch.runs.open import open_folder, read_run
+from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
@@ -199,8 +198,7 @@ def test_an_item_without_an_answer_that_is_taken_out_is_no_gap(tmp_path: Path) -
         assert bench.finish(manifest_text(("openai",), limit=2)).unanswered == 1
         text = manifest_text(("openai",), limit=1)
         assert bench.finish(text).unanswered == 0
-        with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            assert retry_run(run) == 0
+        assert bench.retry() == 0
         assert bench.finish(manifest_text(("openai",), limit=2)).unanswered == 1
 
 

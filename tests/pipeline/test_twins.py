@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from tests.support.lab import MODELS, Lab, lab, manifest_text
@@ -30,11 +27,6 @@ def refused(times: int, match: str = "") -> Fault:
     return Fault(on="row", action="error", status=400, provider="openai", times=times, match=match)
 
 
-def retry(bench: Lab) -> int:
-    with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-        return retry_run(run)
-
-
 def has_each_once(bench: Lab, text: str, questions: int = ITEMS) -> None:
     """Both boards' rows are there and one question was billed for both."""
     said = bench.table(text, "predictions").sort("item_id")
@@ -52,9 +44,9 @@ def test_a_retry_that_fails_again_is_not_the_end(tmp_path: Path) -> None:
     text = twins()
     with lab(tmp_path, refused(ITEMS + 1)) as bench:
         assert bench.finish(text).unanswered == 2 * ITEMS
-        retry(bench)
+        bench.retry()
         assert bench.finish(text).unanswered == 2
-        assert retry(bench) == 2
+        assert bench.retry() == 2
         assert bench.finish(text).unanswered == 0
         has_each_once(bench, text)
 
@@ -64,7 +56,7 @@ def test_what_is_refused_to_one_is_refused_to_both_and_goes_again_once(tmp_path:
     with lab(tmp_path, refused(1)) as bench:
         status = bench.finish(text)
         assert (status.unanswered, len([batch for batch in status.batches if batch.provider == "openai"])) == (2, 1)
-        assert retry(bench) == 2
+        assert bench.retry() == 2
         status = bench.finish(text)
         assert status.unanswered == 0
         assert [batch.requests for batch in status.batches if batch.provider == "openai"] == [ITEMS, 1]
@@ -76,10 +68,10 @@ def test_a_process_that_is_stopped_while_one_waits_for_the_other_loses_nothing(t
     text = twins()
     with lab(tmp_path, refused(2)) as bench:
         bench.finish(text)
-        retry(bench)
+        bench.retry()
         with bench.open(text) as run:
             advance(run)
-        assert retry(bench) == 0 or bench.finish(text).unanswered == 0
+        assert bench.retry() == 0 or bench.finish(text).unanswered == 0
         assert bench.finish(text).unanswered == 0
         has_each_once(bench, text)
 

@@ -10,14 +10,11 @@ import pytest
 
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.resolve import send_again
-from layton_batch.batches.retry import retry_run
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
 from layton_batch.reports.cost import report_json
-from layton_batch.runs.folders import find_run
-from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
@@ -72,8 +69,7 @@ def test_buying_what_cannot_be_read_again_and_again_ends_at_the_budget(tmp_path:
         worst = bench.finish(text).unknown_cost_usd
         within = text.replace("[items]", f"[budget]\nmax_usd = {3 * worst}\n[items]")
         for _ in range(4):
-            with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-                retry_run(run)
+            bench.retry()
             status = bench.finish(within)
         assert status.state is RunState.OVER_BUDGET
         assert bench.server.ledger().total_usd <= status.spent_usd + status.unknown_cost_usd <= 3 * worst

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 
 import polars as pl
 
+from layton_batch.batches.retry import retry_run
 from layton_batch.cli.demo import bundled_items
 from layton_batch.clock import Pacing
 from layton_batch.files import tables
@@ -18,7 +19,8 @@ from layton_batch.loop import drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.context import Run
-from layton_batch.runs.open import open_run
+from layton_batch.runs.folders import find_run
+from layton_batch.runs.open import open_folder, open_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
@@ -139,6 +141,11 @@ class Lab:
         assert set(self.billed().values()) == {1}
         assert status.spent_usd == self.server.ledger().total_usd
         return status
+
+    def retry(self, name: str = "lab") -> int:
+        """Let the next `finish` repeat what has no answer, as a person does. Return the number of requests."""
+        with open_folder(find_run(name, self.runs), self.settings, self.clock) as run:
+            return retry_run(run)
 
     def run_folder(self, text: str) -> RunFolder:
         return RunFolder(self.runs / self.manifest(text).run_id())
