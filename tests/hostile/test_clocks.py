@@ -104,7 +104,8 @@ def test_a_clock_three_days_ahead_for_a_moment_loses_and_pays_twice_for_nothing(
         bench.finish_paid_once(asked(provider))
 
 
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("mistral",)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("provider", MODELS)
 def test_a_batch_past_its_deadline_is_stopped_once(tmp_path: Path, provider: str) -> None:
     with lab(tmp_path, batch_seconds=30 * DAY) as bench, bench.open(asked(provider)) as run:
         ticks(run, bench, in_state(Lifecycle.IN_FLIGHT))

@@ -78,6 +78,7 @@ def test_a_create_that_is_carried_out_denied_and_never_listed_is_billed_twice_at
         assert made_at(bench, provider) <= 3
 
 
+@pytest.mark.nightly
 def test_a_third_create_in_doubt_is_lost_at_once(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     with hostile(tmp_path) as (bench, between):

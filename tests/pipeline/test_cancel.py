@@ -64,6 +64,7 @@ def test_a_provider_that_refuses_every_cancel_is_waited_for_and_what_it_answers_
         assert bench.server.request_counts().keys() == {"openai"}  # its answers go before no jury
 
 
+@pytest.mark.nightly
 def test_a_failed_cancel_is_one_event_however_often_it_is_tried(tmp_path: Path) -> None:
     text = quiz_text()
     with lab(tmp_path, failing(times=5), batch_seconds=LONG) as bench:

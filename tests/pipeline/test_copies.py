@@ -186,6 +186,7 @@ def test_of_two_lost_batches_neither_is_taken_for_the_other(tmp_path: Path, prov
         bench.finish_paid_once(text)
 
 
+@pytest.mark.nightly
 def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
     """Lost after it had run: nothing of the old one stays with the new one, and what it may have cost goes on counting,
     once."""
@@ -206,6 +207,7 @@ def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
             assert first(run).outcome is BatchOutcome.CANCELLED
 
 
+@pytest.mark.nightly
 def test_a_batch_of_unknown_state_is_adopted_under_its_own_name(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
     odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=40 * 3600.0)
@@ -219,7 +221,8 @@ def test_a_batch_of_unknown_state_is_adopted_under_its_own_name(tmp_path: Path) 
         bench.finish_paid_once(text)
 
 
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("together",)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("provider", MODELS)
 def test_a_refusal_that_may_pass_is_counted_by_itself(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=3)
     busy = Fault(on="create", action="status", status=429, provider=provider, times=6)

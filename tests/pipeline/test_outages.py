@@ -75,7 +75,8 @@ def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_p
         assert bench.finish(text).unanswered == 0
 
 
-@pytest.mark.parametrize("status", tiered((503, 401), ci=(401,)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("status", [503, 401])
 def test_a_provider_that_could_not_be_asked_until_long_after_the_deadline_has_its_answers_collected(
     tmp_path: Path, status: int
 ) -> None:
@@ -119,7 +120,8 @@ def test_results_cut_at_the_end_of_a_line_are_downloaded_again(tmp_path: Path, p
         bench.finish_paid_once(text)
 
 
-@pytest.mark.parametrize("provider", tiered(("openai", "mistral", "together"), ci=("together",)))
+@pytest.mark.nightly
+@pytest.mark.parametrize("provider", ["openai", "mistral", "together"])
 def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=4)
     expired = Fault(on="batch", action="expire", provider=provider, share=0.8, times=1)
@@ -220,6 +222,7 @@ def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tm
         assert bench.clock.now() - begun > HOUR
 
 
+@pytest.mark.nightly
 def test_downloads_that_failed_do_not_count_as_downloads_that_came_short(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=4)
     cut = Fault(on="results", action="truncate", provider="openai", share=0.0, after=14, times=3)

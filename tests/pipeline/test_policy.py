@@ -113,6 +113,7 @@ def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Pat
         bench.finish_paid_once(text)
 
 
+@pytest.mark.nightly
 def test_attempts_are_bounded_and_what_is_left_has_its_outcome(tmp_path: Path) -> None:
     text = quiz_text(limit=3, top="[policy]\nattempts = 2")
     with lab(tmp_path, Fault(on="row", action="error", status=500, provider="openai")) as bench:

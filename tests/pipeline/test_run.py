@@ -130,6 +130,7 @@ def test_an_unknown_status_is_named_and_ends_at_the_deadline(tmp_path: Path) -> 
         assert status.unanswered == 0
 
 
+@pytest.mark.nightly
 def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_again(tmp_path: Path) -> None:
     text = quiz_text(limit=4)
     bad = Fault(on="batch", action="fail", provider="openai", kind="model_not_found", name="no such model")
