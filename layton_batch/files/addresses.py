@@ -62,7 +62,7 @@ def downloaded(url: str, token: str | None, clock: Clock, *, patient: bool = Tru
         yield path
 
 
-class NoSuchFileError(DataError):
+class MissingFileError(DataError):
     """Nothing is at the address (HTTP 404)."""
 
 
@@ -96,7 +96,7 @@ def fetch_below(address: str, names: Iterable[str], folder: Path, clock: Clock) 
         for name in names:
             target = folder / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with suppress(NoSuchFileError):
+            with suppress(MissingFileError):
                 _fetch(client, f"{address}{quote(name)}", target, clock, WAITS_SECONDS)
                 size += target.stat().st_size
                 limits.check_download(size, shown(address))
@@ -182,7 +182,7 @@ def _check(response: httpx.Response, url: str) -> None:
             "for access there, and set HF_TOKEN to a token of that account"
         )
     if status == 404:
-        raise NoSuchFileError(
+        raise MissingFileError(
             f"{shown(url)}: there is no such file (HTTP 404); a private data set looks the same without HF_TOKEN"
         )
     if status in _PASSING:
