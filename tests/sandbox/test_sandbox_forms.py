@@ -8,7 +8,7 @@ import json
 import pytest
 
 from layton_batch.sandbox import ModelReply
-from tests.support.sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
+from tests.support.sandbox_clients import GRADE, JPEG, MODELS, bench, driver, each_family, row, rows_of
 
 CHAT = ("openai", "groq", "doubleword", "mistral", "together")
 REPLIES = {
@@ -71,7 +71,7 @@ def rich(provider: str) -> dict[str, object]:
     return row(provider, "a", messages=messages, response_format=response_format, reasoning_effort="low", **limit)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_a_question_is_read_whole_out_of_every_providers_row(provider, tmp_path):
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
         batch = sdk.submit([rich(provider)])
@@ -194,7 +194,7 @@ def test_reasoning_settings_are_read_in_all_their_forms(provider, extra, expecte
         assert [question.reasoning for question in b.echo.asked] == [expected]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_text_of_any_kind_survives_the_wire(provider, tmp_path):
     text = 'quote " backslash \\ line\u2028sep \u0000 nul \U0001f9e9 \r\n end'
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:

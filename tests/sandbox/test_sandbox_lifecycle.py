@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from tests.support.sandbox_clients import MODELS, PROVIDERS, bench, driver, row, rows_of
+from tests.support.sandbox_clients import MODELS, PROVIDERS, bench, driver, each_family, row, rows_of
 
 KEYS = [f"k-{number}" for number in range(7)]
 SEEN = {
@@ -51,7 +51,7 @@ def test_a_batch_passes_through_its_documented_states_and_answers_every_row_once
     assert all(f"question {key_of(line)}" in json.dumps(line) for line in rows_of(output))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_rows_are_answered_at_the_first_look_after_the_end_and_only_then(provider, tmp_path):
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
         batch = sdk.submit([row(provider, key) for key in KEYS])
@@ -66,7 +66,7 @@ def test_rows_are_answered_at_the_first_look_after_the_end_and_only_then(provide
         assert {question.model for question in b.echo.asked} == {MODELS[provider]}
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_a_cancelled_batch_bills_only_the_rows_it_ran(provider, tmp_path):
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
         batch = sdk.submit([row(provider, key) for key in KEYS])
@@ -92,7 +92,7 @@ def test_a_cancelled_batch_bills_only_the_rows_it_ran(provider, tmp_path):
     assert len(lapsed) == (4 if provider in ("openai", "groq", "doubleword") else 0)
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_listings_show_every_batch_newest_first_over_all_pages(provider, tmp_path):
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
         made = []
@@ -102,7 +102,7 @@ def test_listings_show_every_batch_newest_first_over_all_pages(provider, tmp_pat
         assert sdk.listed() == made[::-1]
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_a_sandbox_started_again_on_its_folder_goes_on_where_it_was(provider, tmp_path):
     state = tmp_path / "state"
     with bench(state=state) as b, driver(provider, b.sandbox, tmp_path) as sdk:

@@ -8,10 +8,11 @@ import json
 import pytest
 
 from layton_batch.sandbox import SandboxLimits
-from tests.support.sandbox_clients import GRADE, JPEG, MODELS, PROVIDERS, bench, driver, row, rows_of
+from tests.support.sandbox_clients import GRADE, JPEG, MODELS, bench, driver, each_family, row, rows_of
+from tests.support.tiers import tiered
 
 SHAPED = ("openai", "groq", "doubleword")
-CHAT = (*SHAPED, "mistral", "together")
+each_shaped = pytest.mark.parametrize("provider", tiered(SHAPED, ci=("openai",)))
 
 
 def without(line, name):
@@ -21,10 +22,15 @@ def without(line, name):
 def failed(provider, rows, tmp_path, limits=None):
     """The first error of a batch that fails in validation."""
     with bench(limits=limits) as b, driver(provider, b.sandbox, tmp_path) as sdk:
-        batch = sdk.submit(rows)
-        b.clock.forward(3)
-        got = sdk.get(batch)
+        problem = problem_of(b, sdk, rows)
         assert b.sandbox.ledger().rows_billed == 0
+    return problem
+
+
+def problem_of(b, sdk, rows):
+    batch = sdk.submit(rows)
+    b.clock.forward(3)
+    got = sdk.get(batch)
     assert (got.status, got.output_file_id, got.error_file_id) == ("failed", None, None)
     data = got.errors["data"] if isinstance(got.errors, dict) else getattr(got.errors, "data", got.errors)
     (only,) = data
@@ -45,11 +51,13 @@ BAD_FILES = [
 ]
 
 
-@pytest.mark.parametrize("provider", SHAPED)
-@pytest.mark.parametrize(("code", "line", "rows"), BAD_FILES)
-def test_a_bad_file_fails_the_whole_batch_with_code_and_line(provider, code, line, rows, tmp_path):
-    problem = failed(provider, rows(row(provider, "a")), tmp_path)
-    assert (problem["code"], problem["line"]) == (code, line)
+@each_shaped
+def test_a_bad_file_fails_the_whole_batch_with_code_and_line(provider, tmp_path):
+    with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
+        for code, line, rows in BAD_FILES:
+            problem = problem_of(b, sdk, rows(row(provider, "a")))
+            assert (problem["code"], problem["line"]) == (code, line)
+        assert b.sandbox.ledger().rows_billed == 0
 
 
 def test_one_batch_has_one_model_except_at_groq(tmp_path):
@@ -64,7 +72,7 @@ def test_one_batch_has_one_model_except_at_groq(tmp_path):
 
 
 @pytest.mark.parametrize("limits", [SandboxLimits(rows=1), SandboxLimits(file_bytes=100)])
-@pytest.mark.parametrize("provider", SHAPED)
+@each_shaped
 def test_too_many_rows_or_bytes_fail_the_batch(provider, limits, tmp_path):
     assert failed(provider, [row(provider, "a"), row(provider, "b")], tmp_path, limits)["code"] == "invalid_request"
 
@@ -109,38 +117,42 @@ BAD_BODIES = [
 ]
 
 
-@pytest.mark.parametrize("provider", SHAPED)
-@pytest.mark.parametrize(("extra", "word"), BAD_BODIES)
-def test_a_bad_body_is_one_row_of_the_error_file(provider, extra, word, tmp_path):
+@each_shaped
+def test_a_bad_body_is_one_row_of_the_error_file(provider, tmp_path):
+    bad = {f"bad-{number:02}": extra for number, (extra, _) in enumerate(BAD_BODIES)}
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
-        batch = sdk.submit([row(provider, "good"), row(provider, "bad", **extra)])
+        batch = sdk.submit([row(provider, "good"), *(row(provider, name, **extra) for name, extra in bad.items())])
         b.end()
         got = sdk.get(batch)
         output, error = sdk.results(batch)
         assert b.sandbox.ledger().rows_billed == 1
-    assert (got.status, got.request_counts.completed, got.request_counts.failed) == ("completed", 1, 1)
+    counts = (got.request_counts.completed, got.request_counts.failed)
+    assert (got.status, *counts) == ("completed", 1, len(BAD_BODIES))
     assert [line["custom_id"] for line in rows_of(output)] == ["good"]
-    (line,) = rows_of(error)
-    assert (line["custom_id"], line["error"], line["response"]["status_code"]) == ("bad", None, 400)
-    assert word in json.dumps(line["response"]["body"]["error"])
+    lines = sorted(rows_of(error), key=lambda line: line["custom_id"])
+    assert [(line["custom_id"], line["error"], line["response"]["status_code"]) for line in lines] == [
+        (name, None, 400) for name in bad
+    ]
+    for line, (_, word) in zip(lines, BAD_BODIES, strict=True):
+        assert word in json.dumps(line["response"]["body"]["error"])
 
 
-def image_row(provider, url):
+IMAGES = ("https://example.org/a.jpg", "data:image/jpeg;base64,%%%", "data:image/jpeg;base64,bm9pbWFnZQ==")
+
+
+def image_row(provider, key, url):
     part = {"type": "image_url", "image_url": {"url": url}}
-    return row(provider, "bad", messages=[{"role": "user", "content": [part]}])
+    return row(provider, key, messages=[{"role": "user", "content": [part]}])
 
 
-@pytest.mark.parametrize("provider", SHAPED)
-@pytest.mark.parametrize(
-    "url", ["https://example.org/a.jpg", "data:image/jpeg;base64,%%%", "data:image/jpeg;base64,bm9pbWFnZQ=="]
-)
-def test_an_image_that_is_none_fails_its_row(provider, url, tmp_path):
+@each_shaped
+def test_an_image_that_is_none_fails_its_row(provider, tmp_path):
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
-        batch = sdk.submit([image_row(provider, url)])
+        batch = sdk.submit([image_row(provider, f"bad-{number}", url) for number, url in enumerate(IMAGES)])
         b.end()
         got = sdk.get(batch)
     assert (got.output_file_id, bool(got.error_file_id)) == (None, True) or provider == "doubleword"
-    assert got.request_counts.failed == 1
+    assert got.request_counts.failed == len(IMAGES)
 
 
 def test_when_all_rows_fail_there_is_no_output_file(tmp_path):
@@ -174,23 +186,23 @@ def test_openai_create_refuses_bad_parameters_at_once(change, tmp_path):
         assert sdk.listed() == []
 
 
-@pytest.mark.parametrize(
-    "requests",
-    [
-        [row("anthropic", "with.dot")],
-        [row("anthropic", "k" * 65)],
-        [row("anthropic", "")],
-        [row("anthropic", "a"), row("anthropic", "a")],
-        [{"custom_id": "a"}],
-        [],
-    ],
-)
-def test_anthropic_refuses_bad_custom_ids_and_requests_at_create(requests, tmp_path):
+ANTHROPIC_BAD_REQUESTS = [
+    [row("anthropic", "with.dot")],
+    [row("anthropic", "k" * 65)],
+    [row("anthropic", "")],
+    [row("anthropic", "a"), row("anthropic", "a")],
+    [{"custom_id": "a"}],
+    [],
+]
+
+
+def test_anthropic_refuses_bad_custom_ids_and_requests_at_create(tmp_path):
     import anthropic
 
     with bench() as b, driver("anthropic", b.sandbox, tmp_path) as sdk:
-        with pytest.raises(anthropic.BadRequestError):
-            sdk.submit(requests)
+        for requests in ANTHROPIC_BAD_REQUESTS:
+            with pytest.raises(anthropic.BadRequestError):
+                sdk.submit(requests)
         assert sdk.listed() == []
 
 
@@ -230,16 +242,19 @@ def anthropic_bad():
     ]
 
 
-@pytest.mark.parametrize("params", anthropic_bad(), ids=range(len(anthropic_bad())))
-def test_anthropic_params_are_judged_row_by_row_after_submission(params, tmp_path):
+def test_anthropic_params_are_judged_row_by_row_after_submission(tmp_path):
+    bad = [{"custom_id": f"bad-{number}", "params": params} for number, params in enumerate(anthropic_bad())]
     with bench() as b, driver("anthropic", b.sandbox, tmp_path) as sdk:
-        batch = sdk.submit([row("anthropic", "good"), {"custom_id": "bad", "params": params}])
+        batch = sdk.submit([row("anthropic", "good"), *bad])
         b.end()
         found = {item.custom_id: item.result for item in sdk.client.messages.batches.results(batch)}
-        assert sdk.get(batch).request_counts.errored == 1
+        assert sdk.get(batch).request_counts.errored == len(bad)
         assert b.sandbox.ledger().rows_billed == 1
-    assert found["good"].type == "succeeded"
-    assert (found["bad"].type, found["bad"].error.error.type) == ("errored", "invalid_request_error")
+    assert found.pop("good").type == "succeeded"
+    assert set(found) == {line["custom_id"] for line in bad}
+    assert {(result.type, result.error.error.type) for result in found.values()} == {
+        ("errored", "invalid_request_error")
+    }
 
 
 def gemini_bad():
@@ -262,14 +277,14 @@ def gemini_bad():
     ]
 
 
-@pytest.mark.parametrize("line", gemini_bad(), ids=range(len(gemini_bad())))
-def test_one_malformed_gemini_row_refuses_the_create(line, tmp_path):
+def test_one_malformed_gemini_row_refuses_the_create(tmp_path):
     from google.genai import errors
 
     with bench() as b, driver("gemini", b.sandbox, tmp_path) as sdk:
-        with pytest.raises(errors.ClientError, match="Line 2") as refused:
-            sdk.submit([row("gemini", "good"), line])
-        assert (refused.value.code, refused.value.status) == (400, "INVALID_ARGUMENT")
+        for number, line in enumerate(gemini_bad()):
+            with pytest.raises(errors.ClientError, match="Line 2") as refused:
+                sdk.submit([row("gemini", "good"), line], name=f"{number}.jsonl")
+            assert (refused.value.code, refused.value.status) == (400, "INVALID_ARGUMENT")
         assert sdk.listed() == []
 
 
@@ -293,15 +308,15 @@ MISTRAL_BAD = [
 ]
 
 
-@pytest.mark.parametrize("line", MISTRAL_BAD, ids=range(len(MISTRAL_BAD)))
-def test_mistral_validates_rows_at_upload(line, tmp_path):
+def test_mistral_validates_rows_at_upload(tmp_path):
     from mistralai.client import errors
 
     with bench() as b, driver("mistral", b.sandbox, tmp_path) as sdk:
-        with pytest.raises(errors.SDKError) as refused:
-            sdk.upload([row("mistral", "good"), line])
-        assert refused.value.status_code == 422
-        assert "line 2" in refused.value.body
+        for line in MISTRAL_BAD:
+            with pytest.raises(errors.SDKError) as refused:
+                sdk.upload([row("mistral", "good"), line])
+            assert refused.value.status_code == 422
+            assert "line 2" in refused.value.body
         assert sdk.client.files.list().data == []
 
 
@@ -388,7 +403,7 @@ def test_open_schemas_pass_where_strict_rules_are_not_documented(provider, tmp_p
         assert len(rows_of(sdk.results(batch)[0])) == 1
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@each_family
 def test_a_batch_that_has_ended_cannot_be_cancelled(provider, tmp_path):
     with bench() as b, driver(provider, b.sandbox, tmp_path) as sdk:
         batch = sdk.submit([row(provider, "a")])

@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from layton_batch.sandbox import Fault, ModelReply, Question, Sandbox, SandboxConfig, SandboxLimits
+from tests.support.tiers import FAMILIES, tiered
 
 JPEG = "/9j/4AAQ"
 GRADE = {
@@ -29,6 +32,8 @@ MODELS = {
     "doubleword": "Qwen/Qwen3-VL-235B-A22B-Instruct-FP8",
 }
 PROVIDERS = tuple(MODELS)
+each_family = pytest.mark.parametrize("provider", tiered(PROVIDERS, ci=FAMILIES))
+"""For a test of every provider: one of each wire family at every change."""
 
 
 class Echo:
