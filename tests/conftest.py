@@ -10,6 +10,7 @@ from hypothesis import settings
 
 from tests.simulation.shortcuts import drawn, hastened
 from tests.support.devtools import Browser, chromium
+from tests.support.postgres import new_database, required, server
 
 settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, database=None)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)
@@ -30,6 +31,19 @@ def charts() -> Iterator[None]:
     """Runs whose sites have charts."""
     with drawn():
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """The URL of a running PostgreSQL, without a database's name; tests are skipped where none is installed."""
+    with server(required()) as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> str:
+    """A new, empty database."""
+    return new_database(postgres_server)
 
 
 @pytest.fixture(scope="module")

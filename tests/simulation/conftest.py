@@ -10,7 +10,6 @@ import pytest
 from tests.simulation.claims import reference
 from tests.simulation.postgres import Database
 from tests.simulation.world import ALONE
-from tests.support.postgres import required, server
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -23,8 +22,7 @@ def _settled() -> Iterator[None]:
 
 
 @pytest.fixture(scope="package")
-def database() -> Iterator[Database]:
-    with server(required()) as url:
-        place = Database(url)
-        yield place
-        place.close()
+def database(postgres_server: str) -> Iterator[Database]:
+    place = Database(postgres_server)
+    yield place
+    place.close()

@@ -11,7 +11,6 @@ from tests.support.tiers import tiered
 
 SCENARIOS = {scenario.name: scenario for scenario in TABLE}
 PLAYED = [
-    ("killed when the create was carried out, before its reply", "openai"),
     ("killed when the upload was carried out", "gemini"),
     ("killed between download and tables", "anthropic"),
     ("killed between tables and commit", "mistral"),
@@ -22,7 +21,6 @@ PLAYED = [
     ("results: cut off at 60 %", "gemini"),
     ("one row missing from the results", "groq"),
     ("expired with two of three answers", "doubleword"),
-    ("two programs at once", "openai"),
     ("the list before the first create: HTTP 500 six times", "gemini"),
     ("our clock set back by a day while the batch is in flight", "anthropic"),
 ]

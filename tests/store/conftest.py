@@ -9,7 +9,6 @@ import pytest
 
 from layton_batch.store.engine import sqlite_url
 from tests.simulation.shortcuts import migrated
-from tests.support.postgres import new_database, required, server
 
 
 @pytest.fixture(scope="package", autouse=True)
@@ -17,18 +16,6 @@ def real_stores() -> Iterator[None]:
     """Stores as the program opens and makes them."""
     with migrated():
         yield
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[str]:
-    with server(required()) as url:
-        yield url
-
-
-@pytest.fixture
-def postgres_url(postgres_server: str) -> str:
-    """A new, empty database."""
-    return new_database(postgres_server)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
