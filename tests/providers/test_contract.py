@@ -122,12 +122,14 @@ class TestTogether(Contract):
     model = "moonshotai/Kimi-K2-Thinking"
 
 
+@pytest.mark.nightly  # it speaks the wire of OpenAI's batch files; what differs is in test_groq.py
 class TestGroq(Contract):
     name = "groq"
     base_path = "/groq"
     model = "openai/gpt-oss-120b"
 
 
+@pytest.mark.nightly  # the same; test_doubleword.py
 class TestDoubleword(Contract):
     name = "doubleword"
     base_path = "/doubleword/v1"

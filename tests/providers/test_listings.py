@@ -9,6 +9,7 @@ import pytest
 from layton_batch.errors import ProviderReplyError
 from layton_batch.records import JsonValue, Submission
 from layton_batch.testing.providers import Answer, HandlerCall
+from tests.support.tiers import FAMILIES, tiered
 
 from .conftest import Serve, reply
 
@@ -17,16 +18,26 @@ OVERLOADED: JsonValue = {"type": "error", "error": {"type": "overloaded_error", 
 ROWS = {"gemini": "operations"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+PAGES: dict[str, JsonValue] = {
+    "overloaded": OVERLOADED,
+    "unavailable": {"error": {"code": 503, "message": "unavailable"}},
+    "maintenance": {"message": "down for maintenance"},
+    "a text": "closed",
+}
+
+
 @pytest.mark.parametrize(
-    "page",
-    [OVERLOADED, {"error": {"code": 503, "message": "unavailable"}}, {"message": "down for maintenance"}, "closed"],
-    ids=["overloaded", "unavailable", "maintenance", "a text"],
+    ("name", "page"),
+    tiered(
+        NAMES,
+        PAGES,
+        ci=[*((name, "overloaded") for name in NAMES), *((name, page) for name in FAMILIES for page in PAGES)],
+    ),
 )
 def test_an_error_told_with_status_200_is_not_an_empty_list(
-    serve: Serve, submission: Submission, name: str, page: JsonValue
+    serve: Serve, submission: Submission, name: str, page: str
 ) -> None:
-    provider, _ = serve(name, reply(page))
+    provider, _ = serve(name, reply(PAGES[page]))
     with pytest.raises(ProviderReplyError):
         provider.find(submission)
 

@@ -15,6 +15,7 @@ from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.providers.conftest import Serve, reply, routes
 from tests.support.lab import MODELS
+from tests.support.tiers import FAMILIES, tiered
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def test_every_provider_is_asked_about_a_model_it_has(sandbox: Sandbox, provider
     assert sandbox.request_counts()[provider] == {"models": before + 1}
 
 
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
 def test_a_model_that_a_provider_does_not_have_is_none(sandbox: Sandbox, provider: str) -> None:
     assert asked(sandbox, provider, "no-such-model") is None
 
@@ -88,8 +89,10 @@ def test_what_a_provider_says_of_a_models_end_is_read(
     assert knows.about(model) == notice
 
 
-@pytest.mark.parametrize("status", [401, 500])
-@pytest.mark.parametrize("provider", MODELS)
+@pytest.mark.parametrize(
+    ("provider", "status"),
+    tiered(MODELS, (401, 500), ci=[("openai", 401), *((provider, 500) for provider in FAMILIES)]),
+)
 def test_a_question_that_fails_says_nothing_of_the_model(serve: Serve, provider: str, status: int) -> None:
     connected, server = serve(provider, reply({"error": {"message": "no"}}, status))
     knows = knows_models(connected)

@@ -11,6 +11,7 @@ from layton_batch.errors import AmbiguousCallError
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
+from tests.support.tiers import tiered
 
 from .conftest import KEY, Serve, reply
 from .test_anthropic import batch
@@ -53,8 +54,7 @@ def keyless(server: Loopback) -> bool:
     return not any(KEY in value for call in server.calls for value in call.headers.values())
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("status", STATUSES)
+@pytest.mark.parametrize(("name", "status"), tiered(NAMES, STATUSES, ci=[(name, 307) for name in NAMES]))
 def test_a_create_that_is_answered_with_a_redirect_may_have_been_carried_out(
     serve: Serve, submission: Submission, other: Loopback, name: str, status: int
 ) -> None:

@@ -117,9 +117,9 @@ def test_a_status_means_one_thing_to_a_read_and_another_to_a_create(
         assert error.status == code
 
 
-@pytest.mark.parametrize("code", sorted(set(range(400, 600)) - REFUSALS - {407, 429}))
-def test_a_create_counts_as_refused_only_by_a_status_that_says_so_for_certain(code: int) -> None:
-    assert type(of(status(code), paid=True)) is AmbiguousCallError
+def test_a_create_counts_as_refused_only_by_a_status_that_says_so_for_certain() -> None:
+    others = sorted(set(range(400, 600)) - REFUSALS - {407, 429})
+    assert [code for code in others if type(of(status(code), paid=True)) is not AmbiguousCallError] == []
 
 
 def test_an_account_that_cannot_pay_is_told_from_a_call_that_is_wrong() -> None:
