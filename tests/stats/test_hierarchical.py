@@ -173,7 +173,7 @@ def share_inside(draws: JointDraws, model: int, low: float | None, high: float |
     return float(((theta >= low - 1e-9) & (theta <= high + 1e-9)).mean())
 
 
-@pytest.mark.parametrize("boards", tiered((3, 5), ci=(3,)))
+@pytest.mark.parametrize("boards", tiered((2, 5), ci=(2,)))
 def test_the_slope_is_found_where_votes_mean_more_for_better_models(boards: int) -> None:
     flat = [slope_interval(one_board(seed, World(slope=0.0, labels=130))[2])[0] for seed in range(boards)]
     steep = [slope_interval(one_board(seed, World(slope=1.0, labels=130))[2])[0] for seed in range(boards)]
@@ -228,21 +228,21 @@ def test_thousands_of_labels_leave_no_number_that_is_none() -> None:
     assert (variance > 0).all()
 
 
-@pytest.mark.parametrize("boards", tiered((6, 25), ci=(6,)))
+@pytest.mark.parametrize("boards", tiered((4, 25), ci=(4,)))
 def test_intervals_hold_where_a_vote_means_more_for_a_better_model(boards: int) -> None:
     cell = measure(World(slope=1.0), boards, seed=11, draws=0)
     assert cell.held.mean() > 0.93
     assert cell.held_new.mean() > 0.92
 
 
-@pytest.mark.parametrize("boards", tiered((8, 40), ci=(8,)))
+@pytest.mark.parametrize("boards", tiered((4, 40), ci=(4,)))
 def test_models_without_labels_are_held_also_where_the_votes_say_little_of_their_ability(boards: int) -> None:
     cell = measure(WORLDS["judges near useless"], boards, seed=1, draws=0)
     assert cell.held[:, cell.labelled :].mean() >= 0.92
     assert cell.held[:, : cell.labelled].mean() >= 0.92
 
 
-@pytest.mark.parametrize("boards", tiered((5, 20), ci=(5,)))
+@pytest.mark.parametrize("boards", tiered((3, 20), ci=(3,)))
 def test_errors_in_the_abilities_do_not_flatten_the_slope(boards: int) -> None:
     world, rng = WORLDS["noisy judges"], np.random.default_rng(3)
     slopes = []
