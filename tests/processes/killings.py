@@ -19,9 +19,9 @@ MODELS = 3
 """So many batches give every phase of the create a turn."""
 
 
-def every_cell(provider: str) -> Mapping[str, Sequence[str]]:
+def every_cell(provider: str, kinds: Sequence[str] = OPERATIONS) -> Mapping[str, Sequence[str]]:
     """Kind of call → what happens to calls of that kind, each once and in this order."""
-    return {kind: FATES for kind in OPERATIONS if kind not in WITHOUT.get(provider, ())}
+    return {kind: FATES for kind in kinds if kind not in WITHOUT.get(provider, ())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Ordeal:
     broken: tuple[str, ...]
 
 
-def every_phase(place: Bench, provider: str) -> Ordeal:
+def every_phase(place: Bench, provider: str, kinds: Sequence[str] = OPERATIONS) -> Ordeal:
     """Kill the run when a call was received, executed and answered, then lose a reply, for each kind of call."""
-    kills = Kills(provider, every_cell(provider))
+    kills = Kills(provider, every_cell(provider, kinds))
     status, lives = place.until_done(place.write(f"killed-{provider}", [provider] * MODELS), kills)
     broken = broken_claims(place, status) + [f"never happened: {one}" for one in kills.left]
     answered = sum(job["succeeded"] for job in status["jobs"])

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from tests.processes.killings import every_phase
+from tests.processes.killings import OPERATIONS, every_phase
 from tests.simulation.world import SEVEN
 from tests.support.commands import Bench
 from tests.support.tiers import tiered
 
+CALLS = ("upload", "create", "results")
+"""The calls around the payment and the answers; those that only look are nightly."""
 
-@pytest.mark.parametrize("provider", tiered(SEVEN, ci=("groq",)))
+
+@pytest.mark.parametrize(("provider", "kinds"), tiered(SEVEN, (CALLS, OPERATIONS), ci=[("groq", CALLS)]))
 def test_a_run_killed_at_every_phase_of_every_call_pays_each_row_once_and_loses_none(
-    place: Bench, provider: str
+    place: Bench, provider: str, kinds: Sequence[str]
 ) -> None:
-    ordeal = every_phase(place, provider)
+    ordeal = every_phase(place, provider, kinds)
     assert not ordeal.broken, ordeal
     assert (ordeal.batches, ordeal.billed, ordeal.lost) == (3, 6, 0)

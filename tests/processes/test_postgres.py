@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import Bench, Command, Kills, Sandbox, broken_claims
-from tests.support.postgres import new_database, required, server
 from tests.support.proxy import PHASES
+from tests.support.tiers import tiered
 
 
 @dataclass(slots=True)
@@ -28,19 +28,13 @@ class ServedBench(Bench):
         return any((self.folder / "runs").rglob("state.sqlite3*"))
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with server(required()) as url:
-        yield url
-
-
 @pytest.fixture
-def served(postgres: str, sandbox: Sandbox, tmp_path: Path) -> Iterator[ServedBench]:
-    yield ServedBench(tmp_path, sandbox, state=new_database(postgres))
+def served(postgres_url: str, sandbox: Sandbox, tmp_path: Path) -> Iterator[ServedBench]:
+    yield ServedBench(tmp_path, sandbox, state=postgres_url)
     sandbox.way.leave_alone()
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@pytest.mark.parametrize("provider", tiered(("openai", "anthropic"), ci=("openai",)))
 def test_a_run_killed_at_every_phase_of_the_paid_call_pays_each_row_once_and_loses_none(
     served: ServedBench, provider: str
 ) -> None:
@@ -52,6 +46,7 @@ def test_a_run_killed_at_every_phase_of_the_paid_call_pays_each_row_once_and_los
     assert not served.has_file()
 
 
+@pytest.mark.nightly
 def test_of_two_commands_started_at_once_one_drives_the_run_and_pays_each_row_once(served: ServedBench) -> None:
     manifest = served.write("served-both", ["openai", "anthropic", "openai", "anthropic"])
     commands = [served.start(manifest), served.start(manifest)]
@@ -63,17 +58,7 @@ def test_of_two_commands_started_at_once_one_drives_the_run_and_pays_each_row_on
     assert not served.has_file()
 
 
-def test_a_command_killed_when_a_batch_has_just_been_created_is_followed_by_another(served: ServedBench) -> None:
-    manifest = served.write("served-survivor", ["mistral", "gemini", "mistral"])
-    doomed = served.start(manifest)
-    calls = iter(["executed"])
-    served.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
-    served.way.kill = doomed.kill
-    assert doomed.wait() == -signal.SIGKILL
-    served.way.leave_alone()
-    assert not broken_claims(served, served.start(manifest).status())
-
-
+@pytest.mark.nightly
 def test_a_command_killed_while_the_server_commits_goes_on_from_one_side_of_the_commit_or_the_other(
     served: ServedBench,
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import signal
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Lock
@@ -17,9 +17,9 @@ import pytest
 from tests.simulation.world import SEVEN
 from tests.support.commands import PATIENCE_SECONDS, Bench, Command, Sandbox, broken_claims
 from tests.support.proxy import HELD, PHASES
-from tests.support.tiers import tiered
+from tests.support.tiers import FAMILIES, tiered
 
-THREE = ["openai", "openai", "openai"]
+TWO = ["openai", "openai"]
 SLACK = 3.0
 """Two seconds are promised; a machine that is at much else besides is given this many times as long."""
 ENDLESS = """
@@ -59,12 +59,14 @@ def stored(place: Bench, name: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("options", [(), ("--once",)], ids=["run", "run --once"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "options"),
+    tiered((signal.SIGINT, signal.SIGTERM), ((), ("--once",)), ci=[(signal.SIGINT, ()), (signal.SIGTERM, ("--once",))]),
+)
 def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_no_other(
     place: Bench, number: signal.Signals, options: tuple[str, ...]
 ) -> None:
-    manifest = place.write("stopped", THREE)
+    manifest = place.write("stopped", TWO)
     command = held_in_create(place, manifest, *options)
     command.kill(number)
     until_told(command, "stopping: waiting a moment for calls in progress")
@@ -81,11 +83,11 @@ def test_a_stopped_command_keeps_the_answer_to_the_call_it_had_begun_and_begins_
     assert not broken_claims(place, status)
 
 
-@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("first", tiered((signal.SIGINT, signal.SIGTERM), ci=(signal.SIGINT,)))
 def test_two_seconds_after_the_second_stop_the_program_is_gone_whatever_it_waits_for(
     place: Bench, first: signal.Signals
 ) -> None:
-    manifest = place.write("impatient", THREE)
+    manifest = place.write("impatient", TWO)
     command = held_in_create(place, manifest)
     with closing(sqlite3.connect(place.folder / "runs" / "state.sqlite3", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # the lease, the provider's id: each would wait half a minute for its turn
@@ -105,7 +107,7 @@ def test_two_seconds_after_the_second_stop_the_program_is_gone_whatever_it_waits
 
 
 def test_a_terminal_that_is_closed_costs_nothing(place: Bench) -> None:
-    manifest = place.write("hung-up", THREE)
+    manifest = place.write("hung-up", TWO)
     command = held_in_create(place, manifest)
     command.kill(signal.SIGHUP)
     place.way.go_on.set()
@@ -118,34 +120,43 @@ def test_a_terminal_that_is_closed_costs_nothing(place: Bench) -> None:
 # ---- cancel --------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def endless(sandbox: Sandbox, tmp_path: Path) -> Iterator[Bench]:
+@pytest.fixture(scope="module")
+def slow(sandbox: Sandbox) -> Iterator[Sandbox]:
     """A sandbox whose batches end only when they are cancelled."""
-    with Sandbox(preload=False, server=("-c", ENDLESS)) as slow:
-        slow.fork_server, own = sandbox.fork_server, slow.fork_server
-        yield Bench(tmp_path, slow)
-        slow.fork_server = own
+    with Sandbox(preload=False, server=("-c", ENDLESS)) as started:
+        started.fork_server = sandbox.fork_server
+        yield started
+        started.fork_server = None
 
 
-def test_cancel_killed_at_every_phase_at_every_provider_still_stops_all_and_pays_nothing(endless: Bench) -> None:
-    manifest = endless.write("cancelled", SEVEN)
+@pytest.fixture
+def endless(slow: Sandbox, tmp_path: Path) -> Iterator[Bench]:
+    yield Bench(tmp_path, slow)
+    slow.way.leave_alone()
+
+
+@pytest.mark.parametrize("providers", tiered((FAMILIES, SEVEN), ci=[(FAMILIES,)]), ids=len)
+def test_cancel_killed_at_every_phase_at_every_provider_still_stops_all_and_pays_nothing(
+    endless: Bench, providers: Sequence[str]
+) -> None:
+    manifest = endless.write("cancelled", providers)
     assert endless.start(manifest, "--once").wait() == 75
-    assert len(endless.batches()) == len(SEVEN)
-    deaths = _cancelled_in_spite_of_kills(endless)
-    assert deaths == len(SEVEN) * len(PHASES)
+    assert len(endless.batches()) == len(providers)
+    deaths = _cancelled_in_spite_of_kills(endless, providers)
+    assert deaths == len(providers) * len(PHASES)
     assert all(batch["cancel_asked"] for batch in endless.batches())
     status = stored(endless, "cancelled")
     assert status["state"] == "cancelled"
     for job in status["jobs"]:
         assert job["requests"] == job["cancelled"] + job["succeeded"] + job["missing"], job
         assert job["waiting"] == 0
-    assert len(endless.batches()) == len(SEVEN)
+    assert len(endless.batches()) == len(providers)
     assert endless.billed() == []
 
 
-def _cancelled_in_spite_of_kills(place: Bench) -> int:
+def _cancelled_in_spite_of_kills(place: Bench, providers: Sequence[str]) -> int:
     """Give the command until it ends by itself; each provider's cancel is killed at each phase once. How many died."""
-    phases = {provider: list(PHASES) for provider in SEVEN}
+    phases = {provider: list(PHASES) for provider in providers}
     struck: set[int] = set()  # providers are asked side by side; one of the calls is where this life ends
 
     def decide(provider: str, kind: str) -> str | None:
@@ -165,11 +176,11 @@ def _cancelled_in_spite_of_kills(place: Bench) -> int:
     return deaths
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", tiered((signal.SIGINT, signal.SIGTERM), ci=(signal.SIGTERM,)))
 def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collects(
     endless: Bench, number: signal.Signals
 ) -> None:
-    manifest = endless.write("waiting", THREE)
+    manifest = endless.write("waiting", TWO)
     assert endless.start(manifest, "--once").wait() == 75
     endless.way.holding.clear()
     endless.way.go_on.clear()
@@ -204,7 +215,7 @@ def test_a_cancel_that_is_stopped_while_it_waits_says_so_and_the_next_one_collec
 def test_a_stop_does_not_wait_for_a_provider_that_does_not_answer(
     place: Bench, number: signal.Signals, kind: str
 ) -> None:
-    manifest = place.write("unanswered", THREE)
+    manifest = place.write("unanswered", TWO)
     place.way.holding.clear()
     place.way.go_on.clear()
     place.way.decide = lambda _provider, its: HELD if its == kind else None

@@ -8,7 +8,7 @@ from collections import Counter
 
 from tests.support.commands import ITEMS, Bench, broken_claims
 
-COMMIT_KILLS = 12
+COMMIT_KILLS = 6
 
 
 def test_of_two_commands_started_at_once_one_drives_the_run_and_pays_each_row_once(place: Bench) -> None:
@@ -22,24 +22,13 @@ def test_of_two_commands_started_at_once_one_drives_the_run_and_pays_each_row_on
 
 
 def test_two_runs_started_at_once_make_the_database_of_their_workspace_once(place: Bench) -> None:
-    manifests = [place.write("first", ["openai", "mistral"]), place.write("second", ["anthropic", "groq"])]
+    manifests = [place.write("first", ["openai"]), place.write("second", ["anthropic"])]
     commands = [place.start(manifest) for manifest in manifests]
     ends = [command.status() for command in commands]
     assert [(end["run"], end["state"]) for end in ends] == [("first", "done"), ("second", "done")]
     times = Counter(row["custom_id"] for row in place.billed())
-    assert (set(times.values()), len(times)) == ({1}, 4 * ITEMS)
+    assert (set(times.values()), len(times)) == ({1}, 2 * ITEMS)
     assert [path.parent for path in place.folder.rglob("state.sqlite3")] == [place.folder / "runs"]
-
-
-def test_a_command_killed_when_a_batch_has_just_been_created_is_followed_by_another(place: Bench) -> None:
-    manifest = place.write("survivor", ["mistral", "gemini", "mistral"])
-    doomed = place.start(manifest)
-    calls = iter(["executed"])
-    place.way.decide = lambda _provider, kind: next(calls, None) if kind == "create" else None
-    place.way.kill = doomed.kill
-    assert doomed.wait() == -signal.SIGKILL
-    place.way.leave_alone()
-    assert not broken_claims(place, place.start(manifest).status())
 
 
 def test_a_command_killed_while_sqlite_commits_goes_on_from_one_side_of_the_commit_or_the_other(place: Bench) -> None:
@@ -47,7 +36,7 @@ def test_a_command_killed_while_sqlite_commits_goes_on_from_one_side_of_the_comm
     manifest = place.write("torn", ["groq", "doubleword"])
     ends = []
     for life in range(COMMIT_KILLS):
-        command = place.start(manifest, KILL_IN_COMMIT=f"{1 + life % 6 * 2}:{draw.random() * 0.002:.6f}")
+        command = place.start(manifest, KILL_IN_COMMIT=f"{1 + life * 2}:{draw.random() * 0.002:.6f}")
         ends.append(command.wait())
     assert set(ends) <= {-signal.SIGKILL, 0}  # 0: it was done before it came to that commit
     assert ends.count(-signal.SIGKILL) >= COMMIT_KILLS / 2

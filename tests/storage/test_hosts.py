@@ -16,7 +16,6 @@ from tests.processes.conftest import sandbox  # noqa: F401  a fixture
 from tests.support.cli_harness import ROOT
 from tests.support.commands import Bench, Command, Sandbox, broken_claims
 from tests.support.object_server import ObjectServer
-from tests.support.postgres import new_database, required, server
 
 
 @dataclass(slots=True)
@@ -45,15 +44,9 @@ class Hosts(Bench):
         return json.loads(command.output.read_text())
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    with server(required()) as url:
-        yield url
-
-
 @pytest.fixture
-def hosts(postgres: str, objects: ObjectServer, sandbox: Sandbox, tmp_path: Path) -> Iterator[Hosts]:  # noqa: F811
-    shared = {**objects.environment, "LAYTON_BATCH_STATE": new_database(postgres)}
+def hosts(postgres_url: str, objects: ObjectServer, sandbox: Sandbox, tmp_path: Path) -> Iterator[Hosts]:  # noqa: F811
+    shared = {**objects.environment, "LAYTON_BATCH_STATE": postgres_url}
     yield Hosts(tmp_path, sandbox, shared=shared, address=f"s3://{objects.new_bucket()}/nightly/runs")
     sandbox.way.leave_alone()
 
