@@ -139,7 +139,7 @@ class Histories(RuleBasedStateMachine):
 
 
 Histories.TestCase.settings = settings(
-    max_examples=40,
+    max_examples=settings().max_examples // 4,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,

@@ -7,9 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.paths import ROOT
+import pytest
 
-KILLS = 25
+from tests.support.paths import ROOT
+from tests.support.tiers import tiered
 
 LOOP = """
 import json, os, random, signal, sys, time
@@ -67,8 +68,11 @@ print(json.dumps(found))
 """
 
 
-def test_a_store_killed_while_it_commits_or_checkpoints_has_every_commit_whole_or_not_at_all(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", LOOP, str(tmp_path / "state.sqlite3"), str(KILLS)]
+@pytest.mark.parametrize("kills", tiered((8, 25), ci=(8,)))
+def test_a_store_killed_while_it_commits_or_checkpoints_has_every_commit_whole_or_not_at_all(
+    tmp_path: Path, kills: int
+) -> None:
+    command = [sys.executable, "-c", LOOP, str(tmp_path / "state.sqlite3"), str(kills)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     before = 0

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
 
 import pytest
 import sqlalchemy
-from sqlalchemy import create_engine, inspect, text
+from sqlalchemy import create_engine, event, inspect, text
 
 from layton_batch.errors import StoreError
 from layton_batch.store import schema
-from layton_batch.store.engine import open_engine
+from layton_batch.store.engine import _sqlite_pragmas, open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import RUN
+from tests.support.tiers import tiered
 
 
 def test_the_schema_in_code_is_the_one_that_is_made(url: str) -> None:
@@ -33,6 +36,24 @@ def test_processes_that_meet_at_an_empty_database_take_turns(url: str) -> None:
     assert RunStore(engines[0], RUN).batches() == []
     for engine in engines:
         engine.dispose()
+
+
+@pytest.mark.parametrize("rounds", tiered((15, 60), ci=(15,)))
+def test_programs_that_make_one_store_at_the_same_moment_wait_for_each_other(tmp_path: Path, rounds: int) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(rounds):
+            url = sqlite_url(tmp_path / f"{number}.sqlite3")
+            together = Barrier(4)
+
+            def connect(url: str = url, together: Barrier = together) -> None:
+                engine = create_engine(url)
+                event.listen(engine, "connect", _sqlite_pragmas)
+                together.wait()
+                with engine.connect():
+                    engine.dispose()
+
+            for done in [pool.submit(connect) for _ in range(4)]:
+                done.result()
 
 
 @pytest.mark.parametrize("revision", ["0007", "9999"])

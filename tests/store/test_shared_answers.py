@@ -8,15 +8,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from layton_batch.reports.cost import report_json
 from layton_batch.runs.folders import find_run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import cost_report
 from tests.support.lab import Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 ONE = manifest_text(("openai",), limit=2)
 OTHER = ONE.replace('name = "lab"', 'name = "other"', 1)
+on_a_file = pytest.mark.parametrize("url", tiered(("sqlite", "postgres"), ci=("sqlite",)), indirect=True)
+"""Runs on PostgreSQL are nightly; `test_request_rows.py` holds every statement about answers to both."""
 
 
 @contextmanager
@@ -41,6 +46,7 @@ def test_a_run_in_another_folder_of_the_same_database_pays_for_nothing_again(tmp
         assert bench.finish(ONE.replace('name = "lab"', 'name = "third"', 1)).spent_usd == 0
 
 
+@on_a_file
 def test_a_folder_that_is_gone_is_told_and_what_it_paid_for_is_asked_again(tmp_path: Path, url: str) -> None:
     with sharing(tmp_path, url) as bench:
         bench.finish(ONE)
@@ -56,6 +62,7 @@ def test_a_folder_that_is_gone_is_told_and_what_it_paid_for_is_asked_again(tmp_p
             assert [event.kind for event in run.store.events()].count("answers_out_of_reach") == 1
 
 
+@on_a_file
 def test_a_manifest_without_reuse_looks_at_no_other_run_of_the_database(tmp_path: Path, url: str) -> None:
     alone = OTHER.replace("[[models]]", "[policy]\nreuse = false\n[[models]]", 1)
     with sharing(tmp_path, url) as bench:

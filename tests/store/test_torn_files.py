@@ -17,6 +17,7 @@ from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
 from tests.support.paths import ROOT
 from tests.support.store_rows import NOW, RUN, batch, noted, opened
+from tests.support.tiers import tiered
 
 
 def make(folder: Path, page: int = 4096) -> Path:
@@ -58,14 +59,15 @@ def test_commits_are_synced_and_readers_do_not_wait_for_writers(tmp_path: Path) 
     engine.dispose()
 
 
-def test_a_file_cut_at_any_byte_of_its_last_page_is_whole_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", tiered((1, 13), ci=(13,)))
+def test_a_file_cut_at_any_byte_of_its_last_page_is_whole_or_refused(tmp_path: Path, stride: int) -> None:
     page = 512
     path = make(tmp_path, page)
     content = path.read_bytes()
     assert int.from_bytes(content[16:18], "big") == page
     assert read(path) == [batch(number).id for number in range(3)]
     results = set()
-    for kept in range(len(content) - page, len(content)):
+    for kept in range(len(content) - page, len(content), stride):
         torn = tmp_path / "torn.sqlite3"
         for leftover in tmp_path.glob("torn.sqlite3*"):
             leftover.unlink()
@@ -76,7 +78,8 @@ def test_a_file_cut_at_any_byte_of_its_last_page_is_whole_or_refused(tmp_path: P
     assert True in results  # a page less is noticed
 
 
-def test_a_log_cut_anywhere_opens_with_what_was_committed_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", tiered((97, 997), ci=(997,)))
+def test_a_log_cut_anywhere_opens_with_what_was_committed_before(tmp_path: Path, stride: int) -> None:
     path = tmp_path / "state.sqlite3"
     with opened(sqlite_url(path)) as store:
         store.add_event(NOW, None, "marker", "first")
@@ -84,7 +87,7 @@ def test_a_log_cut_anywhere_opens_with_what_was_committed_before(tmp_path: Path)
         store.add_event(NOW, None, "marker", "second")
         wal = path.with_name("state.sqlite3-wal").read_bytes()
         main = path.read_bytes()
-    for kept in range(before, len(wal), 97):
+    for kept in range(before, len(wal), stride):
         folder = tmp_path / "cut"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
