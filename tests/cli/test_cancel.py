@@ -12,7 +12,7 @@ from tests.support.cli_harness import Desk, Ending, call, called_at, desk
 from tests.support.lab import manifest_text
 
 TWO = ("openai", "mistral")
-LONG = 4000.0
+LONG = 240.0
 REFUSED = Fault(on="cancel", action="status", status=409, provider="openai")
 FAILING = Fault(on="cancel", action="status", status=503, provider="openai", times=2)
 
@@ -97,17 +97,9 @@ def test_with_no_wait_a_run_of_which_nothing_was_sent_ends_with_0(
         assert bench.lab.server.request_counts() == {}
 
 
-def test_a_refused_cancel_is_told_and_the_batch_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch, REFUSED, batch_seconds=LONG) as bench:
-        in_flight(bench)
-        end = call("cancel", "lab", "--json")
-        assert (end.code, end.table()["state"]) == (0, "cancelled")
-        assert "409" in end.err
-        assert answered(end) == 4
-        assert float(str(end.table()["spent_usd"])) == float(bench.server_total()) > 0
-
-
-def test_ctrl_c_while_it_waits_leaves_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_cancel_is_told_and_the_batch_waited_for_and_ctrl_c_meanwhile_leaves_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with desk(tmp_path, monkeypatch, REFUSED, batch_seconds=LONG) as bench:
         in_flight(bench)
 
@@ -118,8 +110,13 @@ def test_ctrl_c_while_it_waits_leaves_and_says_so(tmp_path: Path, monkeypatch: p
             patch.setattr(SystemClock, "sleep", ctrl_c)
             end = call("cancel", "lab")
         assert end.code == 75
+        assert "409" in end.err
         assert "Batches asked to stop end at the provider; the same command asks the others and collects" in end.err
-        assert call("cancel", "lab").code == 0
+        end = call("cancel", "lab", "--json")
+        assert (end.code, end.table()["state"]) == (0, "cancelled")
+        assert "409" in end.err
+        assert answered(end) == 4
+        assert float(str(end.table()["spent_usd"])) == float(bench.server_total()) > 0
         assert set(bench.lab.billed().values()) == {1}
 
 
@@ -129,3 +126,23 @@ def test_a_run_that_was_cancelled_is_not_sent_on_by_cancel(tmp_path: Path, monke
         end = call("cancel", "lab", "--json")
         assert (end.code, answered(end)) == (0, 8)
         assert set(bench.lab.server.request_counts()) == set(TWO)
+
+
+def test_cancel_of_a_run_that_is_done_says_so_and_its_state_and_exit_code_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Fault(on="row", action="error", status=400, provider="openai", match=r"-000002\b")
+    with desk(tmp_path, monkeypatch, wrong) as bench:
+        manifest = bench.write(manifest_text(limit=3))
+        assert call("run", manifest).code == 5
+        before = call("status", "lab", "--json").table()
+        (job, _judges) = before["jobs"]  # type: ignore[misc]  # a list of two
+        assert (job["errored"], job["succeeded"]) == (1, 2)
+        end = call("cancel", "lab")
+        assert end.code == 0
+        assert "nothing to cancel" in end.err
+        assert call("status", "lab", "--json").table() == before
+        again = call("run", manifest)
+        assert again.code == 5
+        assert "1 request" in again.err
+        assert "larch-2-mini" in again.out  # the leaderboard is shown as before
