@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -21,13 +21,13 @@ import typer
 from typer.core import TyperGroup
 
 from layton_batch.cli import app, doctor
-from tests.support.cli_harness import ROOT, call, desk, finish, start, write
+from tests.support.cli_harness import ROOT, Ending, call, desk, finish, start, write
 from tests.support.harness_files import GOLDEN, lm_eval_line, write_lines
-from tests.support.lab import BUNDLED
+from tests.support.lab import BUNDLED, MODELS
 
 NOT_RUN = {
     "scripts/test": "runs this test",
-    "scripts/demo": "installs the package, then runs what test_demo.py runs",
+    "scripts/demo": "installs the package, then runs the first command of the first hour",
     "git clone": "the checkout is there",
     "pip install": "tests/test_wheel.py installs the package",
     "uv tool install": "the same by uv, which need not be there",
@@ -113,10 +113,10 @@ def test_the_readme_prints_commands_and_each_is_run_or_excepted_by_name() -> Non
     assert [command for command in found if not command.startswith(known)] == []
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_every_command_of_a_page_works_as_printed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: None, page: str
+def test_every_command_of_the_pages_works_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hub: None
 ) -> None:
+    """All pages in one folder, each command once; the leaderboard that the README shows is the printed one."""
     folder = tmp_path / "checkout"
     folder.mkdir()
     (folder / "manifests").mkdir()
@@ -126,57 +126,107 @@ def test_every_command_of_a_page_works_as_printed(
     write_logs_of_other_programs(folder)
     write(folder, "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n", "quiz.csv")
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
-    elsewhere = () if page == "README.md" else commands("README.md")
+    endings: dict[str, Ending] = {}
     with desk(folder, monkeypatch):
-        for command in commands(page):
-            if command.startswith(tuple(NOT_RUN)) or command in elsewhere:
-                continue
+        for command in (command for page in PAGES for command in commands(page)):
             words = shlex.split(command)[1:]
+            if command.startswith(tuple(NOT_RUN)) or command in endings:
+                continue
             if words[-1] == "&":
                 serve(folder, words)
                 continue
-            end = call(*words)
+            endings[command] = end = call(*words)
             assert end.code in ((0, 75) if {"--once", "--until"} & {*words} else (0,)), f"{command}\n{end.err}"
             assert end.out or end.err, command
+    (ranking,) = (end for command, end in endings.items() if "logs/" in command)
+    (block,) = readme_blocks("Leaderboard · match ")
+    assert [line for line in block if line not in {line.rstrip() for line in ranking.out.splitlines()}] == []
 
 
-def test_the_leaderboard_of_logs_in_the_readme_is_the_printed_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_logs_of_other_programs(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    (command,) = (line for line in commands("README.md") if "logs/" in line)
+def readme_blocks(part: str) -> list[list[str]]:
+    """The lines of the README's blocks of output in which ``part`` stands; an ellipsis stands for lines left out."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```text\n(Leaderboard · match .*?)^```", text, re.DOTALL | re.MULTILINE)
-    printed = [line.rstrip() for line in call(*shlex.split(command)[1:]).out.splitlines()]
-    assert [line for line in block.splitlines() if line not in printed] == []
+    blocks = re.findall(r"^```text\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    return [[line for line in block.splitlines() if line != "…"] for block in blocks if part in block]
 
 
-def test_the_first_hour_goes_as_its_page_says(tmp_path: Path) -> None:
-    """Every block is pasted as it stands, into one shell; every menu word of the page is on the pages of the site."""
-    text = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    (tmp_path / "manifests").symlink_to(ROOT / "manifests")
-    program = write(tmp_path, f'#!/bin/sh\nexec "{sys.executable}" -m layton_batch "$@"\n', "layton-batch")
-    program.chmod(0o755)
-    environment = {
-        "PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT),
-        "XDG_STATE_HOME": str(tmp_path / "user"), "LAYTON_BATCH_PACING": "0.05",
-    }  # fmt: skip
+SHIM = """#!/bin/sh
+case "$1" in annotate|sandbox) exec "{python}" -m layton_batch "$@";; esac
+env | grep -E '_(API_KEY|BASE_URL)=' > "{folder}/variables"
+printf '%s\\n' "$@" > "{folder}/asked"
+read code < "{folder}/ended"
+exit "$code"
+"""
+"""The program in the shell of a page: what serves is a process, anything else runs in the process of the test, which
+has imported everything already."""
+
+
+def paste(folder: Path, page: str, run: Callable[[list[str]], int], environment: Mapping[str, str]) -> None:
+    """Paste the blocks of a page as they stand into one shell; ``run`` runs each command and returns its exit code."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     script = "".join(blocks).replace(". .venv/bin/activate\n", "").replace("--port 8765", "--port 0")
-    script = f"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
-    with (tmp_path / "printed").open("wb") as printed:
-        ended = subprocess.run(
-            ["bash", "-c", script], cwd=tmp_path, env=environment, stdout=printed, stderr=printed, check=False,
-            timeout=300,
+    at_its_end = f"trap 'kill $(jobs -p) 2>/dev/null || true; echo > {folder}/asked' EXIT"
+    write(folder, SHIM.format(python=sys.executable, folder=folder), "layton-batch").chmod(0o755)
+    for pipe in ("asked", "ended"):
+        os.mkfifo(folder / pipe)
+    with (folder / "printed").open("wb") as printed:
+        shell = subprocess.Popen(
+            ["bash", "-c", f"set -e\n{at_its_end}\n{script}"], cwd=folder, stdout=printed, stderr=printed,
+            env={**environment, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-    assert ended.returncode == 0, (tmp_path / "printed").read_text(encoding="utf-8")[-2000:]
+        while (words := (folder / "asked").read_text(encoding="utf-8").splitlines()) != [""]:
+            (folder / "ended").write_text(f"{run(words)}\n")
+    assert shell.wait(60) == 0, (folder / "printed").read_text(encoding="utf-8")[-2000:]
+
+
+def test_the_first_hour_goes_as_its_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every menu word of the page is on the pages of the site. The demo, with which the hour begins, is as in the
+    README, and a second time pays nothing."""
+    (tmp_path / "manifests").symlink_to(ROOT / "manifests")
+    environment = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "user"), "LAYTON_BATCH_PACING": "0.05"}
+    for provider in MODELS:
+        monkeypatch.delenv(f"{provider.upper()}_API_KEY", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+
+    def run(words: list[str]) -> int:
+        for line in (tmp_path / "variables").read_text(encoding="utf-8").splitlines():
+            monkeypatch.setenv(*line.split("=", 1))
+        end = call(*words)
+        if words == ["demo"]:
+            check_demo(end, call("demo"))
+        assert end.code == 0, (words, end.err)
+        return end.code
+
+    paste(tmp_path, "docs/first_hour.md", run, environment)
     assert (tmp_path / "public" / "index.html").is_file()
     site = tmp_path / "demo" / "demo" / "site"
     board = (site / "data" / "leaderboard.json").read_text(encoding="utf-8")
     assert "larch-2-nano" in {row["model"] for row in json.loads(board)}
     items = (site / "items" / "index.html").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")
     assert [word for word in re.findall(r"\*([^*\n]+)\*", text) if word not in items] == []
+
+
+def check_demo(first: Ending, second: Ending) -> None:
+    """Check that the demo shows a leaderboard, a bill and where the files are, and pays nothing the second time."""
+    for end in (first, second):
+        assert end.code == 0
+        assert "Leaderboard" in end.out
+        assert "Cost" in end.out
+        billed = re.search(r"the sandbox billed \$([0-9.]+); the run accounts for \$([0-9.]+)", end.err)
+        assert billed is not None
+        assert billed[1] == billed[2] != "0.000000"
+    assert second.out == first.out
+    printed = {*first.out.splitlines(), *first.err.splitlines()}
+    (sample,) = readme_blocks("sandbox billed")
+    assert [line for line in sample if line not in printed] == []
+    site = re.search(r"^site: (\S+)$", first.err, re.MULTILINE)
+    assert site is not None
+    assert Path(site[1]).is_file()
+    assert len((first.out + first.err).splitlines()) < 80  # a screen or two
+    assert "submitted" not in second.err
 
 
 def test_every_option_that_a_page_names_exists() -> None:
