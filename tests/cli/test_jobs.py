@@ -63,7 +63,12 @@ def bought(bench: Desk) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("name", "place"), [(TICK, "environment"), (NIGHT, "elsewhere"), (TICK, "from elsewhere back")]
+    ("name", "place"),
+    [
+        (TICK, "environment"),
+        (TICK, "from elsewhere back"),
+        pytest.param(NIGHT, "elsewhere", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_job_sends_nothing_the_second_time(
     bench: Desk, monkeypatch: pytest.MonkeyPatch, name: str, place: str
@@ -138,7 +143,7 @@ def test_who_names_a_folder_of_runs_means_it(bench: Desk, monkeypatch: pytest.Mo
 def test_a_bill_says_where_it_looked(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"no runs under {bench.folder / 'runs'} yet" in job(bench, BILL).out
     for place in ("one", "two"):
-        finish(bench, TICK, "manifest.toml", "--runs", bench.folder / place)
+        assert job(bench, TICK, "manifest.toml", "--runs", bench.folder / place).code == 75
     end = job(bench, BILL)
     assert end.code == 2
     assert f"--runs names one of {bench.folder / 'one'}, {bench.folder / 'two'}" in end.err

@@ -65,7 +65,7 @@ def night(bench: Desk, *arguments: str | Path) -> tuple[int, dict[str, list[dict
     out = io.StringIO()
     asked = [str(one) for one in arguments]
     with redirect_stdout(out):
-        code = main([*asked, "--site", "public", "--poll-seconds", "30"], bench.lab.clock)
+        code = main(["--site", "public", "--poll-seconds", "60", *asked], bench.lab.clock)
     return code, json.loads(Path("public/summary.json").read_bytes()), out.getvalue()
 
 
@@ -136,7 +136,7 @@ def test_a_lost_batch_is_told_at_once_and_the_other_runs_go_on(tmp_path: Path, m
     with desk(tmp_path, monkeypatch, *faults) as bench, listener.at() as address:
         lost = bench.write(manifest_text(limit=2))
         fine = bench.write(manifest_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
-        code, summary, said = night(bench, lost, fine, "--webhook", address)
+        code, summary, said = night(bench, lost, fine, "--webhook", address, "--poll-seconds", "900")
         assert code == 4
         assert [run["state"] for run in summary["runs"]] == ["waits for a person", "done"]
         assert [one["event"] for one in listener.told] == ["lost", "end"]

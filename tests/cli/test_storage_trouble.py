@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,48 +23,47 @@ from tests.support.lab import manifest_text
 WRITING = (["run", "manifest.toml", "--once"], ["score", "lab"], ["retry", "lab"])
 
 
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A run that is finished."""
-    with desk(tmp_path, monkeypatch) as found:
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A run that is finished; what the tests do to it changes nothing."""
+    with pytest.MonkeyPatch.context() as patch, desk(tmp_path_factory.mktemp("finished"), patch) as found:
         assert call("run", found.write(manifest_text(limit=2))).code == 0
         yield found
 
 
-@pytest.mark.parametrize("command", WRITING, ids=lambda words: words[0])
-def test_a_store_that_another_program_keeps_locked_is_74(
-    bench: Desk, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
+def test_a_store_that_another_program_keeps_locked_is_74(finished: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WAIT_SECONDS", 0.02)
-    other = sqlite3.connect(bench.lab.runs / "state.sqlite3", isolation_level=None)
+    other = sqlite3.connect(finished.lab.runs / "state.sqlite3", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    end = call(*command)
+    endings = [call(*command) for command in WRITING]
     other.close()
-    assert end.code == 74
-    assert "database is locked; another process has been writing to it for half a minute" in end.err
-    assert "Traceback" not in end.err
+    for end in endings:
+        assert end.code == 74
+        assert "database is locked; another process has been writing to it for half a minute" in end.err
+        assert "Traceback" not in end.err
 
 
-@pytest.mark.parametrize("command", WRITING[1:], ids=lambda words: words[0])
-def test_a_read_only_folder_is_74_for_what_writes(bench: Desk, command: list[str]) -> None:
-    keys = "".join(f'{name}="{value}"\n' for name, value in bench.lab.server.environment().items())
-    (bench.lab.runs / ".env").write_text(keys, encoding="utf-8")
-    places = [bench.lab.runs, *bench.lab.runs.rglob("*")]
-    modes = {path: path.stat().st_mode for path in places}
+def test_a_read_only_folder_is_74_for_what_writes(finished: Desk) -> None:
+    runs = finished.lab.runs
+    keys = "".join(f'{name}="{value}"\n' for name, value in finished.lab.server.environment().items())
+    (runs / ".env").write_text(keys, encoding="utf-8")
+    modes = {path: path.stat().st_mode for path in (runs, *runs.rglob("*"))}
     for path, mode in modes.items():
         path.chmod(mode & 0o555)
     try:
-        end = look(bench.lab.runs, *command)
+        endings = look(runs, *WRITING[1:])
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
-    assert end.code == 74, end.err
-    assert "Traceback" not in end.err
-    assert "Permission denied" in end.err or "make its folder" in end.err
+        (runs / ".env").unlink()
+    for end in endings:
+        assert end.code == 74, end.err
+        assert "Traceback" not in end.err
+        assert "Permission denied" in end.err or "make its folder" in end.err
 
 
 def test_an_operating_system_that_refuses_where_nobody_expected_it_is_told_without_a_traceback(
-    bench: Desk, monkeypatch: pytest.MonkeyPatch
+    finished: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
@@ -106,16 +104,16 @@ def test_a_stores_trouble_is_told_from_a_store_that_is_none(said: str, kind: typ
 
 
 def test_results_that_cannot_be_written_leave_the_run_where_it_was(
-    bench: Desk, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.rmtree(bench.lab.runs)
-
     def full(*_: object, **__: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr("layton_batch.batches.raw_results.zstandard.ZstdCompressor", full)
-        end = call("run", "manifest.toml")
-        assert end.code == 74
-        assert "Traceback" not in end.err
-    assert call("run", "manifest.toml").code == 0
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(manifest_text(limit=2))
+        with monkeypatch.context() as patch:
+            patch.setattr("layton_batch.batches.raw_results.zstandard.ZstdCompressor", full)
+            end = call("run", path)
+            assert end.code == 74
+            assert "Traceback" not in end.err
+        assert call("run", path).code == 0
