@@ -1,4 +1,4 @@
-"""What only shows in a process of its own: imports, streams, signals, colours, a real sandbox, a closed pipe."""
+"""What only shows in a process of its own: streams, signals, colours, a real sandbox, a closed pipe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pty
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -17,15 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.manifest.checks import load_manifest
-from layton_batch.runs.open import open_run
-from layton_batch.settings import Settings
 from tests.support.cli_harness import PROGRAM, ROOT, Ending, call, called_at, finish, start, write
 from tests.support.lab import BUNDLED, manifest_text
 
-HEAVY = ("polars", "numpy", "sqlalchemy", "alembic", "openai", "anthropic", "google.genai", "mistralai", "together",
-         "groq", "batchling", "httpx", "pydantic", "starlette", "uvicorn", "rich", "jinja2",
-         "genai_prices", "altair", "vl_convert")  # fmt: skip
 GOLD = BUNDLED / "gold_llm.jsonl"
 PATIENCE = 60.0
 
@@ -51,29 +44,6 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, s
 
 
 # ---- starting ------------------------------------------------------------------------------------------------------
-
-
-def test_help_imports_nothing_heavy() -> None:
-    script = "import sys; from layton_batch.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    script += f"print(*[name for name in {HEAVY} if name in sys.modules], file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stderr.split() == []
-    assert "leaderboard" in done.stdout
-
-
-@pytest.mark.parametrize("command", [["status", "lab"], ["status", "lab", "--json"], ["events", "lab"]])
-def test_commands_that_look_at_a_run_import_only_its_store(tmp_path: Path, command: list[str]) -> None:
-    path = tmp_path / "manifest.toml"
-    path.write_text(manifest_text(), encoding="utf-8")
-    keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY"), "none")
-    with open_run(load_manifest(path), tmp_path, Settings.from_environment(keys, tmp_path)):
-        pass
-    heavy = sorted({*HEAVY} - {"sqlalchemy", "pydantic", "rich"} | {"layton_batch.runs.context"})  # pydantic: typer's
-    script = f"import sys; from layton_batch.cli import main\ntry: main({[*command, '--runs', str(tmp_path)]})\n"
-    script += f"except SystemExit: pass\nprint(*[name for name in {heavy} if name in sys.modules], file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stderr.split() == []
-    assert done.stdout
 
 
 def test_every_command_is_listed_with_a_text_that_is_not_cut() -> None:
@@ -175,16 +145,11 @@ def test_a_terminal_gets_eighty_columns_and_colour_unless_told_otherwise(
     assert max(len(line.rstrip("\r")) for line in bare.split("\n")) <= 80
 
 
-def test_a_pipe_gets_no_escape_codes(tmp_path: Path) -> None:
-    end = finish(start("leaderboard", GOLD, cwd=tmp_path))
-    assert end.code == 0
-    assert "\x1b" not in end.out + end.err
-
-
-def test_an_encoding_without_the_characters_is_no_error(tmp_path: Path) -> None:
+def test_a_pipe_gets_no_escape_codes_and_an_encoding_without_the_characters_is_no_error(tmp_path: Path) -> None:
     end = finish(start("leaderboard", GOLD, cwd=tmp_path, env={"PYTHONIOENCODING": "ascii"}))
     assert end.code == 0, end.err
     assert "Leaderboard" in end.out
+    assert "\x1b" not in end.out + end.err
 
 
 # ---- a real sandbox ------------------------------------------------------------------------------------------------
