@@ -17,6 +17,7 @@ from layton_batch.records import JsonValue
 from tests.support.cli_harness import call
 from tests.support.finished_runs import rule_lab, rule_text
 from tests.support.lab import Lab, lab, manifest_text
+from tests.support.tiers import tiered
 
 Row = dict[str, JsonValue]
 GOLD = '[gold]\nsource = "bundled"\ntrust = true'
@@ -33,9 +34,10 @@ JURIES = {
     "nothing of people": manifest_text(PROVIDERS[:2], limit=5),
     "labels": manifest_text(PROVIDERS, limit=6),
     "gold set and labels": manifest_text(PROVIDERS, limit=12, top=GOLD),
-    "samples and labels": _twice(manifest_text(PROVIDERS, limit=6, top=GOLD)),
-    "hints and samples": _twice(manifest_text(PROVIDERS[:2], limit=4, top=f"hints = [0, 1]\n{GOLD}")),
+    "hints, samples and labels": _twice(manifest_text(PROVIDERS[:2], limit=4, top="hints = [0, 1]")),
+    "hints, samples, gold set and labels": _twice(manifest_text(PROVIDERS[:2], limit=4, top=f"hints = [0, 1]\n{GOLD}")),
 }
+CI = ("hints, samples and labels",)
 RULES = {name: rule_text(name) for name in ("rome", "zebralogic")} | {"samples": _twice(rule_text("mcq_idk"))}
 
 
@@ -71,7 +73,7 @@ class Whole:
         return said.filter(~pl.col("model").is_in(mine.implode()))
 
 
-@pytest.fixture(scope="module", params=JURIES)
+@pytest.fixture(scope="module", params=tiered(JURIES, ci=CI))
 def jury(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Whole]:
     text = JURIES[request.param]
     with lab(tmp_path_factory.mktemp("jury")) as bench:
@@ -82,7 +84,7 @@ def jury(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
         yield found
 
 
-@pytest.fixture(scope="module", params=RULES)
+@pytest.fixture(scope="module", params=tiered(RULES, ci=("samples",)))
 def rule(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Whole]:
     text = RULES[request.param]
     with rule_lab(tmp_path_factory.mktemp("rule")) as bench:
@@ -144,7 +146,11 @@ def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury:
         )
 
 
-@pytest.mark.parametrize("jury", [name for name in JURIES if name.endswith("labels")], indirect=True)
+@pytest.mark.parametrize(
+    "jury",
+    tiered((name for name in JURIES if name.endswith("labels")), ci=CI),
+    indirect=True,
+)
 def test_annotations_give_a_run_of_the_same_answers_the_same_board(jury: Whole, tmp_path: Path) -> None:
     path, name = jury.export("annotations", tmp_path / "annotations.jsonl"), tmp_path.name
     other = jury.text.replace('name = "lab"', f'name = "{name}"')
@@ -208,12 +214,12 @@ def test_a_run_graded_by_rule_comes_back_from_every_eval_ever_lines(rule: Whole,
     _comes_back_from_its_lines(rule, tmp_path / f"eee-{tmp_path.name}")
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("form", tiered(("parquet", "csv"), ci=("csv",)))
 def test_a_jury_run_comes_back_from_its_predictions(jury: Whole, tmp_path: Path, form: str) -> None:
     _comes_back_from_its_predictions(jury, tmp_path / f"{form}-{tmp_path.name}", form)
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
+@pytest.mark.parametrize("form", tiered(("parquet", "csv"), ci=("parquet",)))
 def test_a_run_graded_by_rule_comes_back_from_its_predictions(rule: Whole, tmp_path: Path, form: str) -> None:
     _comes_back_from_its_predictions(rule, tmp_path / f"{form}-{tmp_path.name}", form)
 
