@@ -17,6 +17,8 @@ from tests.support.cli_harness import Desk, call, desk
 from tests.support.lab import manifest_text
 
 GOLD_FILE = "gold.jsonl"
+ERRORS = "errors.txt"
+"""What the command that ran it said on stderr."""
 PLAIN = ""
 ANNOTATED = 'annotations = "labels.jsonl"\n'
 WITH_GOLD = f'source = "{GOLD_FILE}"\n'
@@ -36,6 +38,7 @@ def finished(folder: Path, patch: pytest.MonkeyPatch, gold: str = "", *, limit: 
     with desk(folder, patch) as at:
         ended = call("run", at.write(asked(gold, limit=limit)))
         assert ended.code == 0, ended.err
+        (folder / ERRORS).write_text(ended.err, encoding="utf-8")
         yield at
 
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from pathlib import Path
-
-import pytest
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
@@ -17,9 +13,8 @@ from layton_batch.site.model_facts import label_need
 from layton_batch.stages.rank import evidence
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import GOLD_FILE, PLAIN, WITH_GOLD, asked
-from tests.support.cli_harness import call, desk
-from tests.support.lab import BUNDLED
+from tests.labels.label_desk import ERRORS, PLAIN, TRUSTED, WITH_GOLD
+from tests.support.cli_harness import call
 
 
 def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> None:
@@ -51,22 +46,7 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
     assert all(model["half_width_then"] <= 1.06 * model["half_width_least"] for model in plan["models"])
 
 
-def test_a_run_says_at_its_end_what_labels_would_do_for_its_intervals(tmp_path: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch, desk(tmp_path, patch) as at:
-        shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
-        ended = call("run", at.write(asked(WITH_GOLD + "rejudge = 0\ntrust = true\n", limit=12)))
-        assert ended.code == 0, ended.err
-        said = r"\d+ labels would bring the intervals for new items from ±[\d.]+ to ±[\d.]+ on average, and only more "
-        assert re.search(said + r"items make them shorter: layton-batch annotate lab\n", ended.err)
-
-
-def test_nothing_is_said_where_every_answer_has_a_label(copied: Copied) -> None:
-    root = copied(PLAIN)
-    with opened(root) as app:
-        for _ in range(len(app.session.answers)):
-            app.label()
-            app.settle()
-        assert "Every answer has a label" in app.get("/progress").text
-    assert label_need(RunFolder(root), "lab") != ""  # of the last board
-    assert call("score", root.name).code == 0
-    assert label_need(RunFolder(root), "lab") == ""
+def test_a_run_says_at_its_end_what_labels_would_do_for_its_intervals(made: Copied) -> None:
+    told = (made(TRUSTED).parents[1] / ERRORS).read_text(encoding="utf-8")
+    said = r"\d+ labels would bring the intervals for new items from ±[\d.]+ to ±[\d.]+ on average, and only more "
+    assert re.search(said + r"items make them shorter: layton-batch annotate lab\n", told)

@@ -97,20 +97,21 @@ def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_fol
     rows = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()]
     human = ("human_answer_correct", "human_justification_correct", "human_both_correct")
     root, gold = copied(TRUSTED), tmp_path / "gold.jsonl"
-    before = scores(board_json(root))
+    paper = ("--method", "paper")  # the quickest
+    before = scores(board_json(root, *paper))
     kept = {path.name: path.read_bytes() for path in root.glob("gold-*.jsonl")}
     labelled = [row for row in rows if row["human_answer_correct"] is not None]
     for row in labelled:
         row |= dict.fromkeys(human, True)
-    changed = call("leaderboard", root.name).err
+    changed = call("leaderboard", root.name, *paper).err
     assert "since" not in changed
     write_rows(gold, rows)
-    after = call("leaderboard", root.name, "--format", "json")
+    after = call("leaderboard", root.name, *paper, "--format", "json")
     assert min(scores(after.json).values()) > max(before.values())  # type: ignore[type-var]
     assert "changed since 2026-11-18" in after.err
     assert {name: (root / name).read_bytes() for name in kept} == kept
     gold.unlink()
-    gone = call("leaderboard", root.name, "--format", "json")
+    gone = call("leaderboard", root.name, *paper, "--format", "json")
     assert scores(gone.json) == scores(after.json)
     assert "the run's copy of" in gone.err
 
@@ -140,12 +141,13 @@ def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_w
     copied: Copied, tmp_path: Path
 ) -> None:
     root = copied(TRUSTED)
-    expected = scores(board_json(root))
+    paper = ("--method", "paper")
+    expected = scores(board_json(root, *paper))
     address = "http://127.0.0.1:9/gold.jsonl"
     freeze(root, (root / "run.json").read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'))
     (kept,) = root.glob("gold-*.jsonl")
     kept.rename(RunFolder(root).gold(address))
-    for command in (("leaderboard", root.name, "--format", "json"), ("score", root.name)):
+    for command in (("leaderboard", root.name, *paper, "--format", "json"), ("score", root.name)):
         ended = call(*command)
         assert ended.code == 0, ended.err
         assert f"{address}: download failed" in ended.err
