@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze
-from tests.support.lab import BUNDLED
+from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze, gold_rows, write_rows
 
 Copied = Callable[[str], Path]
 
@@ -30,7 +29,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Copied:
     def make(gold: str) -> Path:
         if gold not in runs:
             folder = tmp_path_factory.mktemp("made")
-            shutil.copy(BUNDLED / "gold_llm.jsonl", folder / GOLD_FILE)
+            write_rows(folder / GOLD_FILE, gold_rows())
             with pytest.MonkeyPatch.context() as patch, finished(folder, patch, gold) as at:
                 runs[gold] = at.run_root()
         return runs[gold]
@@ -50,7 +49,7 @@ def copied(made: Copied, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cop
     def copy(gold: str) -> Path:
         root = tmp_path / "runs" / made(gold).name
         shutil.copytree(made(gold).parent, root.parent)
-        shutil.copy(BUNDLED / "gold_llm.jsonl", tmp_path / GOLD_FILE)
+        write_rows(tmp_path / GOLD_FILE, gold_rows())
         (tmp_path / "manifest.toml").write_text(asked(gold), encoding="utf-8")
         frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
         freeze(root, json.dumps({**frozen, "folder": str(tmp_path)}))

@@ -14,7 +14,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 from tests.support.cli_harness import Desk, call, desk
-from tests.support.lab import manifest_text
+from tests.support.lab import BUNDLED, MODELS, manifest_text
 
 GOLD_FILE = "gold.jsonl"
 ERRORS = "errors.txt"
@@ -25,6 +25,13 @@ WITH_GOLD = f'source = "{GOLD_FILE}"\n'
 TRUSTED = f'source = "{GOLD_FILE}"\nrejudge = 0\ntrust = true\n'
 """Lines of [gold]."""
 PROVIDERS = ("openai", "anthropic", "together")
+
+
+def gold_rows() -> list[dict[str, object]]:
+    """Return the bundled gold set's rows of the run's models and of two others: fewer models are ranked sooner."""
+    names = {*(MODELS[provider] for provider in PROVIDERS), "tern-3-pro", "sirocco-large"}
+    rows = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [row for row in rows if row["model"] in names]
 
 
 def asked(gold: str = "", *, limit: int = 12) -> str:

@@ -20,13 +20,14 @@ from tests.labels.label_desk import (
     answers,
     asked,
     freeze,
+    gold_rows,
     label,
     scores,
     write_rows,
 )
 from tests.support.cli_harness import call, desk
-from tests.support.lab import BUNDLED
 from tests.support.read_html import read_page
+from tests.support.tiers import tiered
 
 NOBODY = "http://127.0.0.1:9"
 """Nobody is there."""
@@ -94,7 +95,7 @@ def test_annotations_added_after_the_run_began_are_used_at_once_and_said(copied:
 def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_folder(
     copied: Copied, tmp_path: Path
 ) -> None:
-    rows = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = gold_rows()
     human = ("human_answer_correct", "human_justification_correct", "human_both_correct")
     root, gold = copied(TRUSTED), tmp_path / "gold.jsonl"
     paper = ("--method", "paper")  # the quickest
@@ -119,7 +120,7 @@ def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_fol
 def test_answers_that_were_judged_again_keep_their_verdicts_when_the_gold_set_s_answers_change(
     copied: Copied, tmp_path: Path
 ) -> None:
-    rows = [json.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = gold_rows()
     root, gold = copied(WITH_GOLD), tmp_path / "gold.jsonl"
     before = {row["model"]: row["borrowed_labels"] + row["own_labels"] for row in board_json(root)}
     items = set(tables.read(root / "tables", "items")["item_id"])
@@ -137,8 +138,9 @@ def test_answers_that_were_judged_again_keep_their_verdicts_when_the_gold_set_s_
     assert "1 label not used: of an answer in the gold set that this run's jury did not judge" in told
 
 
+@pytest.mark.parametrize("command", tiered(("leaderboard", "score"), ci=("leaderboard",)))
 def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_which_is_said(
-    copied: Copied, tmp_path: Path
+    copied: Copied, command: str
 ) -> None:
     root = copied(TRUSTED)
     paper = ("--method", "paper")
@@ -147,13 +149,12 @@ def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_w
     freeze(root, (root / "run.json").read_text(encoding="utf-8").replace('"gold.jsonl"', f'"{address}"'))
     (kept,) = root.glob("gold-*.jsonl")
     kept.rename(RunFolder(root).gold(address))
-    for command in (("leaderboard", root.name, *paper, "--format", "json"), ("score", root.name)):
-        ended = call(*command)
-        assert ended.code == 0, ended.err
-        assert f"{address}: download failed" in ended.err
-        assert "the run's copy of" in ended.err
-        if command[0] == "leaderboard":
-            assert scores(ended.json) == expected
+    ended = call(command, root.name, *((*paper, "--format", "json") if command == "leaderboard" else ()))
+    assert ended.code == 0, ended.err
+    assert f"{address}: download failed" in ended.err
+    assert "the run's copy of" in ended.err
+    if command == "leaderboard":
+        assert scores(ended.json) == expected
 
 
 def test_a_bad_row_stops_a_scoring_with_its_file_and_line_but_not_a_run_that_collects(
@@ -244,7 +245,7 @@ def test_labels_are_kept_in_a_table_and_stand_on_the_pages_beside_the_jury(copie
     assert tables.read(root / "tables", "labels").height == 1
 
 
-@pytest.mark.parametrize("target", ["new", "set"])
+@pytest.mark.parametrize("target", tiered(("new", "set"), ci=("set",)))
 def test_command_line_tables_and_pages_have_the_same_digits_for_a_target(
     copied: Copied, tmp_path: Path, target: str
 ) -> None:
