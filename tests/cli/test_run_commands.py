@@ -110,7 +110,9 @@ def test_a_tick_that_collects_answers_sends_what_is_judged_at_once(
     ]
 
 
-def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_tick_by_tick_ends_with_75_until_it_is_done_and_events_tell_in_order_what_happened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(manifest_text())
         codes: list[int] = []
@@ -123,11 +125,16 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done(tmp_path: Path, monkey
         last = call("run", path, "--json")
         assert last.json == call("status", "lab", "--json").json
         assert call("status", "--json").json == [last.json]
+        told, documents = call("events", "lab"), cast("list[Document]", call("events", "lab", "--json").json)
     assert set(last.table()) >= STATUS_KEYS
     assert last.table()["state"] == "done"
     assert all(set(job) >= JOB_KEYS for job in listed(last, "jobs"))
     assert all(set(batch) >= BATCH_KEYS for batch in listed(last, "batches"))
     assert last.err == called_at(bench.lab.server.url, "openai", "gemini", "mistral")
+    assert len(told.out.splitlines()) == len(documents)
+    assert [event["seq"] for event in documents] == sorted(cast("int", event["seq"]) for event in documents)
+    kinds = [event["kind"] for event in documents]
+    assert kinds.index("submitted") < kinds.index("ended") < kinds.index("collected")
 
 
 def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,19 +175,6 @@ def test_a_budget_and_a_model_without_a_price_are_said_to_need_a_price_by_plan_a
             assert "Raise" not in said
         assert bench.lab.server.ledger().rows == ()
         assert call("plan", bench.write(manifest_text(prices=""))).code == 0  # without a budget it can be asked
-
-
-def test_cancel_stops_paying_and_what_was_answered_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        path = bench.write(manifest_text())
-        call("run", path, "--once")
-        bench.lab.clock.sleep(40)
-        assert call("cancel", "lab").code == 0
-        assert call("cancel", "lab", "--json").code == 0  # a second time does no harm
-        end = call("run", path, "--json")
-        assert (end.code, end.table()["state"]) == (0, "cancelled")
-        assert Decimal(str(end.table()["spent_usd"])) == bench.lab.server.ledger().total_usd
-        assert "cancelled" in call("run", path).err
 
 
 def lose(bench: Desk, path: Path) -> str:
@@ -240,13 +234,3 @@ def known_batch(bench: Desk) -> str:
 
     with urllib.request.urlopen(f"{bench.lab.server.url}/sandbox/batches") as reply:
         return str(json.load(reply)[0]["id"])
-
-
-def test_events_tell_what_happened_in_order_one_line_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(manifest_text())).code == 0
-        told, documents = call("events", "lab"), cast("list[Document]", call("events", "lab", "--json").json)
-    assert len(told.out.splitlines()) == len(documents)
-    assert [one["seq"] for one in documents] == sorted(cast("int", one["seq"]) for one in documents)
-    kinds = [one["kind"] for one in documents]
-    assert kinds.index("submitted") < kinds.index("ended") < kinds.index("collected")

@@ -110,6 +110,7 @@ def test_the_systemd_unit_runs_a_tick_and_takes_75_for_success(machine: Machine)
     assert timer["Timer"]["OnCalendar"] == "*:0/10"
 
 
+@pytest.mark.nightly
 def test_the_kubernetes_job_runs_a_tick_and_takes_75_for_success(machine: Machine) -> None:
     job = yaml.safe_load((SCHEDULES / "cronjob.yaml").read_text(encoding="utf-8"))
     assert (job["kind"], job["spec"]["concurrencyPolicy"]) == ("CronJob", "Forbid")

@@ -16,6 +16,7 @@ from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.tasks import BUILT_IN
 from tests.support.cli_harness import call
+from tests.support.tiers import tiered
 
 SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
 """Models with a published price, without which a budget lets nothing be sent."""
@@ -34,7 +35,7 @@ def sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandb
         yield server
 
 
-@pytest.mark.parametrize("task", [name for name in BUILT_IN if name not in {"layton", "qa"}])
+@pytest.mark.parametrize("task", tiered((name for name in BUILT_IN if name not in {"layton", "qa"}), ci=("rome",)))
 def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(sandboxed: Sandbox, task: str) -> None:
     models = ("--model", f"openai:{SOLD[0]}", "--model", f"groq:{SOLD[1]}")
     first = call("run", task, *models, "--limit", "3", "--max-usd", "5", "--poll-seconds", "0.05")
