@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.sandbox import Sandbox, SandboxConfig
 from tests.support.cli_harness import PROGRAM, ROOT, Ending, call, called_at, finish, start, write
 from tests.support.lab import BUNDLED, manifest_text
 
@@ -155,15 +156,18 @@ def test_a_pipe_gets_no_escape_codes_and_an_encoding_without_the_characters_is_n
 # ---- a real sandbox ------------------------------------------------------------------------------------------------
 
 
-def test_a_sandbox_with_faults_and_a_state_folder_serves_a_run_and_remembers_it(tmp_path: Path) -> None:
+def test_a_sandbox_with_faults_and_a_state_folder_serves_a_run_and_remembers_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, '[[faults]]\non = "row"\naction = "error"\nstatus = 500\ntimes = 1\n', "faults.toml")
     kept = ("sandbox", "--port", "0", "--batch-seconds", "0.1", "--state", "state", "--faults", "faults.toml")
     process = start(*kept, "--env-file", "env", cwd=tmp_path)
     try:
-        env = read_env(tmp_path / "env")
-        run = finish(
-            start("run", write(tmp_path, manifest_text()), "--poll-seconds", "0.1", "--json", cwd=tmp_path, env=env)
-        )
+        env = {**read_env(tmp_path / "env"), "XDG_STATE_HOME": str(tmp_path / "user")}
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        run = call("run", write(tmp_path, manifest_text()), "--poll-seconds", "0.1", "--json")
     finally:
         process.terminate()
     served = finish(process)
@@ -172,20 +176,8 @@ def test_a_sandbox_with_faults_and_a_state_folder_serves_a_run_and_remembers_it(
     assert [batch["attempt"] for batch in run.table()["batches"]] == [1, 2, 1]  # type: ignore[attr-defined]
     assert (served.code, served.out) == (0, "")
     assert served.err.startswith("sandbox at http://127.0.0.1:")
-    assert billed_again(tmp_path) == Decimal(str(run.table()["spent_usd"]))
-
-
-def billed_again(folder: Path) -> Decimal:
-    """The ledger of a new sandbox on the same state folder."""
-    (folder / "env").unlink()
-    process = start("sandbox", "--port", "0", "--state", "state", "--env-file", "env", cwd=folder)
-    try:
-        address = read_env(folder / "env")["OPENAI_BASE_URL"].replace("/openai/v1", "/sandbox/ledger")
-        with urllib.request.urlopen(address) as reply:
-            return Decimal(json.load(reply)["total_usd"])
-    finally:
-        process.terminate()
-        finish(process)
+    with Sandbox(SandboxConfig(state_dir=tmp_path / "state")) as again:
+        assert again.ledger().total_usd == Decimal(str(run.table()["spent_usd"]))
 
 
 WRONG_SANDBOXES: Mapping[str, tuple[str, ...]] = {

@@ -81,9 +81,14 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread.join()
 
 
-def without_xai(text: str) -> str:
-    """A manifest without the models of the one provider in it that the sandbox does not play."""
-    return re.sub(r'(?m)^\[\[models\]\]\n(?:.+\n)?provider = "xai"\n(?:.+\n)+', "", text)
+MOST_MODELS = 4
+MODEL = re.compile(r"(?m)^\[\[models\]\]\n(?:.+\n)+")
+
+
+def with_few_models(text: str) -> str:
+    """Return a manifest with its first models only, and none of xai, which the sandbox does not play."""
+    played = [block for block in MODEL.findall(text) if 'provider = "xai"' not in block][:MOST_MODELS]
+    return MODEL.sub(lambda block: block[0] if block[0] in played else "", text)
 
 
 def write_logs_of_other_programs(folder: Path) -> None:
@@ -122,7 +127,7 @@ def test_every_command_of_the_pages_works_as_printed(
     (folder / "manifests").mkdir()
     for path in (ROOT / "manifests").iterdir():
         text = path.read_text(encoding="utf-8")
-        (folder / "manifests" / path.name).write_text(without_xai(text), encoding="utf-8")
+        (folder / "manifests" / path.name).write_text(with_few_models(text), encoding="utf-8")
     write_logs_of_other_programs(folder)
     write(folder, "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n", "quiz.csv")
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
