@@ -11,6 +11,7 @@ import pytest
 from layton_batch.site.build import build_site
 from tests.support.devtools import Browser, Tab
 from tests.support.fabricated_run import fabricated, hostile
+from tests.support.tiers import tiered
 
 PAGES = (
     "index.html",
@@ -91,7 +92,7 @@ def sites(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("attack", ATTACKS)
+@pytest.mark.parametrize("attack", tiered(ATTACKS, ci=(ATTACKS[1],)))
 def test_a_hostile_run_opens_without_a_complaint_and_loads_nothing(
     browser: Browser, sites: Callable[[str], Path], page: str, attack: str
 ) -> None:
