@@ -21,6 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from layton_batch.cli import app, doctor
+from layton_batch.records import JsonValue
 from tests.support.cli_harness import ROOT, Ending, call, desk, finish, start, write
 from tests.support.harness_files import GOLDEN, lm_eval_line, write_lines
 from tests.support.lab import BUNDLED, MODELS
@@ -99,6 +100,25 @@ def write_logs_of_other_programs(folder: Path) -> None:
         write_lines(folder / "samples" / f"{model}.jsonl", lines)
 
 
+def write_own_questions_and_answers(folder: Path) -> None:
+    """Write the files of one's own that the pages name: questions, answers to them, and judges' files."""
+    answers = '{"item_id": "1", "answer": "144"}\n{"item_id": "2", "answer": "8"}\n'
+    write(folder, "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n", "quiz.csv")
+    write(folder, "item_id,question,reference,answer\n1,What is 12 times 12?,144,144\n", "table.csv")
+    write(folder, answers, "answers.jsonl")
+    write(folder, answers, "finch.jsonl")
+    write(folder, 'name = "own"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n', "own.toml")
+    gold = (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()
+    items = sorted({json.loads(line)["riddle_id"] for line in gold})
+    for judge in ("claude", "gpt", "gemini"):
+        rows: list[dict[str, JsonValue]] = [
+            {"custom_id": item, "model": judge,
+             "answer": json.dumps({"is_answer_correct": number % 2 == 0, "is_justification_correct": number % 4 == 0})}
+            for number, item in enumerate(items)
+        ]  # fmt: skip
+        write_lines(folder / f"{judge}.jsonl", rows)
+
+
 def serve(folder: Path, words: list[str]) -> None:
     """A command that goes on until it is stopped: it must come up, say where, and end well."""
     words = [*words[:-1], "--port", "0"]  # the last word is the &; the printed port may be taken here
@@ -129,7 +149,7 @@ def test_every_command_of_the_pages_works_as_printed(
         text = path.read_text(encoding="utf-8")
         (folder / "manifests" / path.name).write_text(with_few_models(text), encoding="utf-8")
     write_logs_of_other_programs(folder)
-    write(folder, "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n", "quiz.csv")
+    write_own_questions_and_answers(folder)
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
     endings: dict[str, Ending] = {}
     with desk(folder, monkeypatch):
