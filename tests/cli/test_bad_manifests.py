@@ -29,7 +29,6 @@ WRONG = {
     "a negative hint level": (manifest_text(top="hints = -1"), ["items.hints", "at least 0"]),
     "a limit of the wrong type": (changed("limit = 4", 'limit = "four"'), ["items.limit", "a whole number"]),
     "a key in the manifest": ('api_key = "sk-x"\n' + GOOD, ["api_key", "environment"]),
-    "no models": (GOOD[: GOOD.index("[[models]]")] + GOOD[GOOD.index("[jury]") :], ["models", "is missing"]),
     "an unknown metric": (manifest_text(top='[scoring]\nmetric = "both_corect"'), ["scoring.metric", "both_correct"]),
     "a budget that is no number": (manifest_text(top="[budget]\nmax_usd = nan"), ["budget.max_usd"]),
     "a panel file that is not there": (
