@@ -12,8 +12,10 @@ from layton_batch.errors import MissingKeyError
 from layton_batch.providers import OWN_ADDRESSES
 from layton_batch.providers.protocol import ReplyAccount
 from layton_batch.runs.environment_notes import is_own_address
-from layton_batch.sandbox.environment_file import KEY as SANDBOX_KEY
 from layton_batch.settings import Settings
+
+SANDBOX_KEY = "sandbox-key-"
+"""How keys of a sandbox begin. Stated here too, because importing the sandbox loads its server."""
 
 
 def account_digest(settings: Settings, provider: str, salt: str) -> str | None:

@@ -10,7 +10,8 @@ import pytest
 
 from layton_batch.providers.protocol import ReplyAccount
 from layton_batch.runs import accounts
-from layton_batch.runs.accounts import account_digest, organisation_digest
+from layton_batch.runs.accounts import SANDBOX_KEY, account_digest, organisation_digest
+from layton_batch.sandbox import environment_file
 from layton_batch.settings import Settings
 
 HERE = "http://127.0.0.1:8765/openai/v1"
@@ -76,3 +77,7 @@ def test_an_organisation_is_known_once_a_reply_names_it() -> None:
     first = organisation_digest(named, "anthropic", "run")
     named.read({})  # not every reply names it
     assert first == organisation_digest(named, "anthropic", "run") != organisation_digest(named, "anthropic", "other")
+
+
+def test_the_keys_of_a_sandbox_are_known_without_its_server() -> None:
+    assert SANDBOX_KEY == environment_file.KEY
