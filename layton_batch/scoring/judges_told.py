@@ -35,12 +35,13 @@ class Section:
 
 
 def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
-    """Describe judges, jury, bins and models. ``mistakes_told`` describes the jury's mistakes."""
+    """Describe judges, jury, bins and models, as far as there is something to say. ``mistakes_told`` describes the
+    jury's mistakes."""
     return [
         _in_short(diagnosis),
         _judges(diagnosis),
         *_drift(diagnosis),
-        _by_family(diagnosis),
+        *_by_family(diagnosis),
         _favours(diagnosis),
         _jury(diagnosis),
         *_worth(diagnosis),
@@ -111,14 +112,19 @@ def _listed(names: Sequence[str]) -> str:
 def _judges(diagnosis: Diagnosis) -> Section:
     heads = ("judge", "labels", "accuracy", f"{percent(diagnosis.level)} CI", "kappa", "leniency")
     labels = plural(diagnosis.jury.labels, "labelled answer")
-    return Section(
-        "judges",
-        f"Judges against human labels · {diagnosis.metric.replace('_', ' ')} · {labels}",
-        (
-            _table(heads, tuple(_judge_line(judge) for judge in diagnosis.judges)),
-            JudgeNote("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
-        ),
+    parts: tuple[Table | JudgeNote, ...] = (
+        _table(heads, tuple(_judge_line(judge) for judge in diagnosis.judges)),
+        JudgeNote("leniency: verdict minus human label, in points; above 0 the judge is too lenient", True),
     )
+    if not diagnosis.jury.labels:
+        parts = (JudgeNote(_NO_LABELS),)
+    return Section("judges", f"Judges against human labels · {diagnosis.metric.replace('_', ' ')} · {labels}", parts)
+
+
+_NO_LABELS = (
+    "no judged answer has a person's label, so nobody knows how often the judges are right: `layton-batch label-plan` "
+    "says which answers to label first"
+)
 
 
 def _judge_line(finding: JudgeFinding) -> tuple[str, ...]:
@@ -143,7 +149,7 @@ def _drift_words(drift: JudgeDrift, error: float) -> str:
     return f"{moved}: no drift; one of ±{100 * drift.detectable:.0f} points would be seen with a chance of 80 %"
 
 
-def _by_family(diagnosis: Diagnosis) -> Section:
+def _by_family(diagnosis: Diagnosis) -> list[Section]:
     """Compare the jury's and each judge's verdicts with the labels: a row a maker, a column a judge."""
     families = dict.fromkeys(group.family for finding in diagnosis.judges for group in finding.by_family)
     jury = {family.family: (str(family.labels), _points(family.leniency)) for family in diagnosis.jury_by_family}
@@ -157,9 +163,11 @@ def _by_family(diagnosis: Diagnosis) -> Section:
         (_maker(family), *jury.get(family, (NONE, NONE)), *(cells.get((judge, family), NONE) for judge in judges))
         for family in sorted(families, key=lambda family: maker_name(family).lower())
     )
+    if not rows:
+        return []
     table = _table(("answers by", "labels", "the jury", *judges), rows)
     explained = JudgeNote("verdict minus human label, in points, ± its standard error", True)
-    return Section("families", "Leniency by the maker that was judged", (table, *((explained,) if rows else ())))
+    return [Section("families", "Leniency by the maker that was judged", (table, explained))]
 
 
 def _favours(diagnosis: Diagnosis) -> Section:
@@ -199,11 +207,11 @@ def _jury(diagnosis: Diagnosis) -> Section:
         for vote in diagnosis.bins
     )  # fmt: skip
     between = f"between judges, {plural(agree.items, 'answer')}: unanimous {unanimous}, Fleiss kappa {fleiss}, "
-    remarks = (
+    against_people = (
         JudgeNote(f"majority against human labels: accuracy {right}, kappa {kappa}"),
         JudgeNote(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
-        JudgeNote(f"{between}Krippendorff alpha {alpha}"),
     )
+    remarks = (*(against_people if jury.labels else ()), JudgeNote(f"{between}Krippendorff alpha {alpha}"))
     table = _table(("vote", "labels", "correct", "rate", f"{percent(diagnosis.level)} CI"), rows)
     return Section("jury", "The jury", (*remarks, table, *_slope(diagnosis)))
 
@@ -224,7 +232,7 @@ def _slope(diagnosis: Diagnosis) -> tuple[JudgeNote, ...]:
 
 
 def _worth(diagnosis: Diagnosis) -> list[Section]:
-    if not diagnosis.models:
+    if not (diagnosis.models and diagnosis.jury.labels):
         return []
     rows = tuple(
         (worth.model, str(worth.own_labels), f"{worth.effective_labels:.0f}", _gain(worth.gain),
