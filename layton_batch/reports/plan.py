@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
 from layton_batch.costs.expected import bundled_priors
@@ -92,7 +92,10 @@ def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
     budget = preview.budget
     limit = "no [budget]" if budget.max_usd is None else f"budget {money(budget.max_usd)}"
     if budget.max_usd is not None and budget.bound is not None:
-        limit += f", of which {_amount(preview.set_aside_usd)} is set aside"
+        aside = preview.set_aside_usd
+        is_enough = aside is None or aside <= budget.max_usd
+        limit += f", of which {_amount(aside)} is" if is_enough else f", less than the {_amount(aside)} to be"
+        limit += " set aside"
     yield "cost", f"expected {expected}, at most {at_most}; {limit}"
     refused = [*preview.refused, *(f"{name}: no known price, and there is a budget" for name in preview.unpriced)]
     yield from (("refused", line) for line in refused or ["nothing"])
@@ -113,9 +116,24 @@ def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
     return [*lines, ("note", "`plan --notes` shows the notes on providers in full")]
 
 
+def plan_table(run: str, jobs: Sequence[Mapping[str, object]], notes: Sequence[str]) -> Table:
+    """Return a plan as one table, a line a job. ``jobs``: in the form of ``plan_json``."""
+    heads = columns("stage", "model", "requests", "answered", "expected", "at most", text=2)
+    rows = tuple(
+        (
+            str(job["role"]), str(job["model"]), f"{job['requests']:,}", f"{job['answered']:,}",
+            *(_amount(None if job[name] is None else Decimal(str(job[name]))) for name in ("expected_usd", "max_usd")),
+        )
+        for job in jobs
+    )  # fmt: skip
+    return Table(heads, rows, f"{run}: what it would send and cost; nothing was sent", tuple(notes))
+
+
 def in_short(preview: Preview) -> str:
     """Summarize the amount to ask and to pay in one line."""
     count = f"{plural(preview.requests, 'request')}, of which {preview.answered:,} answered already, "
+    if not preview.to_send:
+        return f"{count}0 to send: nothing to pay"
     amounts = f"expected {_amount(preview.expected_usd)}, at most {_amount(preview.max_usd)}"
     return f"{count}{preview.to_send:,} to send: {amounts}"
 

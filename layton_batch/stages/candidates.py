@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from layton_batch.files import tables
 from layton_batch.records import Job, Prediction
@@ -25,7 +26,12 @@ def candidates(run: Run, job: Job) -> Iterator[Candidate]:
 
 def stored_predictions(run: Run, predict_id: str) -> Iterator[Prediction]:
     """Yield one model's predictions, item by item in their order, without the raw text."""
-    for portion in tables.read_portions(run.folder.part("predictions", predict_id), _COLUMNS):
+    return read_predictions(run.folder.part("predictions", predict_id))
+
+
+def read_predictions(part: Path) -> Iterator[Prediction]:
+    """Yield the predictions in a part of the table, without the raw text. Raises DamagedTableError."""
+    for portion in tables.read_portions(part, _COLUMNS):
         for item_id, model, kind, answer, justification in portion.iter_rows():
             yield Prediction(item_id, model, PredictionKind(kind), answer, justification)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +14,14 @@ from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Item, Job
+from layton_batch.records import Item, Job, Prediction
 from layton_batch.runs.folders import home_of, on_this_machine, run_id_of
 from layton_batch.runs.identity import run_mark
 from layton_batch.runs.request_planner import NoAnswers, RequestPlanner
 from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
+from layton_batch.stages.candidates import read_predictions
 from layton_batch.states import Lifecycle
 
 if TYPE_CHECKING:
@@ -131,6 +132,22 @@ class PastRequests:
         """Return the item of each request that the run has of this job."""
         stored = self._job(job)
         return list(self._paid.store.items_of(stored.id).values()) if self._paid and stored else ()
+
+    def predictions(self, job: Job, payers: Collection[str]) -> dict[str, Prediction]:
+        """Return the known answers of a participant by item, as this run graded them or one of the ``payers``.
+
+        ``job``: with its identity. A run that is not here, or not graded, or cannot be read, says nothing.
+        """
+        known: dict[str, Prediction] = {}
+        if self._paid is None:
+            return known
+        for run_id, job_id in self._paid.store.jobs_alike(job.identity, {*payers, self._paid.store.run_id}):
+            workspace = self._paid.workspace_of(run_id)
+            part = None if workspace is None else workspace.run(run_id).part("predictions", job_id)
+            if part is not None and part.exists():
+                with suppress(LaytonBatchError):
+                    known |= {prediction.item_id: prediction for prediction in read_predictions(part)}
+        return known
 
     def out_of_reach(self) -> list[str]:
         """Return a sentence for each run whose answers are wanted, and whose folder is not here."""

@@ -22,9 +22,9 @@ from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
-from layton_batch.providers.protocol import Limits
+from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
-from layton_batch.runs.identity import predict_id
+from layton_batch.runs.identity import job_identity, predict_id
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
@@ -252,6 +252,8 @@ class _RequestCounts:
     """Counts the requests of a job. ``unsent``: custom_ids in batches of the job that are still to be sent, of which
     ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have.
 
+    ``payers``: the runs that bought the answers which are there.
+
     ``sizes``: bytes of each request that no batch has. Of these, and of those in batches to be sent: the most each can
     cost (USD; None: price unknown), and its tokens read and written by the priors.
     """
@@ -263,6 +265,7 @@ class _RequestCounts:
     still_unsent: int = 0
     kinds: Counter[RequestKind] = field(default_factory=Counter)
     new_items: set[str] = field(default_factory=set)
+    payers: set[str] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
     max_costs: list[Decimal | None] = field(default_factory=list)
     guesses: list[tuple[int, int]] = field(default_factory=list)
@@ -275,6 +278,8 @@ class _RequestCounts:
             self.kinds[request.kind] += 1
             if request.kind is not RequestKind.KEPT:
                 self.new_items.add(request.item_id)
+            if request.kind is RequestKind.ANSWERED and request.status is not None and request.status.run_id:
+                self.payers.add(request.status.run_id)
             is_unsent = request.custom_id in self.unsent
             if request.kind is not RequestKind.TO_ASK and not is_unsent:
                 continue
@@ -312,6 +317,7 @@ class _Planner:
         self._given = given
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
+        self._payers, self._answered_by = dict[str, frozenset[str]](), ("", dict[str, Prediction]())
         self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
@@ -364,7 +370,7 @@ class _Planner:
         else:
             for _ in lines:
                 pass
-        self._new_items[job.id] = frozenset(counts.new_items)
+        self._new_items[job.id], self._payers[job.id] = frozenset(counts.new_items), frozenset(counts.payers)
         number, to_send = counts.kinds.total(), counts.kinds[RequestKind.TO_ASK]
         return replace(
             self._planned(job, counts.guesses),
@@ -383,8 +389,10 @@ class _Planner:
         most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
         unsent = frozenset(self._requests.unsent(job).requests.values())
-        judged_items = frozenset(self._requests.items(job)) - unsent
+        judged_items = frozenset(self._requests.items(job))
         judged_items -= self._new_items.get(str(job.depends_on), frozenset())
+        judged_items |= self._settled(job, judged, provider, judged_items)
+        judged_items -= unsent
         new = [request for item, request in zip(self._items, measured, strict=True) if item.id not in judged_items]
         sent = [request for request in new if request.size <= most]
         earlier = self._earlier.mean(Role.PREDICT, judged)
@@ -405,6 +413,35 @@ class _Planner:
             too_large=len(new) - len(sent),
             answered=len(measured) - len(new),
         )
+
+    def _settled(
+        self, job: Job, judged: ModelSpec, provider: Provider, judged_items: Collection[str]
+    ) -> frozenset[str]:
+        """Return the further items about which the judge need not be asked: its verdict on the answer is known, or the
+        answer is none that goes before a jury."""
+        answers = self._answers(str(job.depends_on), judged)
+        other = {item_id: prediction for item_id, prediction in answers.items() if item_id not in judged_items}
+        self._prompts.about(job.depends_on)
+        candidates = (
+            Candidate(item, prediction)
+            for item in self._items
+            if (prediction := other.get(item.id)) is not None and prediction.kind is PredictionKind.ANSWERED
+        )
+        planned = self._requests.planner(job, provider, set()).plan(
+            self._prompts.judges(candidates, job.spec, juried(self._task))
+        )
+        verdicts = {request.item_id for request in planned if request.kind is not RequestKind.TO_ASK}
+        unjudged = {item for item, prediction in other.items() if prediction.kind is not PredictionKind.ANSWERED}
+        return frozenset(verdicts | unjudged)
+
+    def _answers(self, job_id: str, spec: ModelSpec) -> dict[str, Prediction]:
+        """Return what the participant is known to have answered. Its judges follow each other: one is kept."""
+        if self._answered_by[0] != job_id:
+            job = Job(job_id, Role.PREDICT, spec)
+            identified_job = replace(job, identity=job_identity(self._manifest, job))
+            payers = self._payers.get(job_id, frozenset())
+            self._answered_by = job_id, self._requests.predictions(identified_job, payers)
+        return self._answered_by[1]
 
     @cached_property
     def _judges(self) -> JudgeRequests:
@@ -439,7 +476,10 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
     if budget.max_usd is None or aside is None or aside <= budget.max_usd:
         return
     if budget.bound is not None:
-        yield f"{budget.safety:f} times the expected cost is above the budget: `run` stops before a batch exceeds it"
+        yield (
+            f"{budget.safety:f} times the expected cost is above the budget: `run` stops before a batch exceeds it. "
+            "Raise max_usd, lower safety in [budget], or ask fewer items ([items] limit)"
+        )
         return
     dearest = max(planned.jobs, key=lambda job: job.max_usd or Decimal(0)).job.spec
     yield (
@@ -472,4 +512,4 @@ def _caveats(manifest: Manifest, jobs: Sequence[Job], prices: PriceBook) -> Iter
     if not jobs:
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
     if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
-        yield "no gold set and no annotations: the board will be uncalibrated; give [gold] source or annotations"
+        yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"

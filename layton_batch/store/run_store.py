@@ -570,6 +570,14 @@ class RunStore(Events):
         with self.reading() as connection:
             return request_rows.known_answers(connection, fingerprints)
 
+    def jobs_alike(self, identity: str, run_ids: Collection[str]) -> list[tuple[str, str]]:
+        """Return the jobs of these runs with the identity, as the run's id and the job's."""
+        table = schema.jobs
+        query = select(table.c.run_id, table.c.job_id).where(table.c.identity == identity)
+        with self.reading() as connection:
+            rows = connection.execute(query.where(table.c.run_id.in_(run_ids)).order_by(table.c.key))
+            return [(run_id, job_id) for run_id, job_id in rows]
+
     def attempted(self, fingerprints: Collection[bytes]) -> frozenset[bytes]:
         """Return those of these answers that a batch of this run has asked for."""
         with self.reading() as connection:

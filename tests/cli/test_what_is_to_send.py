@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from layton_batch.cli import before_paying
 from layton_batch.cli.before_paying import agree
 from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.runs.begun_runs import remember, was_begun
 from layton_batch.settings import Settings
@@ -46,9 +48,28 @@ def test_a_plan_says_what_was_asked_already(tmp_path: Path, monkeypatch: pytest.
         assert planned(bench, manifest_text(THREE, limit=2)) == (12, 8, 4)
         assert planned(bench, manifest_text(TWO, limit=3)) == (12, 8, 4)
         elsewhere = manifest_text(TWO, limit=2).replace('name = "lab"', 'name = "another"', 1)
-        assert planned(bench, elsewhere) == (8, 4, 4)  # what its jury will be asked hangs on what is answered
+        assert planned(bench, elsewhere) == (8, 8, 0)  # what its jury is asked about is known too
+        other_jury = elsewhere.replace('"tern-3-referee"', '"tern-4-referee"')
+        assert planned(bench, other_jury) == (8, 4, 4)
+        longer = elsewhere.replace("limit = 2", "limit = 3")
+        assert planned(bench, longer) == (12, 8, 4)
+        (tmp_path / "plan.toml").write_text(manifest_text(THREE, limit=2), encoding="utf-8")
         text = call("plan", tmp_path / "plan.toml", "--runs", bench.runs, "--offline").out
-        assert "to send 4 of 8 requests; 4 answered already" in text
+        assert "to send 4 of 12 requests; 8 answered already" in text
+
+
+def test_a_second_run_of_what_is_answered_says_that_there_is_nothing_to_pay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = manifest_text(TWO, limit=2)
+    with lab(tmp_path) as bench:
+        bench.finish(text)
+        billed = len(bench.billed())
+        with bench.open(text.replace('name = "lab"', 'name = "another"', 1)) as run:
+            agree(run, bench.settings, yes=False, quiet=False)
+            drive(run, once=False, stop_at=None)
+        assert "8 requests, of which 8 answered already, 0 to send: nothing to pay" in capsys.readouterr().err
+        assert len(bench.billed()) == billed
 
 
 def asks(bench: Lab, text: str, *, yes: bool = False) -> None:
@@ -126,6 +147,18 @@ def test_a_run_whose_folder_is_gone_says_that_all_of_it_is_paid_for_again(tmp_pa
                 agree(run, elsewhere, yes=False, quiet=True, is_gone=True)
             agree(run, elsewhere, yes=True, quiet=True, is_gone=True)
             agree(run, elsewhere, yes=False, quiet=True)
+
+
+def test_a_plan_never_sets_more_aside_than_the_budget_has(tmp_path: Path) -> None:
+    budget = '[budget]\nmax_usd = {}\nbound = "expected"\n'
+    path = tmp_path / "plan.toml"
+    for usd, words in ((0.0001, r"budget \$0.0001, less than the \$[\d.]+ to be set aside"),
+                       (50, r"budget \$50.00, of which \$[\d.]+ is set aside")):  # fmt: skip
+        path.write_text(manifest_text(TWO, limit=2, top=budget.format(usd)), encoding="utf-8")
+        text = " ".join(call("plan", path, "--offline").out.split())
+        assert re.search(words, text)
+        assert ("Raise max_usd, lower safety in [budget]" in text) == (usd < 1)
+        assert "set bound" not in text
 
 
 def test_nobody_is_asked_about_providers_on_this_machine(tmp_path: Path) -> None:
