@@ -20,7 +20,11 @@ Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. W
 `--json` prints one JSON document on stdout and nothing else. [Runs](runs.md#exit-codes) has the exit codes,
 [formats](formats.md) the tables and documents.
 
-RUN is a run's name, its folder or its manifest."""
+RUN is a run's name, its folder or its manifest; `plan`, `run` and `doctor` take any of these too. A folder of runs that
+holds one run needs no RUN. `-h` is `--help`.
+
+`{PROGRAM} --install-completion` teaches your shell (bash, zsh, fish, PowerShell) to complete commands, options and
+names of runs with the tab key. `--show-completion` prints what it would install."""
 Record = tuple[str, str]
 """A parameter as ``--help`` prints it: how it is written, and what it means."""
 
@@ -48,6 +52,8 @@ def commands_page() -> str:
 def _commands() -> Iterator[tuple[str, TyperCommand]]:
     """Yield each command with its full name; those of a group follow the group's name."""
     for name, command in typer.main.get_group(app).commands.items():
+        if command.hidden:
+            continue
         if isinstance(command, TyperGroup):
             yield from ((f"{name} {inner}", cast("TyperCommand", item)) for inner, item in command.commands.items())
         else:

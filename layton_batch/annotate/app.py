@@ -229,7 +229,7 @@ def _text(form: FormData, name: str) -> str:
 def _form_label(form: FormData) -> Label:
     words = [_text(form, name) for name in ("answer", "justification")]
     if any(word not in _VERDICTS for word in words):
-        raise _RefusedError("A verdict is right or wrong.")
+        raise _RefusedError("A label is right or wrong.")
     label = Label(*(_VERDICTS[word] for word in words))
     if label == Label(None, None):
         raise _RefusedError("Say whether the answer or the justification is right or wrong.")

@@ -36,7 +36,7 @@ LONGEST_NOTE = 4_000
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A person's verdict. None: the person left that part open."""
+    """A person's label. None: the person left that part open."""
 
     answer: bool | None
     justification: bool | None
@@ -137,7 +137,7 @@ class LabellingSession:
     # ---- what is done ------------------------------------------------------------------------------------------------
 
     def label(self, annotator: str, key: Key, label: Label, note: str = "", *, adjudicated: bool = False) -> None:
-        """Keep a verdict on an answer, with the answer as the model gave it."""
+        """Keep a label on an answer, with the answer as the model gave it."""
         item_id, provider, model, n_hints = key
         annotation = Annotation(
             item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,

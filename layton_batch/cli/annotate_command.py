@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def annotate(
-    run_name: RunName,
+    run_name: RunName = None,
     annotator: Annotated[str, typer.Option("--annotator", metavar="NAME", help="Who labels; else the page asks.")] = "",
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: any free one.")] = 0,
     design: Annotated[
@@ -44,7 +44,7 @@ def annotate(
     from layton_batch.annotate.session import DESIGNS, LabellingSession
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
-    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.folders import find_run, run_source
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
@@ -65,7 +65,7 @@ def annotate(
             if not no_browser and sys.stderr.isatty():
                 _open(entry.address)
             _wait()
-    where = run_name if runs == RUNS else folder.root
+    where = run_source(folder)
     label_count = sum(1 for _ in session.actions().labels())
     say(f"{label_count} labels of the app in {folder.labels}; `layton-batch leaderboard {where}` uses them")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 
 import typer
 
@@ -21,16 +22,17 @@ from layton_batch.cli import (
 )
 from layton_batch.settings import Settings
 
+PROGRAM, COMPLETE_VARIABLE = "layton-batch", "_LAYTON_BATCH_COMPLETE"
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
          "compare", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "judge",
          "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 
 app = typer.Typer(
-    name="layton-batch",
+    name=PROGRAM,
     help="Evaluate language and vision models through paid batch APIs: a manifest in, a leaderboard and a bill out.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -65,10 +67,15 @@ _built = functools.cache(typer.main.get_command)
 
 
 def invoke(arguments: list[str]) -> int:
-    """Carry a command out; returns its exit code. Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
+    """Carry a command out; returns its exit code. Not through Typer's own main: it swallows Ctrl-C and closed pipes.
+
+    A shell that completes a command line sets a variable, and gets its suggestions from Typer, which ends the process.
+    """
     command = _built(app)
+    if COMPLETE_VARIABLE in os.environ:  # noqa: TID251  the shell sets it for one call, and Typer reads it there
+        command.main([], PROGRAM, COMPLETE_VARIABLE)
     try:
-        with command.make_context("layton-batch", arguments, default_map=_from_environment_file()) as context:
+        with command.make_context(PROGRAM, arguments, default_map=_from_environment_file()) as context:
             command.invoke(context)
     except typer.Exit as end:
         return end.exit_code

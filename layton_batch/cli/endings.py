@@ -33,7 +33,7 @@ def print_outcome(run: Run, status: Status) -> None:
     """Print the outcome of `run`: the leaderboard and the bill if there are any, else the status."""
     if status.state is not RunState.DONE:
         print_status(status, run.clock.now(), failure_words(run.folder, status))
-        for step in next_steps(status, run_source(run.folder)):
+        for step in next_steps(status, run_source(run.folder), reserves_expected=run.manifest.budget.bound is not None):
             say(step)
         return
     _print_results(run)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from layton_batch.cli.option_names import renamed
 from layton_batch.cli.run_commands import RUNS, Json, Runs
 from layton_batch.tasks import grade_help
 
@@ -19,7 +20,7 @@ A benchmark that an entry point adds takes --items in its own form, and predicti
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command("grade", help=HELP)(grade)
+    app.command("grade", help=HELP, context_settings=renamed(output="out"))(grade)
 
 
 def grade(
@@ -32,7 +33,7 @@ def grade(
     protocol: Annotated[str | None, typer.Option("--protocol", help=grade_help.PROTOCOL)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=grade_help.METRIC)] = None,
     samples: Annotated[str | None, typer.Option("--samples", metavar="MODE", help=grade_help.SAMPLES)] = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Write the report into this file.")] = None,
+    output: Annotated[Path | None, typer.Option("--out", help="Write the report into this file.")] = None,
     updated: Annotated[Path | None, typer.Option("--updated", help=grade_help.UPDATED)] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)] = None,
     report: Annotated[str | None, typer.Option("--report", metavar="FILE.md", help=grade_help.REPORT)] = None,

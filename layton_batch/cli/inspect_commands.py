@@ -1,17 +1,32 @@
-"""status, events, leaderboard, cost, site, doctor: the commands that look."""
+"""status, events, leaderboard, score, cost, site, doctor: the commands that look."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, MaxScore, RunName, Runs, ThisSet
+from layton_batch.cli.run_commands import (
+    RUNS,
+    Json,
+    MaxScore,
+    RunName,
+    RunNames,
+    Runs,
+    ThisSet,
+    complete_runs,
+)
 from layton_batch.text import one_line
 
-SOURCES = "Runs, files in layton-eval-ppi's form, files or folders of votes, or scores of other programs ([NAME=]FILE)."
+if TYPE_CHECKING:
+    from layton_batch.settings import Settings
+
+SOURCES = (
+    "Runs, files in layton-eval-ppi's form, files or folders of votes, or scores of other programs ([NAME=]FILE); "
+    "default: the only run."
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -19,16 +34,26 @@ def register(app: typer.Typer) -> None:
     app.command("status")(status)
     app.command("events")(events)
     app.command("leaderboard")(leaderboard)
+    app.command("score", hidden=True)(score)
     app.command("cost")(cost)
     app.command("site")(site)
     app.command("doctor")(doctor)
 
 
 def status(
-    run_name: Annotated[str | None, typer.Argument(metavar="[RUN]", help="A run; without it, all of them.")] = None,
+    run_name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN", help="A run's name, its folder or its manifest; default: all of them.",
+            autocompletion=complete_runs,
+        ),
+    ] = None,
     runs: Runs = RUNS,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Look again every few seconds until the run is over, or Ctrl-C.")
+    ] = False,
     as_json: Json = False,
-) -> None:
+) -> None:  # fmt: skip
     """Show where runs stand, and what to do next.
 
     By stage and provider: requests planned, uploaded, at the provider, answered, without an answer. By open batch: its
@@ -36,14 +61,20 @@ def status(
     the money set aside for it. `--json` has every batch.
 
     Without RUN, folders that are copies of runs, or renamed, are named and left out; so is a run that cannot be read.
-    """
-    from layton_batch.cli.looking import show_status
 
+    With --watch one run is shown: a terminal is drawn again every few seconds, a file gets a line, or with --json a
+    document, for each change. It ends with 0 when the run is done or cancelled, and with 130 at Ctrl-C.
+    """
+    from layton_batch.cli.looking import show_status, watch_status
+    from layton_batch.clock import SystemClock
+
+    if watch:
+        raise typer.Exit(watch_status(run_name, runs, SystemClock(), as_json=as_json))
     raise typer.Exit(show_status(run_name, runs, as_json=as_json))
 
 
 def events(
-    run_name: RunName,
+    run_name: RunName = None,
     runs: Runs = RUNS,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the run is over, or Ctrl-C.")] = False,
     as_json: Json = False,
@@ -58,7 +89,7 @@ def events(
 
 
 def leaderboard(
-    sources: Annotated[list[str], typer.Argument(metavar="SOURCE...", help=SOURCES)],
+    sources: Annotated[list[str] | None, typer.Argument(metavar="SOURCE", help=SOURCES)] = None,
     method: Annotated[
         str | None, typer.Option("--method", help="paper: reproduce layton-eval's published table.")
     ] = None,
@@ -76,6 +107,9 @@ def leaderboard(
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
     wide: Annotated[bool, typer.Option("--wide", help="Every column in the table.")] = False,
+    update: Annotated[
+        bool, typer.Option("--update", help="Also write the runs' tables and pages again, with the labels of now.")
+    ] = False,
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
@@ -93,6 +127,9 @@ def leaderboard(
     source or a run's labels are at an address: where labels there cannot be reached, the run's copy is used.
 
     Votes are what `export --to votes` writes.
+
+    --update computes votes, leaderboard, cost table and site of runs again from their stored answers. It ends with 75
+    where another process drives a run.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
@@ -105,7 +142,10 @@ def leaderboard(
     if form not in FORMATS:
         raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
     options = BoardOptions(method, metric, seed, level, max_score, tuple(labels or ()))
-    sources_read = read_sources(sources, runs, Settings.from_process(), options)
+    settings = Settings.from_process()
+    if update:
+        _update(sources, runs, settings)
+    sources_read = read_sources(sources or (), runs, settings, options)
     board = board_of(sources_read)
     write_board(on_this_set(board) if this_set else board, "json" if as_json else form, wide=wide)
     if this_set and UNCALIBRATED in board["method"]:
@@ -114,8 +154,28 @@ def leaderboard(
         say(one_line(note))
 
 
+def _update(sources: Sequence[str] | None, runs: Path, settings: Settings) -> None:
+    """Compute the tables and pages of runs again from their stored answers. Raises StoreError for any other source."""
+    from layton_batch.runs.folders import find_each_run
+    from layton_batch.runs.open import open_folder
+    from layton_batch.stages.publish import republish
+    from layton_batch.stages.rank import write_board
+    from layton_batch.stages.score import score_again
+
+    for folder in find_each_run(sources, runs):
+        with open_folder(folder, settings, only_scores=True) as opened:
+            score_again(opened)
+            write_board(opened)
+            republish(opened)
+
+
+def score(run_name: RunName = None, runs: Runs = RUNS, as_json: Json = False) -> None:
+    """Compute a run's results again from its stored answers: `leaderboard RUN --update`."""
+    leaderboard([run_name] if run_name else None, update=True, as_json=as_json, runs=runs)
+
+
 def cost(
-    run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
+    run_names: RunNames = None,
     form: Annotated[str, typer.Option("--format", help="table | json | csv | md")] = "table",
     by: Annotated[
         str | None, typer.Option("--by", help="Sums by run | provider | model | stage | day | month.")
@@ -131,7 +191,7 @@ def cost(
     """
     from layton_batch.errors import ManifestError
     from layton_batch.reports.cost import FORMATS, write_costs, write_groups
-    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.folders import find_each_run
     from layton_batch.settings import Settings
     from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 
@@ -139,7 +199,7 @@ def cost(
     for option, value, choices in (("--format", form, FORMATS), ("--by", by or GROUPS[0], GROUPS)):
         if value not in choices:
             raise ManifestError(f"{option} {value!r}: one of {', '.join(choices)}")
-    folders = [find_run(name, runs) for name in run_names]
+    folders = find_each_run(run_names, runs)
     groups = cost_groups(folders, by or GROUPS[0], Settings.from_process()) if by or chart else []
     if chart is not None:
         from layton_batch.reports.cost_chart import draw
@@ -152,8 +212,8 @@ def cost(
 
 
 def site(
-    run_names: Annotated[list[str], typer.Argument(metavar="RUN...")],
     out: Annotated[Path, typer.Option("--out", help="The folder to write pages into.")],
+    run_names: RunNames = None,
     with_data: Annotated[
         bool, typer.Option("--with-data", help="Add what `verify` computes it again from: raw replies, items, labels.")
     ] = False,
@@ -165,41 +225,25 @@ def site(
     The leaderboard, charts, two models beside each other, the bill, and every answer with its verdicts. Several runs
     get a folder each, and a front page.
     """
-    from layton_batch.cli.export_command import add_answers
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.costs.notes import bill_notes
-    from layton_batch.runs.folders import find_run
-    from layton_batch.runs.status import read_status
-    from layton_batch.runs.stores import open_stores
+    from layton_batch.runs.folders import find_each_run
     from layton_batch.settings import Settings
-    from layton_batch.site.build import build_site
-    from layton_batch.site.front import HOME, check_front, write_front
-    from layton_batch.stages.publish import cost_report
-    from layton_batch.verification.inputs import pack_sources
+    from layton_batch.sites import write_sites
 
-    settings, pages, several = Settings.from_process(), {}, len(run_names) > 1
-    if several:
-        check_front(out)
-    folders = [find_run(name, runs) for name in run_names]
-    with open_stores(settings) as store_of:
-        for folder in folders:
-            target = out / folder.root.name if several else out
-            store = store_of(folder)
-            build_site(
-                folder, read_status(store), target, home=HOME if several else "",
-                bill_notes=bill_notes(cost_report([folder])), add_answers=partial(add_answers, folder),
-                add_sources=partial(pack_sources, folder, store) if with_data else None,
-            )  # fmt: skip
-            pages[folder.root.name] = str(target / "index.html")
-            say(pages[folder.root.name])
-    if several:
-        say(str(write_front(out, folders)))
+    pages = {}
+    for name, page in write_sites(find_each_run(run_names, runs), out, Settings.from_process(), with_data=with_data):
+        say(str(page))
+        if name:
+            pages[name] = str(page)
     if as_json:
         print_json(pages)
 
 
 def doctor(
-    manifest: Annotated[Path | None, typer.Argument(help="Check what this manifest needs.")] = None,
+    manifest: Annotated[
+        Path | None,
+        typer.Argument(metavar="MANIFEST", help="Check what this manifest needs, or that of a run."),
+    ] = None,
     runs: Runs = RUNS,
     offline: Annotated[bool, typer.Option("--offline", help="Do not ask the providers.")] = False,
     as_json: Json = False,
@@ -210,11 +254,13 @@ def doctor(
     addresses are fetched, unless a run of the manifest's name (under --runs) has a copy. Never prints a key.
     """
     from layton_batch.cli.doctor import examine, findings_table
+    from layton_batch.cli.same_name_runs import given_manifest
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.table import show
     from layton_batch.settings import Settings
 
-    findings = examine(manifest, Settings.from_process(), runs, offline=offline)
+    path, place = (None, None) if manifest is None else given_manifest(manifest, runs)
+    findings = examine(path, Settings.from_process(), place or runs, offline=offline)
     if as_json:
         print_json(
             [{"check": finding.check, "state": str(finding.state), "detail": finding.detail} for finding in findings]

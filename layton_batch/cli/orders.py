@@ -14,7 +14,7 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
-from layton_batch.states import Lifecycle
+from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store.orders import OrderKind, give_order
 
 LOOK_SECONDS = 1.0
@@ -50,8 +50,10 @@ def cancelled(
     for what was left to a person, 0 where nothing was."""
     while True:
         try:
-            with open_folder(folder, settings, poll_seconds=poll_seconds) as opened:
-                say_addresses(opened.manifest, settings)
+            calls = _has_batches_to_stop(folder, settings)
+            with open_folder(folder, settings, poll_seconds=poll_seconds, calls_providers=calls) as opened:
+                if calls:
+                    say_addresses(opened.manifest, settings)
                 ask_to_stop(opened)
                 if no_wait:
                     return read_status(opened.store), say_trouble(opened)
@@ -61,6 +63,12 @@ def cancelled(
             status = _left_to_driver(folder, settings, clock, error.driver, no_wait=no_wait)
             if no_wait or not _goes_on(status):
                 return status, 0
+
+
+def _has_batches_to_stop(folder: RunFolder, settings: Settings) -> bool:
+    """Return whether a provider has, or may have, a batch of the run whose results are not here."""
+    with open_store(folder, settings) as store:
+        return bool(store.batches(OPEN - {Lifecycle.PLANNED}))
 
 
 def _left_to_driver(folder: RunFolder, settings: Settings, clock: Clock, driver: str, *, no_wait: bool) -> Status:

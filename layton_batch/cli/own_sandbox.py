@@ -14,7 +14,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import Item
-from layton_batch.runs.folders import copied_address
+from layton_batch.runs.folders import SANDBOX_STATE, copied_address, sandbox_runs
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.sandbox.answerers.riddle_lookup import QUESTIONS, Riddle, image_digest
@@ -25,8 +25,6 @@ from layton_batch.text import plural
 BATCH_SECONDS = 0.5
 PACING = "0.01"
 """Nobody has to wait for providers that are played."""
-STATE = ".sandbox"
-"""The sandbox's own side in its folder of runs: no run can have this name."""
 _KEPT = ("HF_TOKEN", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "LAYTON_BATCH_PACING")
 """Settings that have nothing to do with a provider."""
 
@@ -41,7 +39,7 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     """
     if copied_address(runs) is not None:
         raise ManifestError("--sandbox keeps its runs on this machine: leave --runs out, or name a folder")
-    place = runs if (runs / STATE).is_dir() else runs.with_name(f"{runs.name}-sandbox")
+    place = sandbox_runs(runs)
     manifest = load_manifest(path, PromptFiles(settings, place))
     _check_providers(manifest)
     task = manifest_task(manifest)
@@ -50,7 +48,7 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     config = SandboxConfig(
         batch_seconds=BATCH_SECONDS,
         answerer=answerer_from_files((), bundled_items(), 0, riddles=riddles),
-        state_dir=_made(place / STATE),
+        state_dir=_made(place / SANDBOX_STATE),
     )
     with Sandbox(config) as server:
         say(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")

@@ -51,6 +51,7 @@ QUIET_SECONDS = 60.0
 """After so long without a line, one says that the run is still at it."""
 FOLLOW_SECONDS = 1.0
 _GOES_ON = frozenset({RunState.RUNNING, RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
+GOES_ON_HINT = "Ctrl-C stops this program; batches go on at the providers, and nothing is lost."
 LIVE_BATCHES = 6
 """Open batches in the live view; it stays on one screen of 24 lines."""
 
@@ -67,7 +68,7 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
     if quiet:
         yield _Silent()
     elif sys.stderr.isatty():
-        with _live() as live:
+        with live_screen() as live:
             yield _Screen(run, live)
     else:
         lines = _EventLines(run)
@@ -230,10 +231,11 @@ class _Screen:
         lines = [event_line(event) for event in self._fresh.events() if not is_routine(event)]
         for line in (*lines, *self._outages.lines(status, now)):
             self._live.console.print(line, markup=False)
-        self._live.update(_screen(status, now, self._live.console.width))
+        self._live.update(screen(status, now, self._live.console.width))
 
 
-def _screen(status: Status, now: float, width: int) -> RenderableType:
+def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> RenderableType:
+    """Return a status as one screen. ``hint``: what Ctrl-C does."""
     from rich.console import Group
     from rich.text import Text
 
@@ -243,11 +245,12 @@ def _screen(status: Status, now: float, width: int) -> RenderableType:
         parts += [Text(""), grid(batches_table(urgent, now, folded=False), width, gap=1)]
     if expected := expectation(status, now):
         parts.append(Text(expected))
-    parts.append(Text("Ctrl-C stops this program; batches go on at the providers, and nothing is lost.", style="dim"))
+    parts.append(Text(hint, style="dim"))
     return Group(*parts)
 
 
-def _live() -> Live:
+def live_screen(*, stderr: bool = True) -> Live:
+    """Return a part of the terminal that is drawn again at every update, and is gone at the end."""
     from rich.live import Live
 
-    return Live(console=console(stderr=True), transient=True, refresh_per_second=2, vertical_overflow="crop")
+    return Live(console=console(stderr=stderr), transient=True, refresh_per_second=2, vertical_overflow="crop")

@@ -1,4 +1,4 @@
-"""plan, run, score, cancel, resolve: the commands that move a run."""
+"""plan, run, cancel, retry, resolve: the commands that move a run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from layton_batch.cli.option_names import renamed
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.runs.folders import DEFAULT_RUNS
 
@@ -19,8 +20,34 @@ if TYPE_CHECKING:
     from layton_batch.runs.status import Status
     from layton_batch.settings import Settings
 
-ManifestPath = Annotated[Path, typer.Argument(help="The manifest, a TOML file.")]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, its name, or its folder.")]
+
+def complete_runs(incomplete: str) -> list[str]:
+    """Return the names of runs that a shell may complete this beginning to."""
+    from layton_batch.runs.folders import find_runs, named_runs
+    from layton_batch.settings import Settings
+
+    runs = named_runs(None, Settings.from_process()) or DEFAULT_RUNS
+    return [folder.root.name for folder in find_runs(runs) if folder.root.name.startswith(incomplete)]
+
+
+ManifestPath = Annotated[
+    Path | None,
+    typer.Argument(metavar="MANIFEST", help="The manifest, a TOML file; or its run, by name or folder."),
+]
+RunName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RUN", help="A run's name, its folder or its manifest; default: the only run.",
+        autocompletion=complete_runs,
+    ),
+]  # fmt: skip
+RunNames = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="RUN", help="Runs by name, folder or manifest; default: the only run.",
+        autocompletion=complete_runs,
+    ),
+]  # fmt: skip
 
 
 def _runs_at(place: str | Path) -> Path:
@@ -63,9 +90,8 @@ RUNS = DEFAULT_RUNS
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command("plan")(plan)
+    app.command("plan", context_settings=renamed(write="out"))(plan)
     app.command("run")(run)
-    app.command("score")(score)
     app.command("cancel")(cancel)
     app.command("retry")(retry)
     app.command("resolve")(resolve)
@@ -74,9 +100,9 @@ def register(app: typer.Typer) -> None:
 
 def plan(
     context: typer.Context,
-    manifest: ManifestPath,
+    manifest: ManifestPath = None,
     as_json: Json = False,
-    write: Annotated[Path | None, typer.Option("--write", help="Write the batch files into this folder.")] = None,
+    write: Annotated[Path | None, typer.Option("--out", help="Write the batch files into this folder.")] = None,
     runs: Runs = RUNS,
     offline: Offline = False,
     sandbox: UseSandbox = False,
@@ -102,7 +128,9 @@ def plan(
 
     clock, is_named = SystemClock(), not _by_default(context, "runs")
     settings = Settings.from_process()
-    with _loaded_manifest(manifest, runs, settings, is_named=is_named, sandbox=sandbox, offline=offline) as (
+    path, place = _given(manifest, runs, sandbox=sandbox)
+    runs, is_named = place or runs, is_named or place is not None
+    with _loaded_manifest(path, runs, settings, is_named=is_named, sandbox=sandbox, offline=offline) as (
         run_manifest, runs, settings,
     ):  # fmt: skip
         result = preview(run_manifest, settings, clock, write, runs)
@@ -121,11 +149,12 @@ def plan(
 def run(
     context: typer.Context,
     manifest: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="MANIFEST | FILE | TASK", help="A TOML file; or, with --model, a file of questions or a task."
+            metavar="MANIFEST | FILE | TASK",
+            help="A TOML file, or its run; or, with --model, a file of questions or a task. Default: the only run.",
         ),
-    ],
+    ] = None,
     models: Models = None,
     items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="With --model: the first so many items.")] = None,
@@ -165,11 +194,12 @@ def run(
 
     _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
-    manifest = manifest_for(manifest, models or (), items, limit, max_usd)
+    path, place = (manifest, None) if models else _given(manifest, runs, sandbox=sandbox)
+    path = manifest_for(path, models or (), items, limit, max_usd)
     stop_at = deadline(until, clock)
-    is_named = not _by_default(context, "runs")
+    runs, is_named = place or runs, not _by_default(context, "runs") or place is not None
     with (
-        _loaded_manifest(manifest, runs, settings, is_named=is_named, sandbox=sandbox) as (
+        _loaded_manifest(path, runs, settings, is_named=is_named, sandbox=sandbox) as (
             run_manifest, runs, settings,
         ),
         driven_run(
@@ -242,6 +272,13 @@ def judge(
         _finish(opened, status, as_json=as_json)
 
 
+def _given(manifest: Path | None, runs: Path, *, sandbox: bool) -> tuple[Path, Path | None]:
+    from layton_batch.cli.same_name_runs import given_manifest
+    from layton_batch.runs.folders import sandbox_runs
+
+    return given_manifest(manifest, sandbox_runs(runs) if sandbox else runs)
+
+
 @contextmanager
 def _loaded_manifest(
     path: Path, runs: Path, settings: Settings, *, is_named: bool, sandbox: bool, offline: bool = False
@@ -292,33 +329,8 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
     raise typer.Exit(say_trouble(opened) or exit_code(status))
 
 
-def score(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
-    """Compute a run's results again from its stored answers.
-
-    Votes, leaderboard, cost table and site, with people's labels as they are now. No key; no network, unless labels are
-    at an address, and there the run's copy is used where that cannot be reached. Ends with 75 where another process
-    drives the run.
-    """
-    from layton_batch.cli.terminal import say
-    from layton_batch.reports.leaderboard import write_board as show_board
-    from layton_batch.runs.folders import find_run
-    from layton_batch.runs.open import open_folder
-    from layton_batch.settings import Settings
-    from layton_batch.stages.publish import republish
-    from layton_batch.stages.rank import reader_notes, write_board
-    from layton_batch.stages.score import score_again
-
-    with open_folder(find_run(run_name, runs), Settings.from_process(), only_scores=True) as opened:
-        score_again(opened)
-        rows = write_board(opened)
-        republish(opened)
-        show_board(rows, "json" if as_json else "table")
-        for line in reader_notes(opened):
-            say(line)
-
-
 def cancel(
-    run_name: RunName,
+    run_name: RunName = None,
     runs: Runs = RUNS,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Ask providers to stop, and return.")] = False,
     poll_seconds: Poll = None,
@@ -350,7 +362,7 @@ def cancel(
     raise typer.Exit(trouble or cancel_exit_code(status))
 
 
-def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
+def retry(run_name: RunName = None, runs: Runs = RUNS, as_json: Json = False) -> None:
     """Give requests without an answer one more attempt.
 
     Where another process drives the run, that one does so at its next step, or else the next `run`, and writes an
@@ -369,7 +381,7 @@ def retry(run_name: RunName, runs: Runs = RUNS, as_json: Json = False) -> None:
 
     folder, settings, count = find_run(run_name, runs), Settings.from_process(), None
     try:
-        with open_folder(folder, settings) as opened:
+        with open_folder(folder, settings, calls_providers=False) as opened:
             name, was_cancelled = opened.id, _is_cancelled(opened)
             count = retry_run(opened)
             sentences = list(retried(count, read_status(opened.store), was_cancelled=was_cancelled))
@@ -388,8 +400,10 @@ def _is_cancelled(opened: Run) -> bool:
 
 
 def resolve(
-    run_name: RunName,
-    batch: Annotated[str, typer.Argument(help="The lost batch, as `status` names it.")],
+    names: Annotated[
+        list[str],
+        typer.Argument(metavar="[RUN] BATCH", help="The run (default: the only one), and its lost batch."),
+    ],
     adopt: Annotated[str | None, typer.Option("--adopt", help="The provider's id of the batch that is ours.")] = None,
     resubmit: Annotated[bool, typer.Option("--resubmit", help="It was never made: send it again.")] = False,
     give_up: Annotated[
@@ -418,7 +432,10 @@ def resolve(
 
     if (adopt is not None) + resubmit + give_up != 1:
         raise ManifestError("resolve: say one of --adopt ID, --resubmit and --give-up")
-    folder, settings = find_run(run_name, runs), Settings.from_process()
+    *run_names, batch = names
+    if len(run_names) > 1:
+        raise ManifestError("resolve: give a run and the batch that is lost, such as `resolve RUN BATCH --resubmit`")
+    folder, settings = find_run(run_names[0] if run_names else None, runs), Settings.from_process()
     try:
         with open_folder(folder, settings) as opened:
             say_addresses(opened.manifest, settings)

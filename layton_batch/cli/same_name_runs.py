@@ -1,14 +1,42 @@
-"""Where a report looks for runs: beside the working folder, or where this user began them."""
+"""Where a command looks for runs and for the manifests they were begun with."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from layton_batch.cli.terminal import say
-from layton_batch.errors import StoreError
+from layton_batch.errors import ManifestError, StoreError
+from layton_batch.files.run_folder import MANIFEST
 from layton_batch.runs.begun_runs import begun_runs
-from layton_batch.runs.folders import DEFAULT_RUNS, find_runs, named_runs, runs_at
+from layton_batch.runs.folders import (
+    DEFAULT_RUNS,
+    find_run,
+    find_runs,
+    manifest_file,
+    named_runs,
+    run_id_of,
+    runs_at,
+    shown_path,
+)
 from layton_batch.settings import Settings
+
+
+def given_manifest(given: Path | None, runs: Path) -> tuple[Path, Path | None]:
+    """Return the file of a manifest that is given as it is, or by its run's name or folder (None: the only run).
+
+    Also return the folder of that run's runs; None where the file itself is given. Raises StoreError and ManifestError.
+    """
+    if given is None and not find_runs(runs):
+        raise ManifestError(
+            f"there is no run under {runs} to go on with: name a manifest, such as `layton-batch run qa.toml`; "
+            "`layton-batch init` writes one"
+        )
+    if given is not None and (given.is_file() or not any((root / MANIFEST).exists() for root in (given, runs / given))):
+        return given, None
+    folder = find_run(None if given is None else str(given), runs)
+    path = manifest_file(folder)
+    say(f"{run_id_of(folder)}: its manifest is {path}")
+    return path, shown_path(folder.workspace.root)
 
 
 def known_runs(named: str | None, settings: Settings) -> Path:

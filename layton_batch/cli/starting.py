@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from layton_batch.cli.option_names import renamed
 from layton_batch.errors import ManifestError
 
 ITEMS_SHOWN = 3
@@ -24,7 +25,7 @@ _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command("init")(init)
+    app.command("init", context_settings=renamed(dir="out"))(init)
     app.command("schema")(schema)
 
 
@@ -43,11 +44,15 @@ class _Beginning:
     split: str
 
 
-def manifest_for(given: Path, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None) -> Path:
+def manifest_for(
+    given: Path | None, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None
+) -> Path:
     """Return the manifest to run: the file given, or a manifest written for models and a task or a file of items.
 
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
+    if given is None:
+        raise ManifestError("run: say what the models are asked: a file of questions, or a task such as mcq_idk")
     is_items = given.suffix.lower() in ITEM_ENDINGS
     if not models:
         if items is not None or limit is not None:
@@ -183,9 +188,9 @@ def quoted(text: str) -> str:
 
 def init(
     task: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="Which benchmark; default: questions of one's own.")
+        str | None, typer.Argument(metavar="TASK", help="Which benchmark; default: questions of one's own.")
     ] = None,
-    folder: Annotated[Path, typer.Option("--dir", help="Where the files go.")] = Path(),
+    folder: Annotated[Path, typer.Option("--out", help="Where the files go.")] = Path(),
 ) -> None:
     """Write a manifest to start from, and a file of three items.
 
@@ -204,7 +209,7 @@ def init(
     schema_file = folder / SCHEMA_FILE
     for path in contents:
         if path.exists():
-            raise ManifestError(f"init: {path} is there already; --dir names another folder")
+            raise ManifestError(f"init: {path} is there already; --out names another folder")
     for path, text in contents.items():
         atomic.write_text(path, text)
     if not schema_file.exists():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs, ThisSet
+from layton_batch.cli.option_names import renamed
+from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs, ThisSet, complete_runs
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from layton_batch.records import JsonValue
     from layton_batch.scoring.label_plan import LabelRequest
 
-Files = Annotated[list[str], typer.Argument(metavar="SOURCE...", help="Runs, or files in layton-eval-ppi's form.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE", help="Runs, or files in layton-eval-ppi's form; default: the only run.",
+        autocompletion=complete_runs,
+    ),
+]  # fmt: skip
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
 Seed = Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")]
 Level = Annotated[float | None, typer.Option("--level", help="Of intervals; default 0.95.")]
@@ -26,12 +33,12 @@ Level = Annotated[float | None, typer.Option("--level", help="Of intervals; defa
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command("judges")(judges)
-    app.command("label-plan")(label_plan)
+    app.command("label-plan", context_settings=renamed(output="out"))(label_plan)
     app.command("compare")(compare)
 
 
 def judges(
-    sources: Files,
+    sources: Files = None,
     metric: Metric = None,
     level: Level = None,
     seed: Seed = None,
@@ -67,7 +74,7 @@ def judges(
 
 
 def label_plan(
-    sources: Files,
+    sources: Files = None,
     half_width: Annotated[float | None, typer.Option("--half-width", help="In points: 1.0 is ± 1 %.")] = None,
     labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
     design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
@@ -81,7 +88,7 @@ def label_plan(
     models: Annotated[list[str] | None, typer.Option("--model", help="Only this model; may be repeated.")] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
+        typer.Option("--out", metavar="FILE", help="Write the answers to label into this .csv or .jsonl file."),
     ] = None,
     metric: Metric = None,
     level: Level = None,
@@ -93,7 +100,7 @@ def label_plan(
 
     Either until every interval is short enough, or to make the best of so many labels.
 
-    --output: a row an answer, of runs with question, reference and answer, so that anyone can label in a spreadsheet:
+    --out: a row an answer, of runs with question, reference and answer, so that anyone can label in a spreadsheet:
     fill in answer_correct (true, false) and justification_correct; `import RUN --labels FILE` takes the file back.
     """
     from layton_batch.cli.terminal import print_json, say
@@ -121,7 +128,9 @@ def label_plan(
 
 
 def compare(
-    names: Annotated[list[str], typer.Argument(metavar="SOURCE... A B", help="Sources, then two models.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="[SOURCE]... A B", help="Sources (default: the only run), then two models.")
+    ],
     metric: Metric = None,
     this_set: ThisSet = False,
     max_score: MaxScore = None,
@@ -137,15 +146,12 @@ def compare(
     serve is PROVIDER/MODEL. Sources are those of `leaderboard`.
     """
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.errors import ManifestError
     from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.statistics import print_comparison
     from layton_batch.scoring.compare import compare_marks, compare_votes
     from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 
-    if len(names) < 3:
-        raise ManifestError("compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`")
-    *sources, first, second = names
+    *sources, first, second = _sources_and_models(names, runs)
     evidence = _sources(sources, runs, BoardOptions(None, metric, seed, level, max_score))
     if evidence.sheets:
         comparison = compare_marks(evidence.sheets, (first, second), evidence.rules)
@@ -159,22 +165,34 @@ def compare(
         say(one_line(note))
 
 
-def _sources(names: Sequence[str], runs: Path, options: BoardOptions, *, verdicts: bool = False) -> Sources:
+def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
+    """Return sources and two models; the source of two names is the only run. Raises ManifestError for fewer."""
+    from layton_batch.errors import ManifestError, StoreError
+    from layton_batch.runs.folders import find_run
+
+    if len(names) > 2:
+        return names
+    example = "compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`"
+    if len(names) < 2:
+        raise ManifestError(example)
+    try:
+        return [str(find_run(None, runs).root), *names]
+    except StoreError as error:
+        raise ManifestError(f"{example}; {error}") from error
+
+
+def _sources(names: Sequence[str], runs: Path, options: BoardOptions) -> Sources:
     from layton_batch.grading.board_sources import read_sources
     from layton_batch.settings import Settings
 
-    return read_sources(names, runs, Settings.from_process(), options, verdicts=verdicts)
+    return read_sources(names, runs, Settings.from_process(), options)
 
 
-def _jury_sources(names: Sequence[str], runs: Path, options: BoardOptions, *, verdicts: bool = False) -> Sources:
-    from layton_batch.errors import DataError
+def _jury_sources(names: Sequence[str] | None, runs: Path, options: BoardOptions, *, verdicts: bool = False) -> Sources:
+    from layton_batch.grading.board_sources import read_jury_sources
+    from layton_batch.settings import Settings
 
-    sources = _sources(names, runs, options, verdicts=verdicts)
-    if sources.sheets:
-        raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
-    if sources.votes.is_empty():
-        raise DataError("no model is done yet: there is nothing to examine")
-    return sources
+    return read_jury_sources(names or (), runs, Settings.from_process(), options, verdicts=verdicts)
 
 
 def _pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -187,7 +205,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _write_asks(path: Path, asks: Sequence[LabelRequest], sources: Sequence[str], runs: Path) -> int:
+def _write_asks(path: Path, asks: Sequence[LabelRequest], sources: Sequence[str] | None, runs: Path) -> int:
     """Write the answers to label; return how many of them are about a picture. Texts are those of the runs."""
     import orjson
 
@@ -201,7 +219,7 @@ def _write_asks(path: Path, asks: Sequence[LabelRequest], sources: Sequence[str]
 
 
 def _sheet_rows(
-    asks: Sequence[LabelRequest], sources: Sequence[str], runs: Path
+    asks: Sequence[LabelRequest], sources: Sequence[str] | None, runs: Path
 ) -> tuple[list[dict[str, JsonValue]], int]:
     from layton_batch.grading.board_sources import run_sources
     from layton_batch.reports.label_sheet import LabelTableRows
@@ -210,7 +228,7 @@ def _sheet_rows(
     from layton_batch.settings import Settings
 
     sheet = LabelTableRows()
-    for source in run_sources(sources):
+    for source in run_sources(sources, runs):
         with read_run(find_run(source, runs), Settings.from_process()) as run:
             sheet.add(run)
     return [sheet.row(ask) for ask in asks], sum(sheet.has_picture(ask) for ask in asks)

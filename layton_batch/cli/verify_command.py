@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, Runs
+from layton_batch.cli.run_commands import RUNS, Json, Runs, complete_runs
 
 if TYPE_CHECKING:
     from layton_batch.verification.verify import Verification
@@ -22,7 +22,14 @@ def register(app: typer.Typer) -> None:
 
 
 def verify(
-    source: Annotated[str, typer.Argument(metavar="RUN|SITE|URL", help="A run, or a site: its folder or its address.")],
+    source: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN|SITE|URL",
+            help="A run's name, folder or manifest, or a site's folder or address; default: the only run.",
+            autocompletion=complete_runs,
+        ),
+    ] = None,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
@@ -41,13 +48,15 @@ def verify(
     from layton_batch.settings import Settings
     from layton_batch.verification.verify import is_site, verify_run, verify_site
 
-    settings, folder = Settings.from_process(), Path(source)
-    if source.startswith(WEB):
+    settings = Settings.from_process()
+    if source is not None and source.startswith(WEB):
         from layton_batch.verification.published import verify_url
 
         results = verify_url(source, settings, SystemClock())
+    elif source is not None and is_site(Path(source)):
+        results = verify_site(Path(source), settings)
     else:
-        results = verify_site(folder, settings) if is_site(folder) else [verify_run(find_run(source, runs), settings)]
+        results = [verify_run(find_run(source, runs), settings)]
     if as_json:
         print_json([_json(result) for result in results])
     else:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from layton_batch.errors import ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.grading.judge_files import is_judge_file
 from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_marks
@@ -112,12 +112,13 @@ def board_of(sources: Sources) -> pl.DataFrame:
 def read_sources(
     sources: Sequence[str], runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool = False
 ) -> Sources:
-    """Read and combine all sources; with ``verdicts`` also every judge's verdicts by name.
+    """Read and combine all sources, by default the only run; with ``verdicts`` also every judge's verdicts by name.
 
     Raises ManifestError (unknown method or metric), DataError (bad file), StoreError (no such run).
     """
     options.check()
     metric = options.metric
+    sources = _or_only_run(sources, runs)
     judge_files = [source for source in sources if is_judge_file(source)]
     parts = [_of_judge_files(judge_files, settings, metric, verdicts=verdicts)] if judge_files else []
     for source in sources:
@@ -157,9 +158,28 @@ def read_sources(
     return combined
 
 
-def run_sources(sources: Sequence[str]) -> list[str]:
-    """Return those of the sources that are runs."""
-    return [source for source in sources if not (is_votes(source) or _is_file(source) or _named(source))]
+def _or_only_run(sources: Sequence[str] | None, runs: Path) -> Sequence[str]:
+    from layton_batch.runs.folders import find_run
+
+    return sources or [str(find_run(None, runs).root)]
+
+
+def run_sources(sources: Sequence[str] | None, runs: Path) -> list[str]:
+    """Return those of the sources that are runs, by default the only run. Raises StoreError."""
+    given = _or_only_run(sources, runs)
+    return [source for source in given if not (is_votes(source) or _is_file(source) or _named(source))]
+
+
+def read_jury_sources(
+    sources: Sequence[str], runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool = False
+) -> Sources:
+    """Read sources as ``read_sources`` does. Raises DataError where no jury judged, or not yet."""
+    read = read_sources(sources, runs, settings, options, verdicts=verdicts)
+    if read.sheets:
+        raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
+    if read.votes.is_empty():
+        raise DataError("no model is done yet: there is nothing to examine")
+    return read
 
 
 def of_labels(path: str, settings: Settings, metric: str) -> Sources:
@@ -209,7 +229,8 @@ def is_votes(source: str) -> bool:
 
 
 def _is_file(source: str) -> bool:
-    return "://" in source or Path(source).is_file()
+    """Tell whether a source is a file, or the address of one. A manifest's file stands for its run."""
+    return "://" in source or (Path(source).is_file() and not source.endswith(".toml"))
 
 
 def known_name(name: str, value: str | None, values: Sequence[str]) -> str | None:

@@ -101,11 +101,15 @@ def _path(text: str, search: SearchSettings) -> Path:
 
 
 def _kind(text: str, search: SearchSettings) -> Literal["file", "folder", "run", "nothing"]:
-    """Return what a path leads to; "nothing" where the text cannot even be a path."""
+    """Return what a path leads to; "nothing" where the text cannot even be a path. A manifest stands for its run."""
+    from layton_batch.runs.folders import is_manifest
+
     try:
         path = _path(text, search)
         if path.is_dir():
             return "run" if (path / "run.json").exists() else "folder"
+        if is_manifest(str(path)):
+            return "run"
         return "file" if path.exists() else "nothing"
     except (OSError, ValueError, RuntimeError):  # too long, a null character, the home of nobody
         return "nothing"

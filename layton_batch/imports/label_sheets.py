@@ -1,4 +1,4 @@
-"""Labels from spreadsheets: rows that `label-plan --output` wrote, filled in by people, back into their run."""
+"""Labels of people in files, into a run: rows of any tool, or what `label-plan --out` wrote, filled in."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 from layton_batch.files.sources import read_rows
 from layton_batch.reports.label_sheet import (
-    LabelTableAnswer,
     LabelTableResult,
     is_sheet,
     labels_of_sheet,
@@ -19,19 +18,20 @@ from layton_batch.scoring.annotations import parse_annotations
 from layton_batch.settings import Settings
 
 
-def import_sheets(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, int]:
-    """Add the labels of these files to the run's. Return the result, and how many rows have no label yet.
+def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, int]:
+    """Add the labels of these files to the run's. Return the result, and how many rows of sheets have no label yet.
 
-    A file without the column ``label_id`` is one of annotations. Raises DataError naming file and line before anything
+    A file with the column ``label_id`` is a filled-in sheet. Raises DataError naming file and line before anything
     changes.
     """
     check_for_people(run)
-    answers = sheet_answers(run)
-    read = [_labels(run, path, answers, settings) for path in files]
-    given = [label for sheet in read for label in sheet.labels]
-    return enter_labels(run, given, str(files[0])), sum(sheet.blank for sheet in read)
+    read = [_labels(run, path, settings) for path in files]
+    given = [label for labels in read for label in labels.labels]
+    return enter_labels(run, given, str(files[0])), sum(labels.blank for labels in read)
 
 
-def _labels(run: Run, path: Path, answers: Sequence[LabelTableAnswer], settings: Settings) -> LabelTableResult:
+def _labels(run: Run, path: Path, settings: Settings) -> LabelTableResult:
     rows = read_rows(str(path), settings.cwd, settings)
-    return labels_of_sheet(rows, answers, run.id) if is_sheet(rows) else LabelTableResult(parse_annotations(rows), 0)
+    if not is_sheet(rows):
+        return LabelTableResult(parse_annotations(rows), 0)
+    return labels_of_sheet(rows, sheet_answers(run), run.id)

@@ -1,4 +1,4 @@
-"""Answers to label in a spreadsheet: `label-plan --output` writes them with all that a person needs to judge them, and
+"""Answers to label in a spreadsheet: `label-plan --out` writes them with all that a person needs to judge them, and
 `import --labels` takes the file back.
 
 A row is known by ``label_id`` alone. What a spreadsheet does to the other columns (dates made of ids, lost line

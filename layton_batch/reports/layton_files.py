@@ -61,7 +61,7 @@ def write_ppi(run: Run, out: Path) -> int:
 def write_annotations(run: Run, out: Path) -> int:
     """Every label on the run's answers, a row for each annotator; the gold set is one of them.
 
-    ``import --annotations`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
+    ``import --labels`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
     """
     _jury_only(run)
     return _write(out, _annotation_rows(run))

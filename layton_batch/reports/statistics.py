@@ -64,7 +64,7 @@ def print_label_plan(plan: LabellingPlan) -> None:
         say_line(f"{row.item_id}  {row.model}")
     if len(plan.rows) > _SHOWN_ROWS:
         more = len(plan.rows) - _SHOWN_ROWS
-        say_line(f"and {more} more: --output FILE writes them all, one JSON object a line", "dim")
+        say_line(f"and {more} more: --out FILE writes them all, one JSON object a line", "dim")
 
 
 def _planned_audit(plan: LabellingPlan) -> str:

@@ -29,10 +29,13 @@ def status_json(
     words: Words = MappingProxyType({}),
     without_results: Sequence[str] = (),
     run_source: str | None = None,
+    *,
+    reserves_expected: bool = False,
 ) -> dict[str, object]:
     """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC.
 
-    ``without_results``: batches whose answers came, and whose raw results are gone. ``run_source``: as ``next_steps``.
+    ``without_results``: batches whose answers came, and whose raw results are gone. ``run_source`` and
+    ``reserves_expected``: as ``next_steps``.
     """
     return {
         "run": status.run,
@@ -43,7 +46,7 @@ def status_json(
         "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
         "complete": status.complete,
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),
-        "next_steps": next_steps(status, run_source),
+        "next_steps": next_steps(status, run_source, reserves_expected=reserves_expected),
         "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
         "batches_without_raw_results": list(without_results),
         "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
@@ -254,10 +257,10 @@ NO_PRICE = "There is a budget, and no price is known for"
 ADD_PRICES = "nothing is sent to it. Add [[prices]] for it to the manifest, or take [budget] out"
 
 
-def next_steps(status: Status, run_source: str | None = None) -> list[str]:
+def next_steps(status: Status, run_source: str | None = None, *, reserves_expected: bool = False) -> list[str]:
     """Return the next steps for a person, a sentence each with its command.
 
-    ``run_source``: the run's name or path in the commands.
+    ``run_source``: the run's name or path in the commands. ``reserves_expected``: ``[budget] bound`` is ``expected``.
     """
     run = one_line(run_source or status.run)
     steps = [
@@ -271,6 +274,11 @@ def next_steps(status: Status, run_source: str | None = None) -> list[str]:
             steps.append("Fix what the line above names, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
             steps.append(f"{NO_PRICE} {', '.join(unpriced)}: {ADD_PRICES}; then run the same command again.")
+        case RunState.OVER_BUDGET if reserves_expected:
+            steps.append(
+                "The budget stopped it. Raise [budget] max_usd (or --max-usd), or lower [budget] safety; then run the "
+                "same command again."
+            )
         case RunState.OVER_BUDGET:
             steps.append(
                 "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the model, "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 DEFAULT_RUNS = Path("runs")
 """The folder of runs unless somebody names another place."""
+SANDBOX_STATE = ".sandbox"
+"""The sandbox's own side in its folder of runs: no run can have this name."""
+
+
+def sandbox_runs(runs: Path) -> Path:
+    """Return the folder of runs that ``--sandbox`` keeps: beside ``runs``, or ``runs`` where a sandbox made it."""
+    return runs if (runs / SANDBOX_STATE).is_dir() else runs.with_name(f"{runs.name}-sandbox")
 
 
 def copied_address(runs: Path) -> str | None:
@@ -128,6 +136,15 @@ def made_up(folder: RunFolder) -> frozenset[str]:
         return frozenset()
 
 
+def reserves_expected(folder: RunFolder) -> bool:
+    """Return whether the run sets a multiple of the expected cost aside, and not the most that a batch can cost."""
+    try:
+        budget = _read_document(folder)["manifest"].get("budget")
+    except ManifestError:
+        return False
+    return isinstance(budget, dict) and budget.get("bound") is not None
+
+
 def made_up_note(folder: RunFolder) -> str | None:
     """Return a sentence for the readers of a run that a sandbox answered; None for any other run."""
     names = ", ".join(sorted(made_up(folder)))
@@ -159,13 +176,82 @@ def _misplaced(folder: RunFolder) -> str | None:
     return None
 
 
-def find_run(name: str, runs: Path) -> RunFolder:
-    """Return the run of this name, or in this folder. Raises StoreError naming the runs that exist."""
-    for path in (Path(name), runs / name):
+def find_run(name: str | None, runs: Path) -> RunFolder:
+    """Return the run of this name, in this folder or of this manifest; None: the only run under ``runs``.
+
+    Raises StoreError naming the runs that exist, and ManifestError for a manifest that cannot be read.
+    """
+    if name is None:
+        return _only_run(runs)
+    run_id = manifest_name(Path(name)) if is_manifest(name) else name
+    for path in (Path(name), runs / run_id):
         if (path / "run.json").exists():
             return RunFolder(path)
-    names = ", ".join(folder.root.name for folder in find_runs(runs)) or "none"
-    raise StoreError(f"there is no run {name!r} under {runs} (there: {names}); --runs names another folder")
+    what = f"there is no run {run_id!r}" if run_id == name else f"the run {run_id!r} of {name} is not"
+    raise StoreError(f"{what} under {runs} (there: {_names(find_runs(runs))}); {_other_places(runs)}")
+
+
+def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:
+    """Return the runs as ``find_run`` does; without names, the only run under ``runs``."""
+    return [find_run(name, runs) for name in names or (None,)]
+
+
+def _only_run(runs: Path) -> RunFolder:
+    folders = find_runs(runs)
+    if len(folders) == 1:
+        return folders[0]
+    if not folders:
+        raise StoreError(f"there is no run under {runs}; {_other_places(runs)}")
+    raise StoreError(f"there are several runs under {runs}: name one of {_names(folders)}")
+
+
+def _names(folders: Sequence[RunFolder]) -> str:
+    return ", ".join(folder.root.name for folder in folders) or "none"
+
+
+def _other_places(runs: Path) -> str:
+    """Say how to name another folder of runs, and which there is beside this one."""
+    beside = sandbox_runs(runs)
+    names = _names(find_runs(beside))
+    if beside == runs or names == "none":
+        return "--runs names another folder"
+    return f"--runs names another folder, such as `--runs {beside}` of the sandbox (there: {names})"
+
+
+def is_manifest(name: str) -> bool:
+    """Return whether the text names a manifest's file."""
+    return name.endswith(".toml") and Path(name).is_file()
+
+
+def manifest_name(path: Path) -> str:
+    """Return the run's name in a manifest's file. Raises ManifestError for a file that gives none."""
+    try:
+        name = tomllib.loads(path.read_text(encoding="utf-8")).get("name")
+    except (OSError, ValueError) as error:
+        raise ManifestError(f"{path}: cannot be read as a manifest ({error})") from error
+    if not isinstance(name, str) or not name:
+        raise ManifestError(f"{path}: it is no manifest, for it gives no run a `name`")
+    return name
+
+
+def manifest_file(folder: RunFolder) -> Path:
+    """Return the file of a run's manifest: the only TOML file with the run's name in the folder it was begun from.
+
+    Raises ManifestError where there is none, or more than one.
+    """
+    run_id, home = run_id_of(folder), Path(str(_read_document(folder).get("folder")))
+    files = [path for path in sorted(home.glob("*.toml")) if _has_name(path, run_id)]
+    if len(files) != 1:
+        there = ", ".join(path.name for path in files) or "none"
+        raise ManifestError(f"run {run_id} was begun with a manifest in {home} (of that name there: {there}); name it")
+    return shown_path(files[0])
+
+
+def _has_name(path: Path, run_id: str) -> bool:
+    try:
+        return manifest_name(path) == run_id
+    except ManifestError:
+        return False
 
 
 def home_of(manifest: Manifest, runs: Path) -> RunFolder:

@@ -12,16 +12,14 @@ import orjson
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import read_rows
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import Annotation, annotation_row, latest, parse_annotations
-from layton_batch.settings import Settings
+from layton_batch.scoring.annotations import Annotation, annotation_row, latest
 from layton_batch.text import plural
 
 
 @dataclass(frozen=True, slots=True)
 class LabelImport:
-    """Result of an import, in numbers of labels. ``known``: equal to the present label, or older.
+    """Result of an import, in numbers of labels. ``unchanged``: equal to the present label, or older.
 
     ``strangers``: added or changed, but on a model or an item that the run does not have (yet).
     """
@@ -35,18 +33,11 @@ class LabelImport:
     def lines(self) -> list[str]:
         """Return the result in sentences."""
         sentences = [
-            f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.unchanged} known already"
+            f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.unchanged} unchanged"
         ]
         if self.strangers:
             sentences.append(f"{self.strangers} of them are of models or items that the run does not have")
         return sentences
-
-
-def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> LabelImport:
-    """Add the labels of these files to the run's. Raises DataError naming file and line before anything changes."""
-    check_for_people(run)
-    given = [label for path in files for label in parse_annotations(read_rows(str(path), settings.cwd, settings))]
-    return enter_labels(run, given, str(files[0]))
 
 
 def check_for_people(run: Run) -> None:

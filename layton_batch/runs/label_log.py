@@ -214,9 +214,7 @@ def _parse_action(row: Row, location: RowLocation) -> LabelAction:
     if _CHECK in row and row[_CHECK] != _check_of({name: value for name, value in row.items() if name != _CHECK}):
         raise DataError(f"{location}: was changed since the labelling app wrote it")
     if kind not in (*ON_ANSWERS, UNDO, FLAG, UNFLAG) or len(texts) < len(names) or not isinstance(hints, int):
-        raise DataError(
-            f"{location}: is no line of the labelling app; `import --annotations` takes labels from elsewhere"
-        )
+        raise DataError(f"{location}: is no line of the labelling app; `import --labels` takes labels from elsewhere")
     item_id, provider, model, annotator, time = texts
     return LabelAction(
         str(kind),

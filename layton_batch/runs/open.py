@@ -89,8 +89,9 @@ def open_run(
     clock = clock or SystemClock()
     pacing = replace(pacing or settings.pacing, poll=poll_seconds or None)
     inputs = _Inputs(
-        manifest, home_of(manifest, runs), settings, clock, patience or CallLimits(), pacing, only_scores=only_scores
-    )
+        manifest, home_of(manifest, runs), settings, clock, patience or CallLimits(), pacing,
+        only_scores=only_scores, calls_providers=not only_scores,
+    )  # fmt: skip
     inputs.check()
     if before_it_begins is not None and not inputs.folder.manifest.exists():
         before_it_begins()
@@ -162,13 +163,17 @@ def open_folder(
     poll_seconds: float | None = None,
     *,
     only_scores: bool = False,
+    calls_providers: bool = True,
 ) -> Iterator[Run]:
-    """Drive an existing run by its folder, with what its latest revision asks. Raises AnotherDriverError where another
-    process drives it."""
+    """Drive an existing run by its folder, with what its latest revision asks.
+
+    ``calls_providers``: False where nothing will be asked of them, so that no key is needed. Raises AnotherDriverError
+    where another process drives the run.
+    """
     pacing = replace(settings.pacing, poll=poll_seconds or None)
     inputs = _Inputs(
         stored_manifest(folder), folder, settings, clock or SystemClock(), pacing=pacing, as_it_is=True,
-        only_scores=only_scores,
+        only_scores=only_scores, calls_providers=calls_providers and not only_scores,
     )  # fmt: skip
     inputs.check()
     with _opened(inputs, None) as run:
@@ -289,18 +294,20 @@ class _Inputs:
     pacing: Pacing = field(default_factory=Pacing)
     as_it_is: bool = False  # nothing is added to what the run asks
     only_scores: bool = False
-    """Nothing is asked of providers: no key is needed, and labels that cannot be read are an error."""
+    """Nothing is asked of providers, and labels that cannot be read are an error."""
+    calls_providers: bool = True
+    """Keys and addresses of all providers are needed."""
     only_copies: bool = False
     """Labels are those of the run's copies; no other source is looked at."""
 
     def check(self) -> None:
         """Check everything before anything is sent: keys, settings, items, gold set."""
         Engine(self.settings.engine)
-        if not self.only_scores:
+        if self.calls_providers:
             self._refuse_to_mix()
             self._check_keys()
         specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
-        for spec in () if self.only_scores else specs:
+        for spec in specs if self.calls_providers else ():
             self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)
             if faults := problems(connect(spec.provider, None), spec):
@@ -375,8 +382,9 @@ class _Inputs:
         if real := (made_up(self.folder) & self._providers()) - self.local():
             names = ", ".join(sorted(real))
             raise ManifestError(
-                f"the answers of run {self.manifest.name} are made up, for a sandbox played {names}: give the manifest "
-                "another name, or --runs another folder, to ask the models themselves; nothing was sent"
+                f"the answers of run {self.manifest.name} are made up, for a sandbox played {names}: `layton-batch run "
+                "--sandbox` goes on with it; to ask the models themselves, give the manifest another name, or --runs "
+                "another folder; nothing was sent"
             )
 
     def new_items(self) -> str | None:

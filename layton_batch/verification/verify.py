@@ -174,7 +174,9 @@ def compare_run(folder: RunFolder, sources: RunSources, checked: Verification) -
     board = "leaderboard", "leaderboard"
     is_of_now = tables.made_from(folder.part(*board)) in (tables.made_from(copy.part(*board)), None)
     if not is_of_now:
-        checked.notes.append("the board is of other labels or another version: `layton-batch score` computes it anew")
+        checked.notes.append(
+            "the board is of other labels or another version: `layton-batch leaderboard --update` computes it anew"
+        )
         yield from _damaged_tables([part for name in _BOARD for part in tables.parts(folder.tables, name)])
     checked.files += count_files(folder.tables)
     yield from compare_folders(folder.tables, copy.tables, without=frozenset() if is_of_now else _BOARD)

@@ -53,9 +53,7 @@ def test_every_command_is_listed_with_a_text_that_is_not_cut() -> None:
     listed = end.out.partition("Commands:")[2].splitlines()
     names = [line.split()[0] for line in listed if line.strip()]
     assert names[:4] == ["demo", "init", "plan", "run"]
-    assert {"status", "events", "cancel", "resolve", "score", "leaderboard", "cost", "site", "doctor", "sandbox"} <= {
-        *names
-    }
+    assert {"status", "events", "cancel", "resolve", "leaderboard", "cost", "site", "doctor", "sandbox"} <= {*names}
     assert [line for line in listed if "..." in line or "…" in line] == []
     for name in names:
         assert call(name, "--help").code == 0

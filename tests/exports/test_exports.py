@@ -215,7 +215,7 @@ def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
         str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jsonl")
     }
     assert 'href="every_eval_ever.zip"' in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    monkeypatch.setattr("layton_batch.cli.export_command.MOST_ANSWERS", 1)
+    monkeypatch.setattr("layton_batch.exports.writing.MOST_ANSWERS", 1)
     assert call("site", jury.root, "--out", tmp_path / "site").code == 0
     assert not (tmp_path / "site" / "every_eval_ever.zip").exists()
     assert "--to eee --out DIR" in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""import --annotations: all or nothing, twice changes nothing, a later word takes the place of an earlier."""
+"""import --labels: all or nothing, twice changes nothing, a later word takes the place of an earlier."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def board(root: Path) -> list[dict[str, Any]]:
 
 
 def imported(root: Path, file: Path) -> dict[str, object]:
-    ended = call("import", root.name, "--annotations", file, "--json")
+    ended = call("import", root.name, "--labels", file, "--json")
     assert ended.code == 0, ended.err
     return ended.table()
 
@@ -36,10 +36,10 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     assert {row["method"] for row in board(root)} == {"uncalibrated"}
     file = write_rows(tmp_path / "labels.jsonl", [label(one, False, annotator="ann") for one in said])
     taken = imported(root, file)
-    assert taken == {"run": root.name, "added": len(said), "changed": 0, "known": 0, "strangers": 0}
+    assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0}
     assert {row["score"] for row in board(root)} == {0.0}
     before = folder(root)
-    assert imported(root, file) == taken | {"added": 0, "known": len(said)}
+    assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
     assert folder(root) == before
     assert f"+{len(said)} labels since" in call("leaderboard", root.name).err
     assert call("score", root.name).code == 0
@@ -58,7 +58,7 @@ def test_a_later_label_of_one_annotator_takes_the_place_of_the_earlier_and_an_ol
     changed = scores(board(root))
     assert max(changed.values()) > 0  # type: ignore[type-var, operator]
     again = imported(root, tmp_path / "first.jsonl")
-    assert (again["added"], again["changed"], again["known"]) == (0, 0, len(said))
+    assert (again["added"], again["changed"], again["unchanged"]) == (0, 0, len(said))
     assert scores(board(root)) == changed
     both = [label(said[1], False, annotator="bob"), label(said[1], True, annotator="bob")]
     assert imported(root, write_rows(tmp_path / "both.jsonl", both))["added"] == 1
@@ -70,11 +70,11 @@ def test_a_file_with_a_bad_row_changes_nothing_and_the_row_is_named(copied: Copi
     before = folder(root)
     rows: list[Any] = [label(one, True) for one in said]
     rows[4]["justification_correct"] = "no"
-    refused = call("import", root.name, "--annotations", write_rows(tmp_path / "labels.jsonl", rows))
+    refused = call("import", root.name, "--labels", write_rows(tmp_path / "labels.jsonl", rows))
     assert refused.code == 2
     assert "labels.jsonl, line 5: column 'justification_correct' must be true, false or null" in refused.err
     good = write_rows(tmp_path / "good.jsonl", rows[:3])
-    assert call("import", root.name, "--annotations", good, "--annotations", tmp_path / "labels.jsonl").code == 2
+    assert call("import", root.name, "--labels", good, "--labels", tmp_path / "labels.jsonl").code == 2
     assert folder(root) == before
 
 
@@ -84,12 +84,12 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
     root = copied(PLAIN)
     said = answers(root)
     rows = [label(said[0], True), label(said[0], True) | {"model": "another"}]
-    shown = call("import", root.name, "--annotations", write_rows(tmp_path / "labels.jsonl", rows))
+    shown = call("import", root.name, "--labels", write_rows(tmp_path / "labels.jsonl", rows))
     assert shown.code == 0
-    assert "2 labels added, 0 changed, 0 known already" in shown.err
+    assert "2 labels added, 0 changed, 0 unchanged" in shown.err
     assert "1 of them" in shown.err
     assert "1 label not used: of a model that has no answers here" in call("leaderboard", root.name).err
-    refused = call("import", root.name, "--annotations", write_rows(tmp_path / "none.jsonl", rows[1:]))
+    refused = call("import", root.name, "--labels", write_rows(tmp_path / "none.jsonl", rows[1:]))
     assert refused.code == 2
     assert "nothing was imported" in refused.err
 
@@ -111,11 +111,11 @@ def test_layton_eval_s_own_annotation_rows_are_taken(copied: Copied, tmp_path: P
     ]
     assert imported(root, write_rows(tmp_path / "llm.jsonl", rows))["added"] == len(rows)
     assert sum(row["own_labels"] for row in board(root)) == len(rows)
-    assert imported(root, tmp_path / "llm.jsonl")["known"] == len(rows)
+    assert imported(root, tmp_path / "llm.jsonl")["unchanged"] == len(rows)
 
 
 def test_import_says_what_it_takes(copied: Copied) -> None:
     root = copied(PLAIN)
     ended: Ending = call("import", root.name)
     assert ended.code == 2
-    assert "--annotations FILE" in ended.err
+    assert "--labels FILE" in ended.err

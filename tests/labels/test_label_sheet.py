@@ -23,7 +23,7 @@ OTHER = LabelTableAnswer("006", "openai", "finch", 0, "=1+1", "because\nso")
 
 
 def planned(root: Path, file: str) -> list[dict[str, str]]:
-    ended = call("label-plan", root.name, "--labels", "6", "--audit", "0", "--output", file)
+    ended = call("label-plan", root.name, "--labels", "6", "--audit", "0", "--out", file)
     assert ended.code == 0, ended.err
     return list(csv.DictReader(io.StringIO(Path(file).read_text(encoding="utf-8-sig"))))
 
@@ -56,7 +56,7 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
         True,
     )
     again = call("import", root.name, "--labels", "ask.csv")
-    assert "0 labels added, 0 changed, 2 known already" in again.err
+    assert "0 labels added, 0 changed, 2 unchanged" in again.err
     board = json.loads(call("leaderboard", root.name, "--format", "json", "--metric", "answer_correct").out)
     assert sum(row["own_labels"] for row in board) == 2
     (label,) = [
@@ -67,7 +67,7 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
 
 def test_a_plan_as_json_lines_comes_back_too(copied: Copied) -> None:
     root = copied(PLAIN)
-    assert call("label-plan", root.name, "--labels", "3", "--output", "ask.jsonl").code == 0
+    assert call("label-plan", root.name, "--labels", "3", "--out", "ask.jsonl").code == 0
     rows = [json.loads(line) for line in Path("ask.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = [json.dumps({**row, "answer_correct": True, "justification_correct": False}) for row in rows]
     Path("ask.jsonl").write_text("\n".join(lines), encoding="utf-8")

@@ -98,6 +98,14 @@ def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.C
     assert step == "3 requests without an answer: `layton-batch retry lab` gives them one more attempt."
 
 
+def test_a_budget_that_reserves_expected_costs_is_not_told_to_do_so() -> None:
+    stopped = status([planned()], RunState.OVER_BUDGET)
+    [advice], [other] = next_steps(stopped), next_steps(stopped, reserves_expected=True)
+    assert 'set bound = "expected"' in advice
+    assert "bound" not in other
+    assert "lower [budget] safety" in other
+
+
 def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
     [step] = next_steps(status([flying(state=Lifecycle.LOST)], RunState.NEEDS_PERSON))
     assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --resubmit (it is not), or" in step

@@ -1,0 +1,120 @@
+"""A run in the forms that others read: which there are, and writing them to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from layton_batch.errors import ManifestError
+
+if TYPE_CHECKING:
+    from layton_batch.exports.run_contents import RunContents
+    from layton_batch.files.run_folder import RunFolder
+    from layton_batch.runs.context import Run
+    from layton_batch.settings import Settings
+
+Files = Iterable[tuple[str, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportArguments:
+    """What describes the run in other people's forms."""
+
+    organization: str = "not stated"
+    dataset: str | None = None
+    task_id: str | None = None
+    source_url: str | None = None
+
+
+def check_form(to: str, out: Path) -> None:
+    """Raise ManifestError for a form that there is not, and for a file in the place of a folder."""
+    single, forms = _single_files(), _forms()
+    if to not in single.keys() | forms.keys():
+        raise ManifestError(f"--to {to!r}: one of {', '.join((*single, *forms))}")
+    if to in forms and out.exists() and not out.is_dir():
+        raise ManifestError(f"--out {out}: is a file; name a folder")
+
+
+def write_form(run: Run, to: str, out: Path, arguments: ExportArguments) -> str:
+    """Write a run in a form to a file or a folder. Return a sentence on what was written. See ``check_form``."""
+    from layton_batch.exports.run_contents import contents
+    from layton_batch.files import atomic
+
+    single = _single_files()
+    if to in single:
+        return f"{single[to](run, out)} rows: {out}"
+    written = list(_forms()[to](contents(run), arguments))
+    for name, content in written:
+        atomic.write_bytes(out / name, content)
+    return f"{len(written)} files in {out}"
+
+
+def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:
+    """Return the writer of each form that is a single file. A writer returns its number of rows."""
+    from layton_batch.exports.item_file import write_items
+    from layton_batch.exports.votes import write_votes
+    from layton_batch.reports.layton_files import write_annotations, write_ppi, write_results
+
+    return {
+        "ppi": write_ppi,
+        "annotations": write_annotations,
+        "results": write_results,
+        "items": write_items,
+        "votes": write_votes,
+    }
+
+
+def _forms() -> Mapping[str, Callable[[RunContents, ExportArguments], Files]]:
+    from layton_batch.exports import flat
+
+    return {
+        "csv": lambda contents, _: flat.csv_files(contents),
+        "parquet": lambda contents, _: flat.parquet_files(contents),
+        "eee": _eee,
+        "hf": _hf,
+    }
+
+
+def _eee(contents: RunContents, arguments: ExportArguments) -> Files:
+    from layton_batch.exports.every_eval_ever import EvaluationNames, files
+
+    manifest = contents.run.manifest
+    benchmark = f"{manifest.task}-{manifest.items.split}"
+    return files(contents, EvaluationNames(benchmark, arguments.organization, contents.run.clock.now()))
+
+
+MOST_ANSWERS = 50_000
+"""That a site has in a file; more are too many for a page's visitor."""
+
+
+def add_answers(folder: RunFolder, settings: Settings, path: Path) -> bool:
+    """Write a run in the form of Every Eval Ever into one ZIP file.
+
+    Return False, and write nothing, if no model is done, the run cannot be read, or it has too many answers.
+    """
+    from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+    from layton_batch.errors import LaytonBatchError
+    from layton_batch.exports.run_contents import contents
+    from layton_batch.files import tables
+    from layton_batch.runs.open import read_run
+
+    try:
+        if tables.read(folder.tables, "predictions", ["item_id"]).height > MOST_ANSWERS:
+            return False
+        with read_run(folder, settings) as run:
+            written = list(_eee(contents(run), ExportArguments()))
+    except LaytonBatchError:
+        return False
+    with ZipFile(path, "w", ZIP_DEFLATED) as packed:
+        for name, content in written:
+            packed.writestr(ZipInfo(name), content, ZIP_DEFLATED)
+    return True
+
+
+def _hf(contents: RunContents, arguments: ExportArguments) -> Files:
+    from layton_batch.exports.hugging_face import benchmark_of, files
+
+    return files(contents, benchmark_of(contents, arguments.dataset, arguments.task_id, arguments.source_url))

@@ -1,0 +1,43 @@
+"""Sites of one or several runs, with their answers in another form and what they are computed again from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from layton_batch.costs.notes import bill_notes
+from layton_batch.exports.writing import add_answers
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.status import read_status
+from layton_batch.runs.stores import open_stores
+from layton_batch.settings import Settings
+from layton_batch.site.build import build_site
+from layton_batch.site.front import HOME, check_front, write_front
+from layton_batch.stages.publish import cost_report
+from layton_batch.verification.inputs import pack_sources
+
+
+def write_sites(
+    folders: Sequence[RunFolder], out: Path, settings: Settings, *, with_data: bool = False
+) -> Iterator[tuple[str, Path]]:
+    """Write the pages of the runs into ``out``, of several runs each into a folder of its own, and a front page.
+
+    Yield each run's name and first page once it is written; at the end, for several, an empty name and the front page.
+    ``with_data``: add what ``verify`` computes the site again from. Raises FileError and StoreError.
+    """
+    several = len(folders) > 1
+    if several:
+        check_front(out)
+    with open_stores(settings) as store_of:
+        for folder in folders:
+            target = out / folder.root.name if several else out
+            store = store_of(folder)
+            build_site(
+                folder, read_status(store), target, home=HOME if several else "",
+                bill_notes=bill_notes(cost_report([folder])), add_answers=partial(add_answers, folder, settings),
+                add_sources=partial(pack_sources, folder, store) if with_data else None,
+            )  # fmt: skip
+            yield folder.root.name, target / "index.html"
+    if several:
+        yield "", write_front(out, folders)
