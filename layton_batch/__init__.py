@@ -1,16 +1,19 @@
 """layton-batch: evaluate language and vision models through paid batch APIs.
 
-``import layton_batch as lb`` gives a notebook ``lb.plan``, ``lb.run``, ``lb.judge``, ``lb.leaderboard`` and
-``lb.compare``; they are loaded when first used (``interface``; docs/python.md).
+``import layton_batch as lb`` gives a notebook ``lb.run``, ``lb.leaderboard`` and the other functions of ``_FUNCTIONS``;
+they are loaded when first used (``interface``; docs/python.md).
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 
 __version__ = "0.1.0"
-_FUNCTIONS = ("compare", "judge", "leaderboard", "plan", "run")
-
+_FUNCTIONS = (
+    "compare", "cost", "export", "import_", "judge", "judges", "label_plan", "leaderboard", "plan", "run", "site",
+)  # fmt: skip
 """Of ``interface``. Their types are in ``__init__.pyi``, so that no import of the version leads to them."""
 
 
@@ -22,3 +25,18 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_FUNCTIONS})
+
+
+class _Package(ModuleType):
+    """The package as a module whose ``site`` is the function, also once the subpackage of that name is imported."""
+
+    @property
+    def site(self) -> object:
+        return __getattr__("site")
+
+    @site.setter
+    def site(self, subpackage: ModuleType) -> None:
+        """Take the subpackage from the import system, which finds it in ``sys.modules`` all the same."""
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,20 +1,20 @@
-"""What a notebook or a program calls: ``import layton_batch as lb``. Frames are polars' in and out.
+"""What a notebook calls: ``import layton_batch as lb``. Any library's tables go in, polars frames come out.
 
 Everything here is what the commands do, by the same machinery; docs/python.md has examples that are tested. Errors are
 ``LaytonBatchError``, with a message that says what to do. ``run`` and ``judge`` pay providers; nothing is paid twice.
+Nothing is printed, and no call ends the process.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import polars as pl
 
@@ -27,37 +27,53 @@ from layton_batch.consent import (
     question_before_judging,
     question_before_paying,
 )
+from layton_batch.costs.report import UNKNOWN, line_json
 from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
+from layton_batch.exports.writing import ExportArguments, check_form, write_form
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_sources
+from layton_batch.files.sources import read_rows
+from layton_batch.frames import Frame, as_frame, item_scores, read_frame
+from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_jury_sources, read_sources
 from layton_batch.imports.entering import enter
+from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
+from layton_batch.imports.label_sheets import import_labels
 from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.form import FROZEN, PanelFile
+from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.records import JsonValue, ModelSpec
-from layton_batch.reports.plan import plan_json
+from layton_batch.reports.cost import summed_json
+from layton_batch.reports.leaderboard import board_html
+from layton_batch.reports.plan import plan_json, plan_table
 from layton_batch.reports.status import next_steps
+from layton_batch.reports.table import as_html
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
-from layton_batch.runs.folders import DEFAULT_RUNS, named_runs
+from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
+from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState, Status
-from layton_batch.scoring.compare import compare_marks, compare_votes
-from layton_batch.scoring.evidence import Entrant, ItemScores
+from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
+from layton_batch.scoring.evidence import entrants_of
+from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_sheets
 from layton_batch.settings import Settings
+from layton_batch.sites import write_sites
 from layton_batch.stages.preview import preview
-from layton_batch.states import PredictionKind, Role
-from layton_batch.tasks import FIRST
-from layton_batch.text import plural
+from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
+from layton_batch.states import Role
+from layton_batch.stats.judges import JudgeReport
+from layton_batch.text import Table, plural
 
-Source = str | Path | pl.DataFrame
-"""A run's folder or name, a file that ``layton-batch leaderboard`` takes, or a frame of either."""
+if TYPE_CHECKING:
+    import altair as alt
+
 Progress = Callable[[Status], None]
 """Function called with the run's status after every step."""
 
@@ -77,8 +93,8 @@ class RunResult:
     unanswered: int
 
     @property
-    def leaderboard(self) -> pl.DataFrame:
-        return self.table("leaderboard")
+    def leaderboard(self) -> Leaderboard:
+        return Leaderboard(self.table("leaderboard"))
 
     @property
     def predictions(self) -> pl.DataFrame:
@@ -96,6 +112,43 @@ class RunResult:
         """Read any table of the run; no rows if the table does not exist yet."""
         return tables.read(self.folder / "tables", name)
 
+    def _repr_html_(self) -> str:
+        spent = f"{self.name}: {self.state}, ${self.spent_usd:f} spent"
+        reason = "" if self.reason is None else f": {self.reason}"
+        return as_html(Table((), (), spent + reason)) + self.leaderboard._repr_html_()
+
+
+RunSource: TypeAlias = str | Path | RunResult
+"""A run: its name, its folder, its manifest's file, or the result of :func:`run`."""
+Source: TypeAlias = "RunSource | Frame"
+"""A run, a file that ``layton-batch leaderboard`` takes, or a table of either."""
+
+
+class Leaderboard(pl.DataFrame):
+    """A leaderboard: a polars frame that a notebook shows as the command prints it, and that can be drawn."""
+
+    def _repr_html_(self, *, _from_series: bool = False) -> str:
+        return board_html(self)
+
+    @property
+    def plot(self) -> _LeaderboardPlot:  # type: ignore[override]  # it has what polars' has, and can be called
+        """Draw the board: ``board.plot()``. Its members are those of every polars frame, such as ``plot.bar``."""
+        return _LeaderboardPlot(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _LeaderboardPlot:
+    _board: Leaderboard
+
+    def __call__(self) -> alt.LayerChart:
+        """Return an Altair chart of each model's score and interval, the best on top."""
+        from layton_batch.reports.charts import board_chart
+
+        return board_chart(self._board)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(pl.DataFrame(self._board).plot, name)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -112,6 +165,15 @@ class Plan:
     caveats: tuple[str, ...]
     refused: tuple[str, ...]
     jobs: pl.DataFrame
+
+    def _repr_html_(self) -> str:
+        return as_html(plan_table(self.name, self.jobs.to_dicts(), (*self.refused, *self.caveats)))
+
+    def plot(self) -> alt.LayerChart:
+        """Return an Altair chart of what each model is expected to cost, and of the most that it can cost."""
+        from layton_batch.reports.charts import plan_chart
+
+        return plan_chart(self.name, self.jobs.to_dicts())
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------------
@@ -223,11 +285,11 @@ def _begun(
 
 
 def _driven(opened: Run, progress: Progress | None, *, once: bool = False, stop_at: float | None = None) -> Status:
-    """Drive the run; a person who stops it is told that calls in progress are waited for."""
+    """Drive the run; a person who stops it finds in the log that calls in progress are waited for."""
     try:
         return drive(opened, once=once, stop_at=stop_at, progress=progress)
     except KeyboardInterrupt:
-        sys.stderr.write(f"{STOPPING}\n")
+        _warn((STOPPING,))
         raise
 
 
@@ -249,19 +311,20 @@ def leaderboard(
     labels: Sequence[str | Path] = (),
     this_set: bool = False,
     runs: str | Path | None = None,
-) -> pl.DataFrame:
+) -> Leaderboard:
     """Rank models: a row each, best first, scores and intervals in percent, with the range of ranks that holds for all
     of them at once; all for new items of this kind or, with ``this_set``, for exactly these. Columns ``new_*`` and
     ``set_*`` always hold both.
 
-    ``source``: runs, files or frames, one or several. A frame is either per-item scores (``model``, ``item_id``,
-    ``score`` from 0 to 1; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or
-    in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels count.
+    ``source``: runs, files or tables, one or several. A table is either per-item scores (``model``, ``item_id``,
+    ``score`` from 0 to 1 or to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and
+    ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels
+    count. Raises DataError, with the number of the row, for a score outside these bounds.
     """
     options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)))
     evidence = _read(source, options, _folder(runs, Settings.from_process()))
     board = board_of(evidence)
-    return stored(on_this_set(board) if this_set else board)
+    return Leaderboard(stored(on_this_set(board) if this_set else board))
 
 
 def compare(
@@ -306,8 +369,78 @@ def compare(
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def _given(source: Source | Sequence[Source]) -> list[Source]:
-    return [source] if isinstance(source, str | Path | pl.DataFrame) else list(source)
+def judges(
+    source: Source | Sequence[Source],
+    *,
+    metric: str | None = None,
+    level: float | None = None,
+    seed: int | None = None,
+    judge_families: Mapping[str, str] | None = None,
+    runs: str | Path | None = None,
+) -> pl.DataFrame:
+    """Measure the judges against people: a row a judge, fractions, null where no label tells.
+
+    ``accuracy`` with its interval, ``kappa`` (agreement beyond chance), ``leniency`` (verdict minus human label).
+    ``judge_families``: who made a judge's model, where no run says so. Raises DataError where no jury judged.
+    """
+    settings = _environment()
+    options = BoardOptions(None, metric, seed, level)
+    with _as_files(_given(source)) as names:
+        evidence = read_jury_sources(names, _folder(runs, settings), settings, options, verdicts=True)
+    families = evidence.judge_families | dict(judge_families or {})
+    diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, families, evidence.rules)
+    rows = [asdict(finding.report) | {"judge": finding.judge} for finding in diagnosis.judges]
+    return pl.DataFrame(rows, schema=_schema(JudgeReport) | {"judge": pl.String()})
+
+
+def label_plan(
+    source: Source | Sequence[Source],
+    *,
+    half_width: float | None = None,
+    labels: int | None = None,
+    design: str = "contested",
+    audit: float = 5.0,
+    this_set: bool = False,
+    models: Sequence[str] = (),
+    metric: str | None = None,
+    level: float | None = None,
+    seed: int | None = None,
+    runs: str | Path | None = None,
+) -> pl.DataFrame:
+    """Choose the answers that people should label next: a row each, the most useful first.
+
+    Either until every interval has ``half_width`` (points), or to make the best of so many ``labels``. ``design``:
+    ``contested`` or ``balanced``; ``audit``: the error, in points, that random labels shall show; ``models``: only
+    these. ``propensity`` belongs into the file of labels. Raises ManifestError and DataError.
+    """
+    settings = _environment()
+    target = LabelTarget(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
+    target.check()
+    with _as_files(_given(source)) as names:
+        options = BoardOptions(None, metric, seed, level)
+        evidence = read_jury_sources(names, _folder(runs, settings), settings, options)
+    only = [find_entrant(entrants_of(evidence.votes), name) for name in models]
+    planned = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
+    return pl.DataFrame([asdict(row) for row in planned.rows], schema=_schema(LabelRequest))
+
+
+def _schema(record: type[LabelRequest | JudgeReport]) -> dict[str, pl.DataType]:
+    """Return the columns of a frame with a row a record."""
+    return {field.name: _TYPES[str(field.type)] for field in fields(record)}
+
+
+_TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "float | None": pl.Float64()}
+
+
+def _given(source: Source | Sequence[Source]) -> list[object]:
+    """Return the sources one by one, tables as polars frames."""
+    if (frame := as_frame(source)) is not None:
+        return [frame]
+    if isinstance(source, str | Path | RunResult):
+        return [source]
+    if not isinstance(source, list | tuple):
+        return [read_frame(source)]
+    return [entry if isinstance(entry, str | Path | RunResult) else read_frame(entry) for entry in source]
 
 
 def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path) -> Sources:
@@ -315,18 +448,18 @@ def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path) 
     marks = [frame for frame in given if isinstance(frame, pl.DataFrame) and "score" in frame.columns]
     if marks:
         if len(marks) < len(given):
-            raise DataError("frames of per-item scores are ranked by themselves, not with runs, files or labels")
+            raise DataError("tables of per-item scores are ranked by themselves, not with runs, files or labels")
         options.check()
         rules = options.rules(ScoringRules(metric=options.metric or "score"))
-        sampled = [sheet for frame in marks for sheet in _sheets(frame)]
+        sampled = [sheet for frame in marks for sheet in item_scores(frame, options.max_score or 1.0)]
         return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
     with _as_files(given) as names:
         return read_sources(names, runs, _environment(), options)
 
 
 @contextmanager
-def _as_files(given: Sequence[Source]) -> Iterator[list[str]]:
-    """Write frames in layton-eval-ppi's form to temporary files and yield the names of all sources."""
+def _as_files(given: Sequence[object]) -> Iterator[list[str]]:
+    """Write frames to temporary files, a row a line, and yield the names of all sources."""
     with tempfile.TemporaryDirectory() as folder:
         names = []
         for number, entry in enumerate(given):
@@ -335,50 +468,148 @@ def _as_files(given: Sequence[Source]) -> Iterator[list[str]]:
                 entry.write_ndjson(path)
                 names.append(str(path))
             else:
-                names.append(str(entry))
+                names.append(_run_name(entry))
         yield names
 
 
-def _sheets(frame: pl.DataFrame) -> Iterator[ItemScores]:
-    """Per-item scores by who is ranked. Raises DataError for columns that are not there or of another kind."""
-    lacking = [name for name in ("model", "item_id") if name not in frame.columns]
-    if lacking:
-        raise DataError(f"the frame has no column {lacking[0]!r}: per-item scores have model, item_id and score")
-    defaults = {"provider": pl.lit(""), "n_hints": pl.lit(0), "kind": pl.lit(str(PredictionKind.ANSWERED)),
-                "sample": pl.lit(1), "flag": pl.lit(None)}  # fmt: skip
-    whole = frame.with_columns(**{name: value for name, value in defaults.items() if name not in frame.columns})
-    try:
-        rows = whole.select(
-            pl.col("model", "provider", "item_id", "kind", "flag").cast(pl.String),
-            pl.col("n_hints", "sample").cast(pl.Int64),
-            pl.col("score").cast(pl.Float64),
-        )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"the frame's scores cannot be read ({str(error)[:200]})") from error
-    for (model, provider, hints, _), part in rows.sort("sample", maintain_order=True).group_by(
-        "model", "provider", "n_hints", "sample", maintain_order=True
-    ):
-        yield ItemScores(
-            Entrant(str(model), str(provider), int(hints)),
-            part["item_id"].to_list(),
-            part["score"].fill_null(float("nan")).to_list(),
-            part["kind"].to_list(),
-            part["flag"].to_list() if "flag" in frame.columns else (),
-        )
+def _run_name(source: object) -> str:
+    return str(source.folder) if isinstance(source, RunResult) else str(source)
+
+
+# ---- bills, pages, files -------------------------------------------------------------------------------------------
+
+
+def cost(
+    run: RunSource | Sequence[RunSource] | None = None,
+    *,
+    by: str | None = None,
+    runs: str | Path | None = None,
+) -> pl.DataFrame:
+    """Return the bill of runs: a row for each provider, model and stage, or with ``by`` a sum for each group.
+
+    ``run``: one or several; None: the only one. ``by``: run, provider, model, stage, day or month (UTC). Amounts are
+    decimals in USD: batched (``cost_usd``), the same tokens unbatched, saved; null: unknown. Raises ManifestError.
+    """
+    settings = _environment()
+    if by is not None and by not in GROUPS:
+        raise ManifestError(f"cost: by {by!r}: one of {', '.join(GROUPS)}")
+    folders = _run_folders(run, runs, settings)
+    if by is None:
+        rows = [line_json(line) for line in cost_report(folders).lines]
+    else:
+        rows = [{by: name, **summed_json(line)} for name, line in cost_groups(folders, by, settings)]
+    frame = pl.DataFrame(rows, infer_schema_length=None)
+    return frame.with_columns(_amounts(frame[name]) for name in frame.columns if name.endswith("_usd"))
+
+
+def _amounts(column: pl.Series) -> pl.Series:
+    """Return amounts of exact decimal text as decimals with as many digits as they need; null where not known."""
+    values = [None if text == UNKNOWN else Decimal(text) for text in column]
+    digits = max((-int(value.as_tuple().exponent) for value in values if value is not None), default=0)
+    return pl.Series(column.name, values, pl.Decimal(38, max(digits, 2)))
+
+
+def site(
+    run: RunSource | Sequence[RunSource] | None,
+    out: str | Path,
+    *,
+    with_data: bool = False,
+    runs: str | Path | None = None,
+) -> Path:
+    """Write static pages of a run, or one site of several, into the folder ``out``. Return the path of its first page.
+
+    ``run``: None: the only one. ``with_data``: add what ``layton-batch verify`` computes the site again from.
+    """
+    settings = _environment()
+    pages = list(write_sites(_run_folders(run, runs, settings), Path(out).expanduser(), settings, with_data=with_data))
+    return pages[-1][1]
+
+
+def export(
+    run: RunSource | None,
+    to: str,
+    out: str | Path,
+    *,
+    organization: str = "not stated",
+    dataset: str | None = None,
+    task_id: str | None = None,
+    source_url: str | None = None,
+    runs: str | Path | None = None,
+) -> Path:
+    """Write a run in a form that others read, and return ``out``: a file, or a folder of csv, parquet, eee and hf.
+
+    ``to``: ppi, annotations, results, items, votes, csv, parquet, eee or hf, as the command's help describes them.
+    ``run``: None: the only one. Raises ManifestError for another form.
+    """
+    settings, path = _environment(), Path(out).expanduser()
+    check_form(to, path)
+    with read_run(_run_folders(run, runs, settings)[0], settings) as opened:
+        write_form(opened, to, path, ExportArguments(organization, dataset, task_id, source_url))
+    return path
+
+
+def import_(
+    run: RunSource | None,
+    *,
+    model: str | None = None,
+    predictions: str | Path | Frame | None = None,
+    verdicts: Sequence[str | Path] = (),
+    eee: Sequence[str | Path] = (),
+    labels: str | Path | Frame | Sequence[str | Path] | None = None,
+    family: str | None = None,
+    provider: str | None = None,
+    runs: str | Path | None = None,
+) -> pl.DataFrame:
+    """Take answers, verdicts or labels made elsewhere into a run; twice changes nothing. Pays nothing.
+
+    ``predictions`` of one ``model``, or people's ``labels``: a file or a table with the columns that the command's help
+    names, ``labels`` also the filled-in file of ``layton-batch label-plan``. ``verdicts``: layton-eval's judge files;
+    ``eee``: Every Eval Ever lines. ``run``: None: the only one; answers begin the run of a manifest that has none yet.
+    Returns a row for each model, or one row that counts the labels. Raises DataError, with file and row, and
+    ManifestError.
+    """
+    settings = _environment()
+    folder = _folder(runs, settings)
+    name = None if run is None else _run_name(run)
+    with _as_files([] if predictions is None else _given(predictions)) as given, _as_files(_files(labels)) as people:
+        files = ImportedFiles(
+            model, Path(given[0]) if given else None, tuple(map(Path, verdicts)), tuple(map(Path, eee)),
+            tuple(map(Path, people)), family, provider,
+        )  # fmt: skip
+        files.check()
+        if files.labels:
+            with read_run(find_run(name, folder), settings) as opened:
+                taken, _ = import_labels(opened, files.labels, settings)
+                return pl.DataFrame([asdict(taken)])
+        with open_for_import(name, folder, settings) as opened:
+            entered = import_answers(opened, files, settings)
+    return pl.DataFrame([asdict(entry) for entry in entered], infer_schema_length=None)
+
+
+def _files(labels: str | Path | Frame | Sequence[str | Path] | None) -> list[object]:
+    return [] if labels is None else _given(labels)
+
+
+def _run_folders(
+    run: RunSource | Sequence[RunSource] | None, runs: str | Path | None, settings: Settings
+) -> list[RunFolder]:
+    """Return the folders of runs; None: the only run. Raises StoreError."""
+    given = [] if run is None else [run] if isinstance(run, str | Path | RunResult) else list(run)
+    return find_each_run([_run_name(entry) for entry in given], _folder(runs, settings))
 
 
 # ---- judging -------------------------------------------------------------------------------------------------------
 
 
 def judge(
-    frame: pl.DataFrame,
+    frame: Frame,
     panel: str | Path | Sequence[Mapping[str, JsonValue]],
     *,
     items: str | Path,
     name: str = "judged",
     seats: int = 3,
-    task: str = FIRST,
-    split: str = "llm",
+    task: str | None = None,
+    split: str | None = None,
     runs: str | Path | None = None,
     max_usd: str | float | Decimal | None = None,
     yes: bool = False,
@@ -390,14 +621,20 @@ def judge(
 
     ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); with
     ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
-    a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. The run is kept
-    under ``runs`` (as in :func:`run`); the same call with more models pays for these only. ``yes``: send also without
-    ``max_usd``. Raises NotAgreedError without both, OverBudgetError where ``max_usd`` does not allow all of it, or
-    a judge has no known price, and UnfinishedRunError where a person has to decide, or cancelled the run. Verdicts that
-    a judge did not give are missing, with a warning.
+    a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. ``task``,
+    ``split``: None: those that the items' columns fit, as for ``layton-batch run FILE``: a file with ``question`` is
+    ``qa``. The run is kept under ``runs`` (as in :func:`run`); the same call with more models pays for these only.
+    ``yes``: send also without ``max_usd``. Raises NotAgreedError without both, OverBudgetError where ``max_usd`` does
+    not allow all of it, or a judge has no known price, and UnfinishedRunError where a person has to decide, or
+    cancelled the run. Verdicts that a judge did not give are missing, with a warning.
     """
     settings, clock = _settings(), clock or SystemClock()
-    manifest = _jury_manifest(name, task, split, str(settings.cwd / items), panel, seats, settings.cwd)
+    table, path = read_frame(frame), str(settings.cwd / items)
+    if task is None or split is None:
+        rows = read_rows(path, settings.cwd, settings)
+        task = task or guess_task(rows)
+        split = split or guess_split(rows, task)
+    manifest = _jury_manifest(name, task, split, path, panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
     named = named_runs(runs, settings)
     folder = where_it_goes_on(manifest, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
@@ -406,13 +643,13 @@ def judge(
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         asked_items = opened.load_items()
         item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
-        entered = enter(opened, list(_answered(frame, item_ids, json_replies=is_json)))
+        entered = enter(opened, list(_answered(table, item_ids, json_replies=is_json)))
         if not yes:
             to_ask = sum(model.to_ask for model in entered)
             _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
         status = _driven(opened, progress)
         _check_all_judged(opened, status)
-        wanted = frame["model"].unique().implode()
+        wanted = table["model"].unique().implode()
         return tables.read(opened.folder.tables, "verdicts").filter(pl.col("model").is_in(wanted))
 
 

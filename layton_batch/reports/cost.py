@@ -104,7 +104,7 @@ def print_costs(report: CostReport) -> None:
 def write_groups(by: str, groups: Sequence[tuple[str, CostLine]], form: str) -> None:
     """Sums of the bill on stdout, a line a group, in one of FORMATS; dollars exact in JSON and CSV."""
     if form in ("json", "csv"):
-        rows = [{by: name, **_summed(line)} for name, line in groups]
+        rows = [{by: name, **summed_json(line)} for name, line in groups]
         heads = columns(by, *_SUMS)
         table = Table(heads, tuple(tuple(row.values()) for row in rows))
         sys.stdout.write(json_text(rows) if form == "json" else as_csv(table))
@@ -125,7 +125,8 @@ _SUMS = (
 )  # fmt: skip
 
 
-def _summed(line: CostLine) -> dict[str, JsonValue]:
+def summed_json(line: CostLine) -> dict[str, JsonValue]:
+    """Return a sum with the names of the run's cost table; USD are exact decimal text."""
     row = line_json(line)
     return {name: row[name] for name in _SUMS}
 

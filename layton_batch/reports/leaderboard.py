@@ -11,7 +11,7 @@ import polars as pl
 
 from layton_batch.files.leaderboard_columns import COUNTS, LEADERBOARD, STORED
 from layton_batch.records import JsonValue
-from layton_batch.reports.table import as_csv, as_json, as_markdown, json_text, print_table, say_line, show
+from layton_batch.reports.table import as_csv, as_html, as_json, as_markdown, json_text, print_table, say_line, show
 from layton_batch.scoring.leaderboard import (
     ASSUMES,
     BORROWED_ONLY,
@@ -307,6 +307,18 @@ def board_csv(board: pl.DataFrame) -> str:
 
 def _json_name(name: str) -> str:
     return LEADERBOARD[name].json_name or name
+
+
+def board_html(board: pl.DataFrame) -> str:
+    """The board as a terminal shows it, for a notebook."""
+    rows = board.to_dicts()
+    if not rows:
+        return as_html(Table((), (), notes=("no model is done yet: there is no leaderboard",)))
+    paper = rows[0]["method"] == "paper"
+    names = _paper_names(rows) if paper else _names(rows, wide=False)
+    table = _table(rows, names)
+    notes = (*_legend(rows, names), *board_notes(board))
+    return as_html(Table(table.columns, table.rows, _title(rows), notes))
 
 
 def board_markdown(board: pl.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""One way to show a table: on a terminal of 80 columns or more, as CSV, as Markdown, as JSON.
+"""One way to show a table: on a terminal of 80 columns or more, as CSV, as Markdown, as JSON, as HTML.
 
 Names in a table come from manifests, models and providers. Each form guards against what a name could do in it: move
 the cursor, start a formula in a spreadsheet, break out of a Markdown cell.
@@ -7,6 +7,7 @@ the cursor, start a formula in a spreadsheet, break out of a Markdown cell.
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 import sys
@@ -90,6 +91,26 @@ def markdown_text(text: str) -> str:
     """Text that is nothing but text in a cell of a Markdown table."""
     escaped = _MARKDOWN.sub(r"\\\1", printable(text))
     return _AUTOLINK.sub(lambda match: f"{match[1] or match[3]}\\{match[2] or match[4]}", escaped)
+
+
+def as_html(table: Table) -> str:
+    """A table of a notebook's page, with its title above and its notes below; every text in it is nothing but text."""
+    heads = "".join(f"<th>{_html(column.name)}</th>" for column in table.columns)
+    sides = ["left" if column.is_text else "right" for column in table.columns]
+    rows = (
+        "".join(
+            f'<td style="text-align:{side}">{_html(_text(cell))}</td>' for side, cell in zip(sides, row, strict=True)
+        )
+        for row in table.rows
+    )
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    title = f"<p><strong>{_html(table.title)}</strong></p>" if table.title else ""
+    notes = "".join(f"<p><small>{_html(note)}</small></p>" for note in table.notes)
+    return f"{title}<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{notes}"
+
+
+def _html(text: str) -> str:
+    return html.escape(one_line(text))
 
 
 def _text(value: JsonValue) -> str:

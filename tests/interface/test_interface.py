@@ -7,7 +7,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from decimal import Decimal
+from importlib.util import find_spec
 from pathlib import Path
 
 import polars as pl
@@ -15,8 +17,10 @@ import pytest
 
 import layton_batch as lb
 from layton_batch import interface
-from layton_batch.errors import DataError, ManifestError, OverBudgetError, UnfinishedRunError
+from layton_batch.drawing import svg
+from layton_batch.errors import DataError, LaytonBatchError, ManifestError, OverBudgetError, UnfinishedRunError
 from layton_batch.files.table_columns import SCHEMAS
+from layton_batch.frames import read_frame
 from layton_batch.interface import RunResult
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
@@ -45,7 +49,9 @@ def test_importing_the_package_loads_nothing_else() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     count, names = done.stdout.split(" ", 1)
     assert count == "1"
-    assert all(name in names for name in ("'compare'", "'judge'", "'leaderboard'", "'plan'", "'run'"))
+    functions = ("compare", "cost", "export", "import_", "judge", "judges", "label_plan", "leaderboard", "plan", "run",
+                 "site")  # fmt: skip
+    assert all(f"'{name}'" in names for name in functions)
 
 
 def test_run_is_the_function_whatever_modules_were_imported() -> None:
@@ -55,6 +61,9 @@ def test_run_is_the_function_whatever_modules_were_imported() -> None:
     with pytest.raises(ManifestError, match="cannot be read"):
         lb.run("there is no such manifest.toml")
     assert not hasattr(lb, "walk")
+    import layton_batch.site.build
+
+    assert callable(lb.site)
 
 
 # ---- statistics ----------------------------------------------------------------------------------------------------
@@ -106,6 +115,90 @@ def test_frames_that_are_no_scores_are_refused_in_words(frame: pl.DataFrame, rea
         lb.leaderboard(frame)
 
 
+def test_any_librarys_table_gives_the_same_board() -> None:
+    frame = pl.concat([_marks(1.0, 0.5, 0.0), _marks(0.0, 0.5, 1.0).with_columns(model=pl.lit("wren"))])
+    tables: list[object] = [frame.lazy(), frame.to_dicts(), tuple(frame.to_dicts()), _Arrow(frame)]
+    if find_spec("pandas"):
+        import pandas as pd
+
+        tables.append(pd.DataFrame(frame.to_dict(as_series=False)))
+    if find_spec("pyarrow"):
+        tables.append(frame.to_arrow())
+    board = lb.leaderboard(frame)
+    for table in tables:
+        assert lb.leaderboard(table).equals(board)  # type: ignore[arg-type]  # no library tells its type of another
+
+
+class _Arrow:
+    """A table of a library that nobody knows, which speaks Arrow."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._frame = frame
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+
+def test_what_lacks_in_a_pandas_table_lacks_in_ours() -> None:
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"model": ["a", None], "score": [float("nan"), 1.0], "n": pd.array([1, None], "Int64")})
+    assert read_frame(table).rows() == [("a", None, 1), (None, 1.0, None)]
+
+
+@pytest.mark.parametrize("module", ["pandas", "pyarrow"])
+def test_no_library_but_polars_is_needed(module: str) -> None:
+    program = f"""
+import sys
+sys.modules[{module!r}] = None
+import layton_batch as lb
+rows = [{{"model": "a", "item_id": item, "score": 1}} for item in "ab"]
+print(lb.leaderboard(rows).height)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("scores", "largest", "reason"),
+    [
+        ((1, 0.5, 1.5), None, "row 3 of the frame: score 1.5 is not between 0 and 1; max_score names"),
+        ((1, -0.1), None, "row 2 of the frame: score -0.1 is not between 0 and 1"),
+        ((11, 2), 10, "row 1 of the frame: score 11 is not between 0 and 10"),
+    ],
+)
+def test_a_score_outside_its_bounds_is_refused_with_its_row(
+    scores: tuple[float, ...], largest: float | None, reason: str
+) -> None:
+    with pytest.raises(DataError, match=re.escape(reason)):
+        lb.leaderboard(_marks(*map(float, scores)), max_score=largest)
+
+
+def test_scores_up_to_another_best_mark_are_shares_of_it() -> None:
+    board = lb.leaderboard(_marks(10.0, 5.0), max_score=10)
+    assert board.equals(lb.leaderboard(_marks(1.0, 0.5)))
+
+
+@pytest.mark.parametrize("value", [7, object(), [7], {"model": ["a"]}])
+def test_what_is_no_table_is_refused_in_words(value: object) -> None:
+    with pytest.raises(DataError, match=r"is no table: give a polars, pandas or Arrow table, or a list of dicts"):
+        lb.leaderboard(value)  # type: ignore[arg-type]
+
+
+def test_a_board_shows_itself_escaped_and_is_drawn() -> None:
+    hostile = "<script>alert(1)</script>\u202e"
+    board = lb.leaderboard(_marks(1, 0, 1).with_columns(model=pl.lit(hostile)))
+    page = board._repr_html_()
+    assert "<script>" not in page
+    assert "\u202e" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "66.7" in page
+    drawn = board.plot().to_dict()
+    assert [layer["mark"]["type"] for layer in drawn["layer"]] == ["rule", "circle"]
+    assert "<svg" in svg(board.plot())
+    assert callable(board.plot.bar)
+    assert lb.leaderboard(_marks(1, 0)).head(0).height == 0
+
+
 # ---- runs ----------------------------------------------------------------------------------------------------------
 
 
@@ -116,12 +209,19 @@ def test_a_run_gives_its_tables_and_tells_of_every_step(tmp_path: Path, monkeypa
         assert (planned.requests, planned.items) == (8, 4)
         assert planned.max_usd is not None
         assert planned.jobs["requests"].sum() == 8
+        assert "lab: what it would send and cost" in planned._repr_html_()
+        assert {row["what"] for rows in planned.plot().to_dict()["datasets"].values() for row in rows} == {
+            "expected",
+            "at most",
+        }
         steps: list[str] = []
         result: RunResult = lb.run(path, max_usd=Decimal(5), progress=lambda status: steps.append(str(status.state)))
         assert (result.state, result.unanswered) == ("done", 0)
         assert (steps[0], steps[-1]) == ("running", "done")
         assert result.spent_usd == there.server_total()
         assert result.leaderboard.equals(lb.leaderboard(result.folder))
+        assert result.leaderboard.equals(lb.leaderboard(result))
+        assert result._repr_html_().startswith("<p><strong>lab: done, $")
         assert (result.predictions.height, result.verdicts.height) == (4, 4)
         assert lb.run(path).spent_usd == there.server_total()
 
@@ -150,6 +250,63 @@ def test_a_run_goes_on_where_it_was_begun_whoever_calls_it_next(
         assert call("run", path).code == 0
         assert there.server_total() == paid
         assert not list(elsewhere.iterdir())
+
+
+def test_bills_judges_labels_pages_and_files_of_a_run_print_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        path = there.write(manifest_text(("openai",)))
+        result = lb.run(path, max_usd=5)
+        for run in (None, "lab", path, result.folder, result):
+            bill = lb.cost(run)
+            assert bill["cost_usd"].sum() == there.server_total() == result.spent_usd
+        assert lb.cost(by="stage")["cost_usd"].sum() == result.spent_usd
+        assert lb.judges(result)["labels"].to_list() == [0]
+        asked = lb.label_plan(result, labels=2)
+        assert asked.columns == ["item_id", "provider", "model", "n_hints", "propensity"]
+        labels = asked.with_columns(answer_correct=True, justification_correct=True, annotator=pl.lit("ada"))
+        taken = lb.import_(result, labels=labels.to_dicts())
+        assert (taken["added"].item(), lb.import_(None, labels=labels)["unchanged"].item()) == (2, 2)
+        assert lb.judges(result)["labels"].to_list() == [2]
+        given = [{"item_id": item, "answer": "7", "justification": "so"} for item in ("lb-t-001", "lb-t-002")]
+        entered = lb.import_("lab", model="wren", predictions=given)
+        assert entered.select("model", "answers").rows() == [("wren", 2)]
+        assert lb.site(result, tmp_path / "public").read_text(encoding="utf-8").startswith("<!doctype html>")
+        assert lb.export(result, "ppi", tmp_path / "ppi.jsonl").exists()
+        assert (lb.export(None, "csv", tmp_path / "tables") / "leaderboard.csv").exists()
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("call_", "reason"),
+    [
+        (lambda: lb.cost("nothing"), "there is no run 'nothing'"),
+        (lambda: lb.site(None, "public"), "there is no run under"),
+        (lambda: lb.cost(by="moon"), "cost: by 'moon': one of run, provider"),
+        (lambda: lb.export("nothing", "pdf", "x"), "--to 'pdf': one of ppi"),
+        (lambda: lb.label_plan("nothing"), "give either --half-width POINTS or --labels N"),
+        (lambda: lb.judges("nothing.jsonl"), "there is no run 'nothing.jsonl'"),
+        (lambda: lb.import_("nothing", model="wren", predictions="x"), "there is no run 'nothing'"),
+    ],
+)
+def test_what_cannot_be_done_raises_the_programs_errors(
+    call_: Callable[[], object], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
+    with pytest.raises(LaytonBatchError, match=re.escape(reason)):
+        call_()
+
+
+def test_answers_to_ones_own_questions_need_no_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"id": "q1", "question": "How many legs has a spider?", "answer": "Eight."}]
+    with desk(tmp_path, monkeypatch) as there:
+        (tmp_path / "quiz.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+        answers = [{"item_id": "q1", "model": "finch", "answer": "Eight legs."}]
+        verdicts = lb.judge(answers, PANEL, items="quiz.jsonl", seats=1, yes=True)
+        assert verdicts.select("item_id", "model", "judge").rows() == [("q1", "finch", "referee")]
+        assert len(there.lab.billed()) == 1
 
 
 def test_judges_without_a_price_under_a_budget_are_an_error_that_says_so(
@@ -239,7 +396,7 @@ def _prepared(there: Desk) -> None:
 
 def test_the_documented_examples_run_as_they_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     examples = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
-    assert len(examples) == 6
+    assert len(examples) == 8
     names: dict[str, object] = {}
     with desk(tmp_path, monkeypatch) as there:
         _prepared(there)
