@@ -278,6 +278,17 @@ def test_bills_judges_labels_pages_and_files_of_a_run_print_nothing(
     assert capsys.readouterr() == ("", "")
 
 
+def test_answers_begin_the_run_of_a_manifest_and_nothing_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        path = there.write(manifest_text(("openai",)))
+        given = [{"item_id": "lb-t-001", "answer": "7", "justification": "so"}]
+        assert lb.import_(path, model="wren", predictions=given)["is_new"].to_list() == [True]
+        assert lb.import_("lab", model="wren", predictions=given)["is_new"].to_list() == [False]
+        assert there.server_total() == 0
+
+
 @pytest.mark.parametrize(
     ("call_", "reason"),
     [

@@ -15,7 +15,7 @@ from layton_batch.files.sources import RowLocation, Rows
 from layton_batch.records import JsonValue
 from layton_batch.reports.label_sheet import LabelTableAnswer, labels_of_sheet, sheet_csv
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN, answers
+from tests.labels.label_desk import PLAIN, answers, label, write_rows
 from tests.support.cli_harness import call
 
 ANSWER = LabelTableAnswer("005-3", "openai", "finch", 0, "=1+1", "because\nso")
@@ -59,19 +59,23 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
     assert "0 labels added, 0 changed, 2 unchanged" in again.err
     board = json.loads(call("leaderboard", root.name, "--format", "json", "--metric", "answer_correct").out)
     assert sum(row["own_labels"] for row in board) == 2
-    (label,) = [
+    (kept,) = [
         json.loads(line) for path in (root / "labels").glob("*.jsonl") for line in path.read_text().splitlines()
     ][:1]
-    assert (label["note"], label["annotator"]) == ("=2+2", "ada")
+    assert (kept["note"], kept["annotator"]) == ("=2+2", "ada")
 
 
-def test_a_plan_as_json_lines_comes_back_too(copied: Copied) -> None:
+def test_a_plan_as_json_lines_comes_back_too_beside_rows_of_another_tool(copied: Copied) -> None:
     root = copied(PLAIN)
     assert call("label-plan", root.name, "--labels", "3", "--out", "ask.jsonl").code == 0
     rows = [json.loads(line) for line in Path("ask.jsonl").read_text(encoding="utf-8").splitlines()]
     lines = [json.dumps({**row, "answer_correct": True, "justification_correct": False}) for row in rows]
     Path("ask.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    assert f"{len(rows)} labels added" in call("import", root.name, "--labels", "ask.jsonl").err
+    asked = {(row["item_id"], row["model"]) for row in rows}
+    other = next(answer for answer in answers(root) if (answer["item_id"], answer["model"]) not in asked)
+    write_rows(Path("rows.jsonl"), [label(other, True)])
+    taken = call("import", root.name, "--labels", "ask.jsonl", "--labels", "rows.jsonl")
+    assert f"{len(rows) + 1} labels added" in taken.err
 
 
 def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
