@@ -67,10 +67,10 @@ def _frame(columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
 # ---- per-item scores -----------------------------------------------------------------------------------------------
 
 
-def item_scores(frame: pl.DataFrame, largest: float = 1.0) -> Iterator[ItemScores]:
-    """Yield per-item scores by who is ranked, divided by ``largest``, the best mark there is.
+def item_scores(frame: pl.DataFrame, least: float = 0.0, largest: float = 1.0) -> Iterator[ItemScores]:
+    """Yield per-item scores by who is ranked, divided by ``largest``, the best mark there is. ``least``: the worst.
 
-    Raises DataError for columns that are not there or of another kind, and for a score outside 0 to ``largest``.
+    Raises DataError for columns that are not there or of another kind, and for a score outside these two.
     """
     lacking = [name for name in ("model", "item_id") if name not in frame.columns]
     if lacking:
@@ -86,7 +86,7 @@ def item_scores(frame: pl.DataFrame, largest: float = 1.0) -> Iterator[ItemScore
         )
     except pl.exceptions.PolarsError as error:
         raise DataError(f"the frame's scores cannot be read ({str(error)[:200]})") from error
-    _check_scores(rows["score"].to_list(), largest)
+    _check_scores(rows["score"].to_list(), least, largest)
     for (model, provider, hints, _), part in rows.sort("sample", maintain_order=True).group_by(
         "model", "provider", "n_hints", "sample", maintain_order=True
     ):
@@ -96,11 +96,13 @@ def item_scores(frame: pl.DataFrame, largest: float = 1.0) -> Iterator[ItemScore
             (part["score"].fill_null(float("nan")) / largest).to_list(),
             part["kind"].to_list(),
             part["flag"].to_list() if "flag" in frame.columns else (),
+            span=(least / largest, 1.0),
         )
 
 
-def _check_scores(scores: Sequence[float | None], largest: float) -> None:
+def _check_scores(scores: Sequence[float | None], least: float, largest: float) -> None:
     for number, score in enumerate(scores, 1):
-        if score is not None and not math.isnan(score) and not 0 <= score <= largest:
-            advice = "" if score < 0 else "; max_score names the best mark, where it is another"
-            raise DataError(f"row {number} of the frame: score {score:g} is not between 0 and {largest:g}{advice}")
+        if score is not None and not math.isnan(score) and not least <= score <= largest:
+            name, mark = ("min_score", "worst") if score < least else ("max_score", "best")
+            range_ = f"between {least:g} and {largest:g}; {name} names the {mark} mark, where it is another"
+            raise DataError(f"row {number} of the frame: score {score:g} is not {range_}")

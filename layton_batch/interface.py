@@ -307,6 +307,7 @@ def leaderboard(
     method: str | None = None,
     level: float | None = None,
     seed: int | None = None,
+    min_score: float = 0.0,
     max_score: float | None = None,
     labels: Sequence[str | Path] = (),
     this_set: bool = False,
@@ -317,12 +318,12 @@ def leaderboard(
     ``set_*`` always hold both.
 
     ``source``: runs, files or tables, one or several. A table is either per-item scores (``model``, ``item_id``,
-    ``score`` from 0 to 1 or to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``, ``kind``, and
-    ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only people's labels
-    count. Raises DataError, with the number of the row, for a score outside these bounds.
+    ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``,
+    ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only
+    people's labels count. Raises DataError, with the number of the row, for a score outside these bounds.
     """
     options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)))
-    evidence = _read(source, options, _folder(runs, Settings.from_process()))
+    evidence = _read(source, options, _folder(runs, Settings.from_process()), min_score)
     board = board_of(evidence)
     return Leaderboard(stored(on_this_set(board) if this_set else board))
 
@@ -335,6 +336,7 @@ def compare(
     metric: str | None = None,
     level: float | None = None,
     seed: int | None = None,
+    min_score: float = 0.0,
     max_score: float | None = None,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
@@ -343,7 +345,8 @@ def compare(
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
-    evidence = _read(source, BoardOptions(None, metric, seed, level, max_score), _folder(runs, Settings.from_process()))
+    options = BoardOptions(None, metric, seed, level, max_score)
+    evidence = _read(source, options, _folder(runs, Settings.from_process()), min_score)
     names = (first, second)
     comparison = (
         compare_marks(evidence.sheets, names, evidence.rules)
@@ -443,7 +446,7 @@ def _given(source: Source | Sequence[Source]) -> list[object]:
     return [entry if isinstance(entry, str | Path | RunResult) else read_frame(entry) for entry in source]
 
 
-def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path) -> Sources:
+def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path, least: float = 0.0) -> Sources:
     given = _given(source)
     marks = [frame for frame in given if isinstance(frame, pl.DataFrame) and "score" in frame.columns]
     if marks:
@@ -451,7 +454,7 @@ def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path) 
             raise DataError("tables of per-item scores are ranked by themselves, not with runs, files or labels")
         options.check()
         rules = options.rules(ScoringRules(metric=options.metric or "score"))
-        sampled = [sheet for frame in marks for sheet in item_scores(frame, options.max_score or 1.0)]
+        sampled = [sheet for frame in marks for sheet in item_scores(frame, least, options.max_score or 1.0)]
         return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
     with _as_files(given) as names:
         return read_sources(names, runs, _environment(), options)
