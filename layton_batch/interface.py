@@ -625,11 +625,11 @@ def judge(
     ``frame``: ``item_id``, ``model``, and ``answer`` with ``justification`` (or the whole reply as ``response``); with
     ``family`` (who made the model) no judge of that family sits. ``panel``: a panel file, or judges with the keys that
     a manifest gives them. ``items``: the items' file in the task's form, with the reference answers. ``task``,
-    ``split``: None: those that the items' columns fit, as for ``layton-batch run FILE``: a file with ``question`` is
-    ``qa``. The run is kept under ``runs`` (as in :func:`run`); the same call with more models pays for these only.
-    ``yes``: send also without ``max_usd``. Raises NotAgreedError without both, OverBudgetError where ``max_usd`` does
-    not allow all of it, or a judge has no known price, and UnfinishedRunError where a person has to decide, or
-    cancelled the run. Verdicts that a judge did not give are missing, with a warning.
+    ``split``: None: those that the items' columns fit, as for ``layton-batch run FILE``: a file with ``question`` has
+    questions of one's own. The run is kept under ``runs`` (as in :func:`run`); the same call with more models pays for
+    these only. ``yes``: send also without ``max_usd``. Raises NotAgreedError without both, OverBudgetError where
+    ``max_usd`` does not allow all of it, or a judge has no known price, and UnfinishedRunError where a person has to
+    decide, or cancelled the run. Verdicts that a judge did not give are missing, with a warning.
     """
     settings, clock = _settings(), clock or SystemClock()
     table, path = read_frame(frame), str(settings.cwd / items)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from layton_batch.cli.terminal import say
@@ -28,15 +29,19 @@ def given_manifest(given: Path | None, runs: Path) -> tuple[Path, Path | None]:
     """
     if given is None and not find_runs(runs):
         raise ManifestError(
-            f"there is no run under {runs} to go on with: name a manifest, such as `layton-batch run qa.toml`; "
-            "`layton-batch init` writes one"
+            f"there is no run under {runs} to go on with: name a manifest; `layton-batch init` writes one"
         )
-    if given is not None and (given.is_file() or not any((root / MANIFEST).exists() for root in (given, runs / given))):
+    # os.path says of a name that no path can have that it is not there
+    if given is not None and (os.path.isfile(given) or not any(map(_has_manifest, (given, runs / given)))):
         return given, None
     folder = find_run(None if given is None else str(given), runs)
     path = manifest_file(folder)
     say(f"{run_id_of(folder)}: its manifest is {path}")
     return path, shown_path(folder.workspace.root)
+
+
+def _has_manifest(folder: Path) -> bool:
+    return os.path.exists(folder / MANIFEST)
 
 
 def known_runs(named: str | None, settings: Settings) -> Path:

@@ -52,7 +52,11 @@ def manifest_for(
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
     if given is None:
-        raise ManifestError("run: say what the models are asked: a file of questions, or a task such as mcq_idk")
+        from layton_batch.tasks import task_names
+
+        raise ManifestError(
+            f"run: say what the models are asked: a file of questions, or one of {', '.join(task_names())}"
+        )
     is_items = given.suffix.lower() in ITEM_ENDINGS
     if not models:
         if items is not None or limit is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -185,7 +186,7 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
         return _only_run(runs)
     run_id = manifest_name(Path(name)) if is_manifest(name) else name
     for path in (Path(name), runs / run_id):
-        if (path / "run.json").exists():
+        if os.path.exists(path / "run.json"):  # False too for a name that no path can have
             return RunFolder(path)
     what = f"there is no run {run_id!r}" if run_id == name else f"the run {run_id!r} of {name} is not"
     raise StoreError(f"{what} under {runs} (there: {_names(find_runs(runs))}); {_other_places(runs)}")

@@ -11,11 +11,12 @@ import polars as pl
 import pytest
 
 import layton_batch as lb
-from layton_batch.errors import DamagedTableError
+from layton_batch.errors import DamagedTableError, NotAgreedError
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_folder
+from layton_batch.settings import Settings
 from layton_batch.stages.final_responses import locate_responses
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import Role
@@ -31,7 +32,10 @@ def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_
 ) -> None:
     frame = pl.DataFrame({"model": ["finch"], "item_id": ["lb-t-001"], "answer": ["7"], "justification": ["so"]})
     with desk(tmp_path, monkeypatch) as there:
-        lb.judge(frame, PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
+        with monkeypatch.context() as patch:
+            patch.setattr(Settings, "is_on_this_machine", lambda *_: False)  # so that somebody has to agree first
+            with pytest.raises(NotAgreedError):
+                lb.judge(frame, PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
         shutil.rmtree(tmp_path / "runs" / "batches")
         with open_folder(RunFolder(tmp_path / "runs" / "judged"), there.lab.settings) as run:
             (job,) = (job for job in run.store.jobs() if job.role is Role.PREDICT)
