@@ -20,7 +20,7 @@ Files = Iterable[tuple[str, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class ExportArguments:
-    """What describes the run in other people's forms."""
+    """Descriptions of a run that other people's forms want."""
 
     organization: str = "not stated"
     dataset: str | None = None
