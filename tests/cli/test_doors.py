@@ -88,7 +88,7 @@ def test_without_a_run_the_sandboxs_are_named_and_what_to_do(offline: Path, here
     assert "no run under runs" in ending.err
     assert "`--runs runs-sandbox` of the sandbox (there: lab)" in ending.err
     assert "the run 'lab' of quiz.toml is not under runs" in call("status", "quiz.toml").err
-    assert "name a manifest, such as `layton-batch run qa.toml`" in call("run").err
+    assert "name a manifest; `layton-batch init` writes one" in call("run").err
     assert "compare: give a source and two models" in call("compare", *MODELS).err
     (offline / "panel.toml").write_text("[[judges]]\n", encoding="utf-8")
     assert "panel.toml: it is no manifest" in call("status", "panel.toml").err

@@ -158,7 +158,7 @@ def test_text_that_no_encoding_has_ends_well() -> None:
     [
         (["mcq_idk", "--predictions", "=p.jsonl"], "NAME=FILE needs a name and a file"),
         (["mcq_idk", "--predictions", "a="], "NAME=FILE needs a name and a file"),
-        (["mcq_idk", "--predictions", "x" * 5000], "no such file or folder, and File name too long"),
+        (["mcq_idk", "--predictions", "x" * 5000], "no such file or folder, and there is no run"),
         (["mcq_idk", "--predictions", "~nobody-of-this-name/p"], "no such file or folder"),
         (["mcq_idk", "--predictions", "empty.jsonl"], "the source is empty"),
         (["mcq_idk", "--predictions", "empty.json"], "the list is empty"),
