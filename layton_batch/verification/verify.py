@@ -218,6 +218,7 @@ def verify_site(folder: Path, settings: Settings) -> list[Verification]:
     checked = _verify_digests(folder)
     if (folder / MARKER).is_file():
         return [_verify_run_site(folder, settings, checked)]
+    checked.files = sum(path.is_file() and path.name != DIGESTS for path in folder.iterdir())
     names = [] if checked.differences else listed_runs(folder / FRONT)
     return [checked, *(_verify_run_site(folder / name, settings, _verify_digests(folder / name)) for name in names)]
 

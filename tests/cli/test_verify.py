@@ -386,7 +386,8 @@ def test_published_sites_of_several_runs_are_each_checked(site: Path, tmp_path: 
     (public / "index.html").write_text("front", encoding="utf-8")
     write_digests(public, ("front.json", "index.html"))
     with published(public) as address:
-        assert call("verify", address).code == 0
+        sound = call("verify", address)
+        assert (sound.code, "checked 2 files by digest" in sound.err + sound.out) == (0, True)
         swap_digits(public / "a run" / "index.html")
         ending = call("verify", address)
     assert (ending.code, f"{address}a run/index.html: was changed" in ending.err) == (2, True)
