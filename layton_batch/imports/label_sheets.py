@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from layton_batch.errors import DataError
 from layton_batch.files.sources import read_rows
 from layton_batch.reports.label_sheet import (
     LabelTableResult,
@@ -34,4 +35,11 @@ def _labels(run: Run, path: Path, settings: Settings) -> LabelTableResult:
     rows = read_rows(str(path), settings.cwd, settings)
     if not is_sheet(rows):
         return LabelTableResult(parse_annotations(rows), 0)
-    return labels_of_sheet(rows, sheet_answers(run), run.id)
+    read = labels_of_sheet(rows, sheet_answers(run), run.id)
+    if rows and not read.labels:
+        columns = ", ".join(rows[0])
+        raise DataError(
+            f"{path}: none of its {len(rows)} rows has a label: fill in answer_correct (true, false); "
+            f"its columns are {columns}"
+        )
+    return read
