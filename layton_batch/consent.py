@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock
-from layton_batch.errors import LaytonBatchError
+from layton_batch.errors import LaytonBatchError, ManifestError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.begun_runs import remember, was_begun
 from layton_batch.runs.context import Run
@@ -46,13 +46,20 @@ def open_to_pay(
     *,
     poll_seconds: float | None,
     before_it_begins: Callable[[], None],
+    has_answers: bool = False,
 ) -> Iterator[tuple[Run, bool]]:
     """Open the manifest's run as :func:`open_run` does, and enter it into the user's list of runs.
 
-    Yield it with whether the user began it here before and its folder is gone.
+    ``has_answers``: answers are given to the run, so that it needs no model. Yield it with whether the user began it
+    here before and its folder is gone. Raises ManifestError for a new run that has neither models nor answers.
     """
     folder = home_of(manifest, runs)
-    is_gone = not folder.manifest.exists() and was_begun(folder, settings)
+    begins = not folder.manifest.exists()
+    if begins and not (manifest.models or has_answers):
+        from layton_batch.stages.preview import IMPORT_ANSWERS
+
+        raise ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
+    is_gone = begins and was_begun(folder, settings)
     with open_run(
         manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=before_it_begins
     ) as run:
@@ -77,7 +84,7 @@ def plan_to_send(
     try:
         return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items(), given=given)
     except LaytonBatchError as error:
-        note(f"how much there is to send cannot be told: {error}")
+        note(f"cannot compute the number of requests to send: {error}")
         return None
 
 

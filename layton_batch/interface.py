@@ -270,10 +270,16 @@ def _refuse(question: AgreementQuestion | None) -> None:
 
 
 def _begun(
-    manifest: Manifest, runs: Path, settings: Settings, clock: Clock, poll_seconds: float | None
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    clock: Clock,
+    poll_seconds: float | None,
+    *,
+    has_answers: bool = False,
 ) -> AbstractContextManager[tuple[Run, bool]]:
     """Open a run to pay for. Before its start, check with the providers that its models are available, as the command
-    does. Yield the run with whether its earlier folder is gone.
+    does. Yield the run with whether its earlier folder is gone. ``has_answers``: see :func:`open_to_pay`.
     """
 
     _warn(address_notes(manifest, settings))
@@ -281,7 +287,9 @@ def _begun(
     def ask() -> None:
         refuse_dead_models(manifest, settings, clock)
 
-    return open_to_pay(manifest, runs, settings, clock, poll_seconds=poll_seconds, before_it_begins=ask)
+    return open_to_pay(
+        manifest, runs, settings, clock, poll_seconds=poll_seconds, before_it_begins=ask, has_answers=has_answers
+    )
 
 
 def _driven(opened: Run, progress: Progress | None, *, once: bool = False, stop_at: float | None = None) -> Status:
@@ -641,7 +649,7 @@ def judge(
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
     named = named_runs(runs, settings)
     folder = where_it_goes_on(manifest, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
-    with _begun(manifest, folder, settings, clock, poll_seconds) as (opened, is_gone):
+    with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
         if not opened.task.uses_jury:
             raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         asked_items = opened.load_items()

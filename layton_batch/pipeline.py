@@ -87,7 +87,7 @@ def is_finished(run: Run) -> bool:
     job_ids = _left(run, jobs)
     jobs = [replace(job, graded=True) if job.id in job_ids else job for job in jobs]
     batches = [batch for batch in batches if not (batch.job_id in run.trouble and batch.state is Lifecycle.ENDED)]
-    return is_over(jobs, batches, cancelled=bool(row and row.cancelled))
+    return is_over(row, jobs, batches)
 
 
 def _left(run: Run, jobs: Sequence[Job]) -> set[str]:

@@ -12,12 +12,11 @@ from layton_batch.cli.progress import drive_and_report
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock
 from layton_batch.consent import open_to_pay
-from layton_batch.errors import FileError, ManifestError
+from layton_batch.errors import FileError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
-from layton_batch.runs.imported import imported_models
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.status import Status
 from layton_batch.settings import Settings
@@ -50,31 +49,21 @@ def driven_run(
     Raises LaytonBatchError.
     """
     begins, warnings = not home_of(manifest, runs).manifest.exists(), list[str]()
-    if begins and not (manifest.models or answers):
-        raise _nobody_to_ask(manifest)
 
     def ask_providers() -> None:
         if not offline:
             warnings.extend(refuse_dead_models(manifest, settings, clock))
 
-    with open_to_pay(manifest, runs, settings, clock, poll_seconds=poll_seconds, before_it_begins=ask_providers) as (
-        run,
-        is_gone,
-    ):
-        if not (manifest.models or answers or imported_models(run.store.all_jobs(), run.store.batches())):
-            raise _nobody_to_ask(manifest)
+    with open_to_pay(
+        manifest, runs, settings, clock, poll_seconds=poll_seconds, before_it_begins=ask_providers,
+        has_answers=bool(answers),
+    ) as (run, is_gone):  # fmt: skip
         if begins and not quiet:
             _say_beginning(run, (*check_models(manifest, settings, clock).warnings, *warnings))
         agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone, given=_given(run, answers))
         if answers:
             _enter(run, answers)
         yield run, drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
-
-
-def _nobody_to_ask(manifest: Manifest) -> ManifestError:
-    from layton_batch.stages.preview import IMPORT_ANSWERS
-
-    return ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
 
 
 def _given(run: Run, answers: Sequence[ImportedModel]) -> Sequence[ImportedAnswers]:

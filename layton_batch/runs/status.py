@@ -16,6 +16,7 @@ from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.store.request_rows import OtherRunBatch, RequestCount
+    from layton_batch.store.rows import RunRow
     from layton_batch.store.run_store import RunStore
 
 
@@ -102,7 +103,7 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     jobs, batches = store.jobs(), store.batches()
     money = store.money()
     reason, cancelled = row.stopped_reason if row else None, bool(row and row.cancelled)
-    state = _state(cancelled, reason, jobs, batches)
+    state = _state(row, jobs, batches)
     waits_for_others = state is RunState.RUNNING and jobs and not any(map(_goes_on, batches))
     if waits_for_others and (blocked := _blocked_by(store.awaited_batches())):
         state, reason = RunState.NEEDS_PERSON, blocked
@@ -186,18 +187,23 @@ def _expected_ends(batches: Sequence[Batch]) -> dict[str, float]:
     return ends
 
 
-def is_over(jobs: Sequence[Job], batches: Sequence[Batch], *, cancelled: bool) -> bool:
-    """Return whether a run has ended: no batch is open, and every job is graded or the run is cancelled."""
-    if not jobs or any(batch.state in OPEN for batch in batches):
+def is_over(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> bool:
+    """Return whether a run has ended: no batch is open, and every job is graded or the run is cancelled.
+
+    A run without jobs has not begun, unless a revision was planned: then its manifest names no model any more.
+    """
+    is_planned = bool(jobs) or (row is not None and row.applied is not None)
+    if row is None or not is_planned or any(batch.state in OPEN for batch in batches):
         return False
-    return cancelled or all(job.graded for job in jobs)
+    return row.cancelled or all(job.graded for job in jobs)
 
 
-def _state(cancelled: bool, reason: str | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
+def _state(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
+    cancelled, reason = bool(row and row.cancelled), row.stopped_reason if row else None
     open_batches = [batch for batch in batches if batch.state in OPEN]
     open_states = {batch.state for batch in open_batches}
     stuck = [batch for batch in open_batches if waits_for_a_person(batch)]
-    if is_over(jobs, batches, cancelled=cancelled):
+    if is_over(row, jobs, batches):
         return RunState.CANCELLED if cancelled else RunState.DONE
     if cancelled and not open_states:
         return RunState.CANCELLED  # before anything was planned

@@ -278,6 +278,15 @@ def test_bills_judges_labels_pages_and_files_of_a_run_print_nothing(
     assert capsys.readouterr() == ("", "")
 
 
+def test_a_run_that_has_nobody_to_ask_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        text = manifest_text(("openai",))
+        path = there.write(text[: text.index("[[models]]")] + text[text.index("[jury]") :])
+        with pytest.raises(ManifestError, match=r"lab has no \[\[models\]\] and no answers"):
+            lb.run(path)
+        assert not (tmp_path / "runs").exists()
+
+
 def test_answers_begin_the_run_of_a_manifest_and_nothing_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,6 +88,21 @@ def test_a_model_that_goes_leaves_the_board_and_costs_nothing_when_it_comes_back
         assert bench.billed() == before
 
 
+def test_a_run_whose_models_are_all_taken_out_collects_what_was_sent_and_is_done(tmp_path: Path) -> None:
+    text = quiz_text(("openai",), limit=2)
+    nobody = text[: text.index("[[models]]")]
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            advance(run)
+            assert [batch.state for batch in run.store.batches()] == [Lifecycle.IN_FLIGHT]
+        ended = bench.finish(nobody)
+        assert (ended.state, ended.jobs) == (RunState.DONE, ())
+        assert [batch.state for batch in ended.batches] == [Lifecycle.COLLECTED]
+        paid = bench.billed()
+        bench.finish_paid_once(text)
+        assert (bench.billed(), len(paid)) == (paid, 2)
+
+
 def test_a_key_that_only_a_removed_model_needs_keeps_nobody_else_from_the_board(tmp_path: Path) -> None:
     two, one = manifest_text(TWO, limit=2), manifest_text(("openai",), limit=2)
     with lab(tmp_path) as bench:
