@@ -1,4 +1,4 @@
-"""What a notebook calls: ``import layton_batch as lb``. Any library's tables go in, polars frames come out.
+"""Functions for a notebook: ``import layton_batch as lb``. Any library's tables go in, polars frames come out.
 
 Everything here is what the commands do, by the same machinery; docs/python.md has examples that are tested. Errors are
 ``LaytonBatchError``, with a message that says what to do. ``run`` and ``judge`` pay providers; nothing is paid twice.

@@ -167,3 +167,20 @@ def text_table(
 ) -> Table:
     """Make a titled table of texts; ``text`` as for :func:`columns`."""
     return Table(columns(*heads, text=text), tuple(map(tuple, rows)), title)
+
+
+# ---- cells of a spreadsheet ----------------------------------------------------------------------------------------
+
+
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+
+
+def is_formula(text: str) -> bool:
+    """Return whether a spreadsheet would run a cell with this text. It does so also after blanks, and also with
+    full-width signs."""
+    return text.startswith(_FORMULA_STARTS) or text.lstrip().startswith(_FORMULA_STARTS)
+
+
+def without_guard(cell: str) -> str:
+    """Return a cell without the apostrophe that keeps a spreadsheet from running it."""
+    return cell[1:] if cell.startswith("'") and is_formula(cell[1:]) else cell

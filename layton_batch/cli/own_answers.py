@@ -98,10 +98,10 @@ def _benchmark(arguments: JudgeArguments, settings: Settings) -> _JudgedItems:
         rows = read_rows(source, settings.cwd, settings)
         name = name or _guessed(rows, source)
         split = guess_split(rows, name)
-    known = setting_names(name)
-    options: dict[str, JsonValue] = {JUDGED: True} if JUDGED in known else {}
+    keys = setting_names(name)
+    options: dict[str, JsonValue] = {JUDGED: True} if JUDGED in keys else {}
     if arguments.protocol is not None:
-        if "protocol" not in known:
+        if "protocol" not in keys:
             raise ManifestError(f"judge: --protocol {arguments.protocol}: task {name!r} has no protocols")
         options["protocol"] = arguments.protocol
     task = load_task(name, TaskOptions(split, folder=settings.cwd), options)

@@ -1,4 +1,4 @@
-"""Where a command looks for runs and for the manifests they were begun with."""
+"""Search of a command for runs, and for the manifests they were begun with."""
 
 from __future__ import annotations
 

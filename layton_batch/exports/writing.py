@@ -86,7 +86,7 @@ def _eee(contents: RunContents, arguments: ExportArguments) -> Files:
 
 
 MOST_ANSWERS = 50_000
-"""That a site has in a file; more are too many for a page's visitor."""
+"""Limit of the answers in a site's file: more are too many for a page's visitor."""
 
 
 def add_answers(folder: RunFolder, settings: Settings, path: Path) -> bool:

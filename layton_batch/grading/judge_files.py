@@ -23,7 +23,7 @@ from layton_batch.tasks.offline import response
 from layton_batch.tasks.protocol import TaskOptions, juried
 
 UNNAMED = "model"
-"""What a judged model is called where nobody names it."""
+"""Name of a judged model that nobody names."""
 _COLUMNS = {"custom_id", "answer", "model"}
 
 

@@ -13,11 +13,11 @@ from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
-from layton_batch.reports.table import without_guard
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
 from layton_batch.tasks.protocol import Task
+from layton_batch.text import without_guard
 
 ITEM = ("item_id", "riddle_id", "question_id", "sample_id", "custom_id", "id")
 """Columns that may hold the item's id. The first counts that names an item of the run: programs call other things so

@@ -8,7 +8,7 @@ from pathlib import Path
 from layton_batch.errors import DataError
 
 MOST_BYTES = 100_000
-"""Of a logo: it stands in the manifest of every revision, and in the page."""
+"""Limit of a logo: it stands in the manifest of every revision, and in the page."""
 _STARTS = {b"\x89PNG\r\n\x1a\n": "png", b"\xff\xd8\xff": "jpeg", b"GIF87a": "gif", b"GIF89a": "gif"}
 
 

@@ -45,11 +45,11 @@ def plan_chart(run: str, jobs: Sequence[Mapping[str, object]]) -> alt.LayerChart
         {
             "model": _name(job["model"], "", None),
             "stage": str(job["role"]),
-            "what": what,
+            "bound": bound,
             "usd": float(Decimal(str(usd))),
         }
         for job in jobs
-        for what, usd in (("at most", job["max_usd"]), ("expected", job["expected_usd"]))
+        for bound, usd in (("at most", job["max_usd"]), ("expected", job["expected_usd"]))
         if usd is not None
     ]
     colours = alt.Scale(domain=["expected", "at most"], range=[BLUE, _MOST])
@@ -59,8 +59,8 @@ def plan_chart(run: str, jobs: Sequence[Mapping[str, object]]) -> alt.LayerChart
         .encode(
             y=alt.Y("model:N", title=None, axis=_NAMES),
             x=alt.X("sum(usd):Q", title="US dollars, judges of all models together", stack=None),
-            color=alt.Color("what:N", scale=colours, title=None),
-            tooltip=["model:N", "what:N", "sum(usd):Q"],
+            color=alt.Color("bound:N", scale=colours, title=None),
+            tooltip=["model:N", "bound:N", "sum(usd):Q"],
         )
     )
     return _sized([bars], len({str(row["model"]) for row in rows}), f"Cost of {one_line(run)}")

@@ -17,13 +17,13 @@ from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.records import Item, JsonValue
-from layton_batch.reports.table import as_csv, without_guard
+from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation
 from layton_batch.scoring.label_plan import LabelRequest
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.states import PredictionKind
-from layton_batch.text import Table, columns
+from layton_batch.text import Table, columns, without_guard
 
 LABEL_ID = "label_id"
 LABELS = ("answer_correct", "justification_correct")
@@ -34,7 +34,7 @@ _WORDS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
     **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
 }
-"""What people and spreadsheets write for true and false."""
+"""Words that people and spreadsheets write for true and false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +94,16 @@ class LabelTableRows:
 
     def row(self, ask: LabelRequest) -> dict[str, JsonValue]:
         """Return the row of an answer that is to be labelled."""
-        told = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
-        if told is None:
+        texts = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
+        if texts is None:
             return asdict(ask)
-        answer, item, is_justified = told
+        answer, item, is_justified = texts
         return sheet_row(answer, item, ask.propensity, is_justified=is_justified)
 
     def has_picture(self, ask: LabelRequest) -> bool:
         """Return whether the item of an answer has a picture."""
-        told = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
-        return told is not None and bool(told[1].images)
+        texts = self._answers.get((ask.item_id, ask.provider, ask.model, ask.n_hints))
+        return texts is not None and bool(texts[1].images)
 
 
 def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
@@ -117,14 +117,14 @@ def sheet_row(answer: LabelTableAnswer, item: Item, propensity: float, *, is_jus
     """Return the row of an answer, its labels empty. What tells the model comes last, to be hidden from who labels."""
     references = reference_texts(item)
     reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
-    told = {"justification": answer.justification} if is_justified else {}
+    justification = {"justification": answer.justification} if is_justified else {}
     return {
         LABEL_ID: answer.label_id,
         "item_id": answer.item_id,
         "question": item.question,
         "reference": reference,
         "answer": answer.answer,
-        **told,
+        **justification,
         **dict.fromkeys(LABELS if is_justified else LABELS[:1]),
         "note": None,
         "annotator": None,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from layton_batch.records import JsonValue
-from layton_batch.text import NONE, Column, Table, one_line, printable
+from layton_batch.text import NONE, Column, Table, is_formula, one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,6 @@ WITHOUT_TERMINAL = 120
 NARROW = 80
 _LEAST = 12  # characters of a folded cell
 _BREAK_AFTER = "-_./:@"
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~&@]|\$(?!\d))")  # $ before a digit is money; as mathematics it needs two
 _AUTOLINK = re.compile(r"(?i)(:)(//)|(www)(\.)")
@@ -70,13 +69,7 @@ def _csv_cell(value: JsonValue, keep: str = "") -> JsonValue:
     if not isinstance(value, str) or _NUMBER.fullmatch(value):
         return value
     shown = printable(value, keep=keep)
-    # Spreadsheets run such cells also after blanks, and also with full-width signs.
-    return f"'{shown}" if shown.lstrip().startswith(_FORMULA_STARTS) or value.startswith(_FORMULA_STARTS) else shown
-
-
-def without_guard(cell: str) -> str:
-    """A text cell of :func:`as_csv` without the apostrophe that keeps a spreadsheet from running it."""
-    return cell[1:] if cell.startswith("'") and cell[1:].lstrip().startswith(_FORMULA_STARTS) else cell
+    return f"'{shown}" if is_formula(value) or is_formula(shown) else shown
 
 
 def as_markdown(table: Table) -> str:

@@ -1,4 +1,4 @@
-"""Where this user began which run.
+"""List of the folders in which this user began runs.
 
 The same command in another working folder means another ``runs``, and would pay for everything again. So every run is
 kept in a list of the user's own: what its manifest asks, where that is, where the run is.

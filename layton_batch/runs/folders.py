@@ -188,8 +188,8 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
     for path in (Path(name), runs / run_id):
         if os.path.exists(path / "run.json"):  # False too for a name that no path can have
             return RunFolder(path)
-    what = f"there is no run {run_id!r}" if run_id == name else f"the run {run_id!r} of {name} is not"
-    raise StoreError(f"{what} under {runs} (there: {_names(find_runs(runs))}); {_other_places(runs)}")
+    missing = f"there is no run {run_id!r}" if run_id == name else f"the run {run_id!r} of {name} is not"
+    raise StoreError(f"{missing} under {runs} (there: {_names(find_runs(runs))}); {_other_places(runs)}")
 
 
 def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:
@@ -212,11 +212,11 @@ def _names(folders: Sequence[RunFolder]) -> str:
 
 def _other_places(runs: Path) -> str:
     """Say how to name another folder of runs, and which there is beside this one."""
-    beside = sandbox_runs(runs)
-    names = _names(find_runs(beside))
-    if beside == runs or names == "none":
+    of_sandbox = sandbox_runs(runs)
+    names = _names(find_runs(of_sandbox))
+    if of_sandbox == runs or names == "none":
         return "--runs names another folder"
-    return f"--runs names another folder, such as `--runs {beside}` of the sandbox (there: {names})"
+    return f"--runs names another folder, such as `--runs {of_sandbox}` of the sandbox (there: {names})"
 
 
 def is_manifest(name: str) -> bool:
@@ -243,8 +243,8 @@ def manifest_file(folder: RunFolder) -> Path:
     run_id, home = run_id_of(folder), Path(str(_read_document(folder).get("folder")))
     files = [path for path in sorted(home.glob("*.toml")) if _has_name(path, run_id)]
     if len(files) != 1:
-        there = ", ".join(path.name for path in files) or "none"
-        raise ManifestError(f"run {run_id} was begun with a manifest in {home} (of that name there: {there}); name it")
+        names = ", ".join(path.name for path in files) or "none"
+        raise ManifestError(f"run {run_id} was begun with a manifest in {home} (of that name there: {names}); name it")
     return shown_path(files[0])
 
 

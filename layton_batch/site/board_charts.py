@@ -23,9 +23,9 @@ WIDTH, ROW_WIDTH, ROW_HEIGHT = 340, 250, 22
 """Pixels of the plotting area across, beside names too, and of one row: with its names a chart fits a phone."""
 LONGEST_NAME = 24
 MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_AXES = 200, 25, 5, 12
-"""Of a chart: models, names beside dots, models that are chosen at first where each is a line, categories."""
+"""Limits of a chart: models, names beside dots, lines that are shown at first, categories."""
 LEAST_AXES, LEAST_ITEMS = 3, 5
-"""Of a radar: categories, and items of each. An interval is not drawn for fewer items either."""
+"""Least numbers for a radar: of categories, and of items in each. An interval needs as many items."""
 
 BAND, RANGE = "#a9c6e6", "#8f949b"
 LINES = (
@@ -385,8 +385,8 @@ def _line_chart(
     """Draw the first models with a legend for the file, and all models for the page, where a reader chooses."""
     names = list(lines.labels)
     first = names[:MOST_LINES]
-    others = f" The file has the first {len(first)} of {len(names)} models." if len(names) > len(first) else ""
-    chart = _chart(name, title, words + others, [*under, lines.drawn(first, with_legend=True)], view, **size)
+    left_out = f" The file has the first {len(first)} of {len(names)} models." if len(names) > len(first) else ""
+    chart = _chart(name, title, words + left_out, [*under, lines.drawn(first, with_legend=True)], view, **size)
     picture = alt.LayerChart(layer=[*under, lines.drawn(names, with_legend=False)]).properties(**size)
     return replace(
         chart,

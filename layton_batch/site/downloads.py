@@ -9,9 +9,8 @@ import orjson
 import polars as pl
 
 from layton_batch.files import tables
-from layton_batch.text import number_text, one_line
+from layton_batch.text import is_formula, number_text, one_line
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _PRINTED = (
     "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "target",
     "set_rank_best", "set_rank_worst", "set_score", "set_lower", "set_upper", "n_items", "own_labels",
@@ -35,7 +34,7 @@ def write_downloads(rows: Sequence[Mapping[str, object]], building: Path) -> lis
 
 def no_formula(text: str) -> str:
     """Put an apostrophe before text that a spreadsheet would run as a formula."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    return f"'{text}" if is_formula(text) else text
 
 
 def _markdown(rows: Sequence[Mapping[str, object]]) -> str:

@@ -12,7 +12,7 @@ from layton_batch.site.search import write_words
 from layton_batch.site.wrong_answers import NAME, ItemFailures, shared_answer, write_wrong
 
 BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
-"""How many of the models that were judged got an item right."""
+"""Groups of items, by the number of graded models that got them right."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,9 @@ def _corrected(folder: RunFolder, marks: pl.DataFrame, metric: str) -> pl.DataFr
     label = pl.col(metric).cast(pl.Float64) if metric in METRICS else pl.lit(None, pl.Float64)
     labels = labels.select(*_ANSWER, label=label).unique(_ANSWER, maintain_order=True)
     votes = marks.with_columns(*keys, pl.col("yes").cast(pl.Int64), pl.col("total").cast(pl.Int64))
-    known = votes.join(rates.filter(pl.col("total") > 0), on=("yes", "total"), how="left", maintain_order="left")
-    known = known.join(labels, on=_ANSWER, how="left", maintain_order="left")
-    return known.with_columns(share=pl.coalesce("label", "rate", "share"))
+    rated = votes.join(rates.filter(pl.col("total") > 0), on=("yes", "total"), how="left", maintain_order="left")
+    rated = rated.join(labels, on=_ANSWER, how="left", maintain_order="left")
+    return rated.with_columns(share=pl.coalesce("label", "rate", "share"))
 
 
 def _grouped(rates: pl.DataFrame, column: str) -> dict[str, list[float]]:

@@ -37,7 +37,7 @@ class BoardSettings:
     title: str = ""
     description: str = ""
     links: tuple[tuple[str, str], ...] = ()
-    """What an address is called, and the address."""
+    """Name and address of each link."""
     logo: str = ""
     """A data URL."""
     license: str = ""

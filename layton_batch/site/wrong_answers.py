@@ -1,4 +1,4 @@
-"""What models get wrong together: items that none gets right, and one wrong answer that several models give."""
+"""Common failures: items that no model gets right, and one wrong answer that several models give."""
 
 from __future__ import annotations
 

@@ -138,16 +138,16 @@ class PastRequests:
 
         ``job``: with its identity. A run that is not here, or not graded, or cannot be read, says nothing.
         """
-        known: dict[str, Prediction] = {}
+        by_item: dict[str, Prediction] = {}
         if self._paid is None:
-            return known
+            return by_item
         for run_id, job_id in self._paid.store.jobs_alike(job.identity, {*payers, self._paid.store.run_id}):
             workspace = self._paid.workspace_of(run_id)
             part = None if workspace is None else workspace.run(run_id).part("predictions", job_id)
             if part is not None and part.exists():
                 with suppress(LaytonBatchError):
-                    known |= {prediction.item_id: prediction for prediction in read_predictions(part)}
-        return known
+                    by_item |= {prediction.item_id: prediction for prediction in read_predictions(part)}
+        return by_item
 
     def out_of_reach(self) -> list[str]:
         """Return a sentence for each run whose answers are wanted, and whose folder is not here."""

@@ -559,8 +559,8 @@ def awaited_batches(connection: Connection, run_id: str, was_left: ColumnElement
         .order_by(batches.c.run_id, batches.c.batch_id)
     )
     return [
-        OtherRunBatch(other, batch_id, Lifecycle(state), bool(left), count)
-        for other, batch_id, state, left, count in connection.execute(query)
+        OtherRunBatch(other, batch_id, Lifecycle(state), bool(is_left), count)
+        for other, batch_id, state, is_left, count in connection.execute(query)
     ]
 
 

@@ -670,11 +670,11 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
     if not names:
         return
     query = select(table.c.name, table.c.sha256, table.c.earlier_sha256).where(mine, table.c.name.in_(names))
-    known = {name: digests for name, *digests in connection.execute(query)}
+    stored = {name: digests for name, *digests in connection.execute(query)}
     connection.execute(table.delete().where(mine, table.c.name.in_(names)))
     rows = []
     for file in files:
-        digests = known.get(file.name, [None])
+        digests = stored.get(file.name, [None])
         earlier = file.earlier_sha256 if file.earlier_sha256 in digests else digests[0]
         rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": earlier})
     if rows:

@@ -43,7 +43,7 @@ PROTOCOLS = (CORRECTED, ORIGINAL, ORIGINAL_V2)
 """``original``: evaluate-idk to the letter, with its first prompts (all GPQA rows of its table). ``original_v2``: the
 same with its present prompts (all LEXam rows). ``corrected``, the default: the requested form wins, 2 to 25 options."""
 _END = {CORRECTED: "", ORIGINAL: "\n\n", ORIGINAL_V2: "\n"}
-"""What follows a prompt's last word."""
+"""Line breaks after a prompt's last word."""
 BUNDLED_SPLIT = "demo"
 _ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
 """In notes of a prediction, and tags of a grade beside the outcomes and ``missing``."""

@@ -71,7 +71,19 @@ def _listed_files(path: Path, address: str) -> Sequence[str]:
         raise DataError(f"{address}{DIGESTS}: is no list of a site's files") from error
     limits.LIMITS.check("members", len(files), f"{address}{DIGESTS}", "the site has")
     limits.check_download(sum(files.values()), address)
+    folders = {str(folder) for name in files for folder in PurePosixPath(name).parents}
     for name in files:
-        if PurePosixPath(name).is_absolute() or not set(name.split("/")).isdisjoint({"", ".", ".."}):
-            raise DataError(f"{address}{DIGESTS}: {name!r} is no file of the site")
+        if name in folders or not _is_storable(name):
+            raise DataError(f"{address}{DIGESTS}: {name[:_LONGEST_PART]!r} is no file of the site")
     return sorted(files)
+
+
+_LONGEST_PART, _LONGEST_NAME = 255, 1_000
+"""Limits of file systems, in bytes."""
+
+
+def _is_storable(name: str) -> bool:
+    """Return whether a stranger's name is one of a file below the site's folder."""
+    parts = name.split("/")
+    is_short = len(name.encode()) <= _LONGEST_NAME and all(len(part.encode()) <= _LONGEST_PART for part in parts)
+    return is_short and name.isprintable() and set(parts).isdisjoint({"", ".", ".."})

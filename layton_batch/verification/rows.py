@@ -26,8 +26,8 @@ def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterat
     place = shown(store.engine.url)
     with store.reading() as connection:
         if store.engine.dialect.name == "sqlite":
-            found = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_NAMED})").scalars()
-            yield from (f"{place}: {line}" for line in found if line != "ok")
+            lines = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_NAMED})").scalars()
+            yield from (f"{place}: {line}" for line in lines if line != "ok")
         runs = schema.runs
         frozen = connection.scalar(select(runs.c.manifest).where(runs.c.run_id == store.run_id))
         if frozen is None or json.loads(frozen) != manifest.frozen():
@@ -39,11 +39,13 @@ def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterat
         other = other.where(requests.c.fingerprint != requests.c.answer).limit(_MOST_NAMED)
         for job_id, custom_id in connection.execute(other):
             yield f"{place}: job {job_id} ({custom_id}): its row wants an answer of another fingerprint"
-        known = {batch.id for batch in store.batches()}
+        batch_ids = {batch.id for batch in store.batches()}
         for table in (schema.ledger, schema.provider_batches):
             is_mine: ColumnElement[bool] = table.c.run_id == store.run_id
             names = set(connection.execute(select(table.c.batch_id).where(is_mine)).scalars())
-            yield from (f"{place}: table {table.name} names batch {name!r}, which is none" for name in names - known)
+            yield from (
+                f"{place}: table {table.name} names batch {name!r}, which is none" for name in names - batch_ids
+            )
     yield from _check_batches(folder, store, place)
 
 

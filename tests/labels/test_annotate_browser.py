@@ -179,7 +179,7 @@ def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
     root = copied(PLAIN)
-    told = "document.querySelector('[data-told]').textContent"
+    told = "document.querySelector('[data-message]').textContent"
     with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
         page = page_of(browser, tmp_path, address)
         page.press("Enter")

@@ -33,12 +33,12 @@ def test_the_same_answer_is_one_of_two_models_whatever_its_capitals_and_marks(
 def test_both_lists_are_pages_and_files_without_formulas(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     run.table("predictions", [{**row, "answer": "=HYPERLINK(1)"} for row in run.predictions_rows()])
-    run.table("items", [{**row, "question": "@cmd"} for row in run.items_rows()])
+    run.table("items", [{**row, "question": "＠cmd"} for row in run.items_rows()])
     items = build_site(run.folder, run.status()).parent / "items"
     names = ("all_wrong.csv", "same_wrong_answer.csv")
     wrong, same = (pl.read_csv(items / name, infer_schema=False).rows() for name in names)
-    assert wrong == [("item 2", "Logic, other", "'@cmd")]
-    assert same == [("item 2", "Logic, other", "'@cmd", "'=HYPERLINK(1)", "3", "alpha-9; beta-10; gamma-2")]
+    assert wrong == [("item 2", "Logic, other", "'＠cmd")]
+    assert same == [("item 2", "Logic, other", "'＠cmd", "'=HYPERLINK(1)", "3", "alpha-9; beta-10; gamma-2")]
     page = read_page(items / "wrong.html")
     assert page.values("href").count("0002.html") == 2
     assert {"all_wrong.csv", "same_wrong_answer.csv"} <= set(page.values("href"))

@@ -6,8 +6,8 @@
   let sent = false;
 
   // A task without justifications has only the answer to judge.
-  const told = find("[data-told]");
-  const tell = (text) => { if (told) told.textContent = text; };
+  const message = find("[data-message]");
+  const tell = (text) => { if (message) message.textContent = text; };
   const set = (name) => form && form.elements[name] && form.elements[name].value;
   const full = () => set("answer") && (!form.elements.justification || set("justification"));
   const keep = () => { if (!sent) { sent = true; form.requestSubmit(form.querySelector("button.main")); } };
@@ -28,7 +28,7 @@
   if (form) {
     form.addEventListener("submit", (event) => {
       const bare = !event.submitter || event.submitter.classList.contains("main");
-      if (bare && !set("answer") && !set("justification")) { event.preventDefault(); sent = false; tell(told.dataset.empty); }
+      if (bare && !set("answer") && !set("justification")) { event.preventDefault(); sent = false; tell(message.dataset.empty); }
     });
     form.addEventListener("click", (event) => {
       const isPick = event.target.matches("input[type=radio]") && event.detail > 0;
@@ -62,7 +62,7 @@
     if (form && "1234".includes(key) && key.length === 1) { event.preventDefault(); pick(key); }
     else if (form && key === "y") { form.elements.answer.value = "right"; pick("3"); }
     else if (form && key === "n") { form.elements.answer.value = "wrong"; pick("4"); }
-    else if (form && key === "enter" && !event.target.matches("button, a, summary")) { event.preventDefault(); set("answer") || set("justification") ? keep() : tell(told.dataset.empty); }
+    else if (form && key === "enter" && !event.target.matches("button, a, summary")) { event.preventDefault(); set("answer") || set("justification") ? keep() : tell(message.dataset.empty); }
     else if (form && key === "m") { event.preventDefault(); note.focus(); }
     else if (key === "h") { const hints = find(".hints"); if (hints) hints.open = !hints.open; }
     else if (key.length === 1 && "uszf".includes(key)) press(key);

@@ -43,8 +43,8 @@
     const textOf = (entry) => {
       if (!texts.has(entry)) {
         const more = window.itemWords ? window.itemWords[entry.dataset.place] : "";
-        const told = [...entry.children].filter((one) => !one.classList.contains("c-tally"));
-        texts.set(entry, `${told.map((one) => one.textContent).join(" ").toLowerCase()} ${more}`);
+        const cells = [...entry.children].filter((one) => !one.classList.contains("c-tally"));
+        texts.set(entry, `${cells.map((one) => one.textContent).join(" ").toLowerCase()} ${more}`);
       }
       return texts.get(entry);
     };
