@@ -28,8 +28,8 @@ def differing_files(site: Path) -> Iterator[str]:
     except (ValueError, KeyError, TypeError):
         yield f"{path}: is damaged: it is no list of digests"
         return
-    gone = [name for name in names if not _is_below(site, name) or not (site / name).is_file()]
-    yield from (f"{site / name}: is gone, or {path} is damaged" for name in gone)
+    gone = [name for name in names if not (is_file_name(name) and _is_below(site, name) and (site / name).is_file())]
+    yield from (f"{site / name[:_LONGEST_PART]}: is gone, or {path} is damaged" for name in gone)
     for name in names if not gone else [name for name in names if name not in gone]:
         file = file_digest(site / name, name)
         if listed[name] != {"bytes": file.size_bytes, "sha256": file.sha256}:
@@ -39,6 +39,17 @@ def differing_files(site: Path) -> Iterator[str]:
     if "index.html" in names and "front.json" not in names:
         for name in sorted(set(_names(site)) - set(names))[:_MOST_NAMED]:
             yield f"{site / name}: is no part of the site: {path} does not list it"
+
+
+_LONGEST_PART, _LONGEST_NAME = 255, 1_000
+"""Limits of file systems, in bytes."""
+
+
+def is_file_name(name: str) -> bool:
+    """Return whether a name from a list of digests, which may be a stranger's, can be one of a file below a site."""
+    parts = name.split("/")
+    is_short = len(name.encode()) <= _LONGEST_NAME and all(len(part.encode()) <= _LONGEST_PART for part in parts)
+    return is_short and name.isprintable() and set(parts).isdisjoint({"", ".", ".."})
 
 
 def _is_below(site: Path, name: str) -> bool:

@@ -15,7 +15,7 @@ from layton_batch.files import limits
 from layton_batch.files.addresses import fetch, fetch_below
 from layton_batch.settings import Settings
 from layton_batch.site.build import MARKER
-from layton_batch.site.digests import DIGESTS
+from layton_batch.site.digests import DIGESTS, is_file_name
 from layton_batch.site.front import MARKER as FRONT
 from layton_batch.verification.verify import Verification, listed_runs, verify_site
 
@@ -73,17 +73,6 @@ def _listed_files(path: Path, address: str) -> Sequence[str]:
     limits.check_download(sum(files.values()), address)
     folders = {str(folder) for name in files for folder in PurePosixPath(name).parents}
     for name in files:
-        if name in folders or not _is_storable(name):
-            raise DataError(f"{address}{DIGESTS}: {name[:_LONGEST_PART]!r} is no file of the site")
+        if name in folders or not is_file_name(name):
+            raise DataError(f"{address}{DIGESTS}: {name[:200]!r} is no file of the site")
     return sorted(files)
-
-
-_LONGEST_PART, _LONGEST_NAME = 255, 1_000
-"""Limits of file systems, in bytes."""
-
-
-def _is_storable(name: str) -> bool:
-    """Return whether a stranger's name is one of a file below the site's folder."""
-    parts = name.split("/")
-    is_short = len(name.encode()) <= _LONGEST_NAME and all(len(part.encode()) <= _LONGEST_PART for part in parts)
-    return is_short and name.isprintable() and set(parts).isdisjoint({"", ".", ".."})

@@ -292,8 +292,9 @@ def test_rows_of_a_stranger_s_site_name_no_paths(site: Path) -> None:
         pass
 
 
-def test_a_list_of_digests_that_names_a_file_elsewhere_reads_nothing_there(site: Path) -> None:
-    (site / DIGESTS).write_bytes(orjson.dumps({"generator": "layton-batch", "files": {"../../etc/passwd": {}}}))
+@pytest.mark.parametrize("name", ["../../etc/passwd", "a\0b", "x" * 300])
+def test_a_list_of_digests_that_names_no_file_of_the_site_reads_nothing_there(site: Path, name: str) -> None:
+    (site / DIGESTS).write_bytes(orjson.dumps({"generator": "layton-batch", "files": {name: {}}}))
     ending = call("verify", site)
     assert ending.code == 2
     assert "is gone, or" in ending.err
