@@ -16,7 +16,10 @@ def pins(name: str) -> list[str]:
     lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
     pinned = [line.removesuffix(" \\").removesuffix(SINCE) for line in lines if not line.startswith(" ")]
     pinned = [line for line in pinned if not line.endswith(BEFORE)]
-    return sorted(re.sub(r"^[^=]+", lambda name: re.sub(r"[-_.]+", "-", name[0]).lower(), line) for line in pinned)
+    without_extras = (re.sub(r"\[.*?\]", "", line) for line in pinned)
+    return sorted(
+        re.sub(r"^[^=]+", lambda name: re.sub(r"[-_.]+", "-", name[0]).lower(), line) for line in without_extras
+    )
 
 
 def test_the_locks_pin_the_same_packages() -> None:
