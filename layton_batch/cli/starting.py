@@ -65,10 +65,15 @@ def manifest_for(
             )
         if is_items:
             raise ManifestError(_no_models(given))
+        if not given.suffix and not given.exists():
+            from layton_batch.tasks import task_names
+
+            if str(given) in task_names():
+                raise ManifestError(f"run: {given} is a task: say whom to ask, with --model PROVIDER:ID")
         return given
     if given.suffix == ".toml" or (given.exists() and not is_items):
         raise ManifestError(
-            f"run: --model is for a task or a file of items, such as `run quiz.csv --model …`; {given} says its models"
+            f"run: --model is for a task or a file of items, such as `run quiz.csv --model …`; {given} is neither"
         )
     if is_items and items is not None:
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
@@ -101,8 +106,15 @@ def _of_file(given: Path) -> _Beginning:
 
 
 def _of_task(task: str, models: Sequence[str], items: str | None) -> _Beginning:
+    from layton_batch.files.addresses import is_address
     from layton_batch.files.run_folder import slug
+    from layton_batch.files.sources import read_rows
+    from layton_batch.manifest.asked import BUNDLED
+    from layton_batch.settings import Settings
 
+    if items is not None and items != BUNDLED and not is_address(items):
+        settings = Settings.from_process()
+        read_rows(items, settings.cwd, settings)  # before a manifest is written that names them
     name = slug("-".join([task, *(_provider_and_model(model)[1] for model in models)]).replace("/", "-"))
     return _Beginning(task, Path(f"{name}.toml"), name, task, items or "bundled", _split(task))
 

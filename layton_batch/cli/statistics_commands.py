@@ -104,6 +104,7 @@ def label_plan(
     fill in answer_correct (true, false) and justification_correct; `import RUN --labels FILE` takes the file back.
     """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import ManifestError
     from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.statistics import print_label_plan
     from layton_batch.scoring.compare import find_entrant
@@ -112,6 +113,8 @@ def label_plan(
 
     aim = LabelTarget(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
+    if output is not None and output.suffix.lower() not in (".csv", ".jsonl"):
+        raise ManifestError(f"label-plan: --out {output}: name a file that ends in .csv or .jsonl")
     evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level))
     entrants = entrants_of(evidence.votes)
     only = [find_entrant(entrants, name) for name in models or ()]

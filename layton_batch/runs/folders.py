@@ -189,6 +189,10 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
         if os.path.exists(path / "run.json"):  # False too for a name that no path can have
             return RunFolder(path)
     missing = f"there is no run {run_id!r}" if run_id == name else f"the run {run_id!r} of {name} is not"
+    if os.path.isdir(name):
+        missing = f"the folder {name} holds no run, and {missing}"
+    elif run_id == name and Path(name).suffix and not os.path.exists(name):
+        missing = f"there is no file {name}, and {missing}"
     raise StoreError(f"{missing} under {runs} (there: {_names(find_runs(runs))}); {_other_places(runs)}")
 
 

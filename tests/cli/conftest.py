@@ -8,6 +8,8 @@ import pytest
 
 from tests.support.lab import MODELS
 
+QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
+KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
 NOBODY = "http://127.0.0.1:9"
 """The discard port of this machine: nothing that is sent arrives."""
 
@@ -29,4 +31,17 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder, with a quiz and no key for anything."""
+    for name in KEYS:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.replace("API_KEY", "BASE_URL"), raising=False)
+    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quiz.csv").write_text(QUIZ, encoding="utf-8")
     return tmp_path

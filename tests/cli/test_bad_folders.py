@@ -47,6 +47,12 @@ def stale(left_behind: Path, offline: Path) -> Path:
     return root
 
 
+def test_a_name_that_looks_like_a_file_or_is_a_folder_is_told_as_such(offline: Path) -> None:
+    (offline / "empty").mkdir()
+    assert "there is no file scores.csv, and there is no run 'scores.csv'" in call("leaderboard", "scores.csv").err
+    assert "the folder empty holds no run, and there is no run 'empty'" in call("cost", "empty").err
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_a_run_there_is_not_is_refused_with_the_names_of_those_there_are(offline: Path, command: tuple[str]) -> None:
     end = call(*command)

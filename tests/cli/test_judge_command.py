@@ -8,31 +8,22 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
+from tests.cli.conftest import KEYS
 from tests.support.cli_harness import call
 
-QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
 ROWS = [
     {"custom_id": "1", "answer": '{"answer": "144"}', "model": "finch", "provider": "openai"},
     {"custom_id": "2", "answer": '{"answer": "six"}', "model": "finch", "provider": "openai"},
     {"custom_id": "1", "answer": "100", "model": "wren"},
     {"custom_id": "2", "answer": "eight", "model": "wren"},
 ]
-KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
 MANIFEST = 'name = "own"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n'
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a quiz and two models' answers, and no key for anything."""
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.replace("API_KEY", "BASE_URL"), raising=False)
-    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "quiz.csv").write_text(QUIZ, encoding="utf-8")
-    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
-    return tmp_path
+@pytest.fixture(autouse=True)
+def answers(folder: Path) -> None:
+    """Answers of two models to the quiz of the working folder."""
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
 
 
 def test_a_file_of_answers_is_judged_and_ranked_and_twice_pays_once(folder: Path) -> None:

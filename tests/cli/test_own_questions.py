@@ -8,25 +8,11 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
+from tests.cli.conftest import KEYS, QUIZ
 from tests.support.cli_harness import call
 
-QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
 MODELS = ("--model", "openai:gpt-5.2", "--model", "anthropic:claude-opus-4-8")
-KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
 MADE_UP = "Made up: a sandbox played anthropic, gemini, mistral, openai. No model was asked, and nothing was paid."
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a quiz, and no key for anything."""
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.replace("API_KEY", "BASE_URL"), raising=False)
-    monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "quiz.csv").write_text(QUIZ, encoding="utf-8")
-    return tmp_path
 
 
 def test_a_quiz_and_models_are_enough_for_a_board_and_a_page_that_say_they_are_made_up(
@@ -82,6 +68,8 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
         (("other.csv", *MODELS), "other.csv: no such file"),
         (("wrong.csv", *MODELS), "there is no column 'question'; the columns are: 'Frage', 'Antwort'"),
         (("quiz.csv", *MODELS, "--items", "other.csv"), "--items is for a task"),
+        (("rome",), "rome is a task: say whom to ask, with --model PROVIDER:ID"),
+        (("rome", *MODELS, "--items", "other.csv"), "other.csv: no such file"),
         (("quiz.csv", "--model", "opnai:x"), "run: models[0].provider: unknown provider 'opnai'; did you mean"),
         (("quiz.csv", "--model", "xai:grok-5", "--sandbox"), "--sandbox does not play xai"),
     ],

@@ -210,7 +210,7 @@ def test_a_run_gives_its_tables_and_tells_of_every_step(tmp_path: Path, monkeypa
         assert planned.max_usd is not None
         assert planned.jobs["requests"].sum() == 8
         assert "lab: what it would send and cost" in planned._repr_html_()
-        assert {row["what"] for rows in planned.plot().to_dict()["datasets"].values() for row in rows} == {
+        assert {row["bound"] for rows in planned.plot().to_dict()["datasets"].values() for row in rows} == {
             "expected",
             "at most",
         }

@@ -80,6 +80,8 @@ def test_a_plan_as_json_lines_comes_back_too_beside_rows_of_another_tool(copied:
 
 def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
     root = copied(PLAIN)
+    other = call("label-plan", root.name, "--labels", "6", "--out", "ask.docx")
+    assert (other.code, "--out ask.docx: name a file that ends in .csv or .jsonl" in other.err) == (2, True)
     rows = planned(root, "ask.csv")
     empty = call("import", root.name, "--labels", "ask.csv")
     assert (empty.code, "none of its 6 rows has a label: fill in answer_correct" in empty.err) == (2, True)
