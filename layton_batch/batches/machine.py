@@ -213,7 +213,9 @@ def before_call(batch: Batch, at: DecisionLimits) -> Wait | None:
     was suspended (a laptop's lid, SIGSTOP), or its clock was set. The batch is looked for first."""
     if abs(at.now - (batch.submitting_at or 0.0)) <= STALE_SECONDS:
         return None
-    reason = "this process was asleep, or its clock was set, before it could send: another may have sent it since"
+    reason = (
+        "the process was suspended, or the clock changed, before the create. Another process may have sent the batch"
+    )
     return Wait(_unclear(batch, reason), (("create_unclear", reason),))
 
 
@@ -322,7 +324,7 @@ def after_look(
     """
     if is_of_another_account(batch, at):
         person = "look in the console of the account that was set then; with its key and address set again, `resolve`"
-        return lost(batch, f"{_other_account(batch)}, where nobody knows of it: {person}")
+        return lost(batch, f"{_other_account(batch)}, and this account does not show it: {person}")
     if isinstance(candidates, ProviderError):
         return _list_unread(batch, candidates, at)
     certain = [candidate for candidate in candidates if candidate.certain]
@@ -357,9 +359,9 @@ def _absent(batch: Batch, at: DecisionLimits, *, absent_before: bool) -> Move | 
         reason = f"{reason}, which proves nothing, for that list may be incomplete"
         return lost(batch, f"{reason}: look in {batch.provider}'s console, then `resolve`")
     if batch.facts.absent_creates or absent_before:
-        reason = f"{reason}, for the second time: what both creates may have cost is kept from the budget"
+        reason = f"{reason}, for the second time: the maximum cost of both creates stays reserved"
         return lost(batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
-    reason = f"not created: {reason}; what it may have cost all the same is kept from the budget"
+    reason = f"not created: {reason}; its maximum cost stays reserved because the provider may have billed it"
     counted = _with(batch, absent_creates=batch.facts.absent_creates + 1)
     after = replace(counted, state=Lifecycle.PLANNED, reason=reason, due_at=at.now, failures=0)
     return Move(after, (("not_in_list", reason),), has_unknown_cost=True)
@@ -385,8 +387,11 @@ def _unsure(batch: Batch, candidates: Sequence[MatchingBatch], at: DecisionLimit
     if batch.facts.unsure_looks >= len(at.pacing.looks):
         last = (batch.submitting_at or 0.0) + at.window + at.pacing.may_tell
         if at.is_after(last) or not any(candidate.may_tell for candidate in candidates):
-            return lost(batch, f"may be {names}, and nothing there tells; `resolve` says which is ours")
-    return _look_again(batch, f"may be {names}; looking until that tells", at)
+            return lost(
+                batch,
+                f"{names} may be this batch, but the provider shows no proof. Run `layton-batch resolve` to choose",
+            )
+    return _look_again(batch, f"{names} may be this batch; looking again until the provider shows proof", at)
 
 
 def _look_again(batch: Batch, reason: str, at: DecisionLimits) -> Wait:
@@ -530,7 +535,7 @@ def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -
         return _give_up(batch, f"download failed: {download.failed}", billed=billed)
     if download.uncounted is not None:
         named = f"{download.named} of {batch.requests} requests are named"
-        reason = f"{named}; whether that is all there is cannot be told: {download.uncounted}"
+        reason = f"{named}; cannot check whether these are all: {download.uncounted}"
         if not _may_be_kept(batch, download.uncounted, at):
             return _give_up(batch, reason, billed=billed)
         return _download_again(_cap_failures(batch, download.uncounted), reason, at)
@@ -698,7 +703,11 @@ def sent_again(batch: Batch, cost: Sequence[LedgerEntry], now: float) -> Move:
         provider_status=None, account=None, organisation=None, submitting_at=None, submitted_at=None, ended_at=None,
         deadline_at=None, facts=facts,
     )  # fmt: skip
-    return Move(after, (("resubmit", f"{person}; what it may have cost is kept from the budget"),), tuple(cost))
+    return Move(
+        after,
+        (("resubmit", f"{person}; its maximum cost stays reserved because the provider may have billed it"),),
+        tuple(cost),
+    )
 
 
 def given_up(batch: Batch, now: float) -> Move:

@@ -39,7 +39,10 @@ def import_(
             help="Labels that people gave: rows of any tool, or the filled-in file of `label-plan`; may be repeated.",
         ),
     ] = None,
-    family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
+    family: Annotated[
+        str | None,
+        typer.Option("--family", help="Maker of the model. Judges of the same family do not judge its answers."),
+    ] = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     runs: Runs = RUNS,
     as_json: Json = False,

@@ -99,8 +99,10 @@ def leaderboard(
     ] = None,
     this_set: ThisSet = False,
     max_score: MaxScore = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")] = None,
-    level: Annotated[float | None, typer.Option("--level", help="Of intervals and rank range; default 0.95.")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Random seed of simulated quantities.")] = None,
+    level: Annotated[
+        float | None, typer.Option("--level", help="Confidence level of intervals and rank ranges (default 0.95).")
+    ] = None,
     labels: Annotated[
         list[str] | None,
         typer.Option("--labels", metavar="FILE", help="Only people's labels are taken from this file."),

@@ -227,7 +227,10 @@ def judge(
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Only this model, or the name of the file's only one.")
     ] = None,
-    family: Annotated[str | None, typer.Option("--family", help="Who made the model: its judges do not sit.")] = None,
+    family: Annotated[
+        str | None,
+        typer.Option("--family", help="Maker of the model. Judges of the same family do not judge its answers."),
+    ] = None,
     provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="Of a task with protocols: original asks judges as published.")
@@ -405,7 +408,9 @@ def resolve(
         typer.Argument(metavar="[RUN] BATCH", help="The run (default: the only one), and its lost batch."),
     ],
     adopt: Annotated[str | None, typer.Option("--adopt", help="The provider's id of the batch that is ours.")] = None,
-    resubmit: Annotated[bool, typer.Option("--resubmit", help="It was never made: send it again.")] = False,
+    resubmit: Annotated[
+        bool, typer.Option("--resubmit", help="The batch does not exist at the provider. Submit it again.")
+    ] = False,
     give_up: Annotated[
         bool, typer.Option("--give-up", help="Nobody can tell: end its requests without an answer.")
     ] = False,

@@ -4,6 +4,7 @@ to start from."""
 from __future__ import annotations
 
 import json
+import os.path
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -65,13 +66,13 @@ def manifest_for(
             )
         if is_items:
             raise ManifestError(_no_models(given))
-        if not given.suffix and not given.exists():
+        if not given.suffix and not os.path.exists(given):
             from layton_batch.tasks import task_names
 
             if str(given) in task_names():
                 raise ManifestError(f"run: {given} is a task: say whom to ask, with --model PROVIDER:ID")
         return given
-    if given.suffix == ".toml" or (given.exists() and not is_items):
+    if given.suffix == ".toml" or (os.path.exists(given) and not is_items):
         raise ManifestError(
             f"run: --model is for a task or a file of items, such as `run quiz.csv --model …`; {given} is neither"
         )

@@ -26,8 +26,8 @@ Files = Annotated[
     ),
 ]  # fmt: skip
 Metric = Annotated[str | None, typer.Option("--metric", help="both_correct | answer_correct | justification_correct")]
-Seed = Annotated[int | None, typer.Option("--seed", help="For what has to be drawn.")]
-Level = Annotated[float | None, typer.Option("--level", help="Of intervals; default 0.95.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Random seed of simulated quantities.")]
+Level = Annotated[float | None, typer.Option("--level", help="Confidence level of intervals (default 0.95).")]
 
 
 def register(app: typer.Typer) -> None:

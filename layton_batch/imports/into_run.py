@@ -38,9 +38,14 @@ class ImportedFiles:
         """Raise ManifestError for files that do not go together."""
         files = bool(self.predictions or self.verdicts)
         if self.labels and (self.model or files or self.eee):
-            raise ManifestError("import: --labels stands alone: its rows name the models")
+            raise ManifestError(
+                "import: --labels cannot be combined with --model, --predictions, --verdicts or --eee: "
+                "its rows name the models"
+            )
         if self.eee and (self.model or files):
-            raise ManifestError("import: --eee stands alone: its lines name the models")
+            raise ManifestError(
+                "import: --eee cannot be combined with --model, --predictions or --verdicts: its lines name the models"
+            )
         if not (self.labels or self.eee or files):
             raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --labels FILE")
         if files and self.model is None:

@@ -402,7 +402,9 @@ def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_
     assert isinstance(decision, Move)
     assert decision.after == planned(due_at=NOW + 1, facts=BatchFacts(1, 2, absent_creates=1, resent=2))
     assert decision.entries == cost
-    assert decision.events == (("resubmit", f"{words}; what it may have cost is kept from the budget"),)
+    assert decision.events == (
+        ("resubmit", f"{words}; its maximum cost stays reserved because the provider may have billed it"),
+    )
 
 
 def test_a_lost_batch_that_a_person_gives_up_ends_as_one_that_may_have_been_billed() -> None:

@@ -277,7 +277,7 @@ def test_what_contradicts_the_run_is_refused_as_a_whole(unchanged: Lab) -> None:
         (("--predictions", answers), "--model NAME"),
         (("--model", "finch", "--verdicts", _verdicts(unchanged, items)), "the run has no model 'finch'"),
         ((), "give --predictions FILE"),
-        (("--model", "finch", "--eee", answers), "--eee stands alone"),
+        (("--model", "finch", "--eee", answers), "--eee cannot be combined with --model"),
         (("--eee", answers), "is no line of Every Eval Ever"),
         (
             ("--model", "finch", "--predictions", answers, "--verdicts", _verdicts(unchanged, items, "wren")),

@@ -39,7 +39,10 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
         advance(run)
         assert all("create" not in counts for counts in bench.server.request_counts().values())
         assert [str(batch.reason) for batch in run.store.batches({Lifecycle.SUBMITTING})] == [
-            "this process was asleep, or its clock was set, before it could send: another may have sent it since"
+            (
+                "the process was suspended, or the clock changed, before the create. "
+                "Another process may have sent the batch"
+            )
         ]
         assert drive(run, once=False, stop_at=None).state is RunState.DONE
         assert set(bench.billed().values()) == {1}

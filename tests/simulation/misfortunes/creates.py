@@ -20,7 +20,7 @@ def denied(times: int) -> Callable[[int], Plan]:
 
 SCENARIOS: Sequence[Scenario] = (
     Scenario(
-        "create: carried out, answered HTTP 500 and never listed (what it may cost is kept from the budget)",
+        "create: carried out, answered HTTP 500 and never listed (its maximum cost stays reserved)",
         denied(1),
         batches=2,
         billed=2 * ITEMS,
