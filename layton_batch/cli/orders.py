@@ -32,15 +32,19 @@ def ordered(
     """Leave an order to the run's driver. Return the run's id and a sentence for the person.
 
     A driver that is not `run`, or that is just ending, does not look at it: the order stays for the next `run`.
-    Raises ManifestError where the order is about a batch that is not lost.
     """
     with open_store(folder, settings) as store:
-        if batch_id is not None and (state := store.batch(batch_id).state) is not Lifecycle.LOST:
-            raise ManifestError(f"batch {batch_id} of run {store.run_id} is {state}, not lost: nothing to resolve")
         give_order(store, kind, SystemClock().now(), batch_id=batch_id, argument=argument)
         about = "" if batch_id is None else f" {batch_id}"
         sentence = f"{driver} drives run {store.run_id} and carries out {kind}{about} at its next step, "
         return store.run_id, f"{sentence}or else the next `run` does; see `events`"
+
+
+def require_lost(folder: RunFolder, settings: Settings, batch_id: str) -> None:
+    """Raise ManifestError where the run's batch is not lost; needs no key, as the providers are not called."""
+    with open_store(folder, settings) as store:
+        if (state := store.batch(batch_id).state) is not Lifecycle.LOST:
+            raise ManifestError(f"batch {batch_id} of run {store.run_id} is {state}, not lost: nothing to resolve")
 
 
 def cancelled(

@@ -63,6 +63,8 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
 
     Nothing is written where the file or the items are wrong. Raises DataError and ManifestError.
     """
+    if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
+        raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
     benchmark = _benchmark(arguments, settings)
     answers = models(
         arguments.file, {item.id for item in benchmark.items}, settings, arguments.model, arguments.family,

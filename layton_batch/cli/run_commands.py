@@ -427,7 +427,7 @@ def resolve(
     from layton_batch.batches.resolve import give_up as give_batch_up
     from layton_batch.cli.before_calling import say_addresses
     from layton_batch.cli.endings import resolved
-    from layton_batch.cli.orders import ordered
+    from layton_batch.cli.orders import ordered, require_lost
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import AnotherDriverError, ManifestError, ProviderError
     from layton_batch.runs.folders import find_run
@@ -441,6 +441,7 @@ def resolve(
     if len(run_names) > 1:
         raise ManifestError("resolve: give a run and the batch that is lost, such as `resolve RUN BATCH --resubmit`")
     folder, settings = find_run(run_names[0] if run_names else None, runs), Settings.from_process()
+    require_lost(folder, settings, batch)
     try:
         with open_folder(folder, settings) as opened:
             say_addresses(opened.manifest, settings)

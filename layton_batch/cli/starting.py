@@ -217,9 +217,11 @@ def init(
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
     from layton_batch.manifest.json_schema import SCHEMA_FILE, schema_text
-    from layton_batch.tasks import OWN
+    from layton_batch.tasks import OWN, task_names, unknown_task
 
     task = task or OWN
+    if task not in task_names():
+        raise ManifestError(f"init: {unknown_task(task)}")
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     name = _run_name(folder, task)
     contents = {items: "".join(_first_items(task)), manifest: _template(name, task, items.name)}

@@ -22,6 +22,7 @@ from layton_batch.text import without_guard
 ITEM = ("item_id", "riddle_id", "question_id", "sample_id", "custom_id", "id")
 """Columns that may hold the item's id. The first counts that names an item of the run: programs call other things so
 too (``custom_id`` is the item in layton-eval's result files, and a request in others)."""
+NO_ID = f"has no id of an item (a column called {', '.join(ITEM[:-1])} or {ITEM[-1]})"
 TEXT = ("response", "raw_text", "output")
 """Columns of a prediction that hold the whole reply; the first that is there counts."""
 IMPORTED = "imported"
@@ -116,8 +117,8 @@ def item_rows(path: Path, settings: Settings) -> list[dict[str, JsonValue]]:
         item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
         question, reference = _named(row, "question"), _named(row, "reference")
         if item_id is None or question is None:
-            missing = "'question'" if item_id else f"{ITEM[0]!r}"
-            raise DataError(f"{where}: there is no column {missing}; or name a file of questions with --items")
+            missing = "has no question" if item_id else NO_ID
+            raise DataError(f"{where}: {missing}; --items names a file of questions where the rows have none")
         item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
         if items.setdefault(item_id, item) != item:
             raise DataError(f"{where}: item {item_id!r} has another question or reference before")
@@ -234,6 +235,8 @@ def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, 
 def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -> str:
     values = [row[name] for name in ITEM if row.get(name) is not None]
     value = next((value for value in values if str(value) in items), values[0] if values else None)
+    if value is None and column == ITEM[0]:
+        raise DataError(f"{where}: {NO_ID}")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {column!r} must be text or a whole number")
     if str(value) not in items:

@@ -6,6 +6,7 @@ tables beside the validated form, so that one mistake does not hide the others.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -128,7 +129,7 @@ class _Check:
         try:
             return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
         except OSError as error:
-            self._add(file, (), f"cannot be read ({error.strerror or error})")
+            self._add(file, (), f"cannot be read ({error.strerror or error}){_manifest_below(path)}")
         except UnicodeDecodeError as error:
             self._add(file, (), f"not UTF-8 (byte {error.start + 1}){other_form}")
         except tomllib.TOMLDecodeError as error:
@@ -276,6 +277,14 @@ class _Check:
 
     def _add(self, file: str, key: Key, reason: str) -> None:
         self.problems.append(Problem(file, key, reason))
+
+
+def _manifest_below(path: Path) -> str:
+    """Return what to name instead of a folder; nothing for any other path."""
+    if not os.path.isdir(path):
+        return ""
+    names = sorted(map(str, path.glob("*.toml")))
+    return f": name a manifest, such as {names[0]}" if names else ": name a manifest; `layton-batch init` writes one"
 
 
 def _tables(value: object) -> Iterator[tuple[int, Toml]]:

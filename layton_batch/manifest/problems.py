@@ -110,6 +110,8 @@ def _shown(value: object) -> str:
 def _unknown_key(key: str, names: Sequence[str]) -> str:
     if is_secret(key):
         return "keys are read from the environment, never from a manifest"
+    if key.startswith(("price", "cost")) and "prices" not in names:
+        return "unknown key; prices stand in tables [[prices]] with provider, model, input and output"
     return "unknown key" + (nearest(key, names) or f" (known: {', '.join(names)})")
 
 

@@ -60,7 +60,10 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
     """
     match = _ADDRESS.fullmatch(str(place))
     if match is None or match[1] == "file":
-        return Path(place) if match is None else Path("/", unquote(match[2] or ""))
+        folder = Path(place) if match is None else Path("/", unquote(match[2] or ""))
+        if os.path.isfile(folder):
+            raise ManifestError(f"--runs {place}: is a file; name the folder that holds the runs' folders")
+        return folder
     scheme, rest = match[1], (match[2] or "").rstrip("/")
     try:
         from layton_batch.files.object_storage import SCHEMES, local_copy

@@ -19,6 +19,7 @@ from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
+from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
@@ -192,7 +193,7 @@ def preview(
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
     names = tuple(dict.fromkeys(job.spec.provider for job in jobs))
-    caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, jobs, prices))
+    caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
     caveats = (*earlier.out_of_reach(), *caveats)
     result = Preview(
@@ -502,7 +503,7 @@ def _of_labels(manifest: Manifest, gold: GoldSet) -> Iterator[str]:
         yield f"the labels are trusted though they are those of another jury ({clauses[0]}); the board says so"
 
 
-def _caveats(manifest: Manifest, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
+def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
     """Yield the notes that a person should know before paying."""
     specs = dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs)
     for provider, model in specs:
@@ -511,5 +512,26 @@ def _caveats(manifest: Manifest, jobs: Sequence[Job], prices: PriceBook) -> Iter
             yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
     if not jobs:
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
+    if any(job.role is Role.JUDGE for job in jobs):
+        yield from _short_juries(manifest)
+    from layton_batch.runs.labels import is_missing
+
+    annotations = manifest.gold.annotations if manifest.gold is not None else None
+    if annotations is not None and is_missing(annotations, manifest, settings):
+        yield f"[gold] annotations: {annotations} is not there yet, so no label of it counts; `annotate` writes it"
     if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"
+
+
+def _short_juries(manifest: Manifest) -> Iterator[str]:
+    """Yield a note on models for which fewer judges may sit than the manifest has seats."""
+    names_by_judges: dict[int, list[str]] = {}
+    for spec in manifest.model_specs():
+        judges = len(seat_jury(manifest.panel(), spec, manifest.seats))
+        if judges < manifest.seats:
+            names_by_judges.setdefault(judges, []).append(spec.name)
+    for judges, names in names_by_judges.items():
+        yield (
+            f"[jury] seats = {manifest.seats}, and the panel has {plural(judges, 'judge')} of another maker for "
+            f"{', '.join(dict.fromkeys(names))}: only these judge"
+        )

@@ -53,6 +53,18 @@ def test_a_name_that_looks_like_a_file_or_is_a_folder_is_told_as_such(offline: P
     assert "the folder empty holds no run, and there is no run 'empty'" in call("cost", "empty").err
 
 
+def test_a_batch_that_is_not_lost_is_told_as_such_without_its_provider_s_key(
+    stale: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    folder = next((stale.parent / "batches" / "lab").iterdir())
+    batch = folder.name
+    end = call("resolve", "lab", batch, "--resubmit")
+    assert end.code == 2
+    assert f"batch {batch} of run lab is " in end.err
+    assert "not lost: nothing to resolve" in end.err
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_a_run_there_is_not_is_refused_with_the_names_of_those_there_are(offline: Path, command: tuple[str]) -> None:
     end = call(*command)
@@ -69,7 +81,7 @@ def test_a_run_json_edited_by_hand_is_refused_by_every_command_that_goes_by_it(s
         end = call(*command)
         if command[0] in {"status", "events", "cost", "site"}:  # they show what is stored, and ask nothing of anyone
             assert end.code == 0, end.err
-        else:
+        elif command[0] != "resolve":  # which finds first that the batch is not lost
             assert (end.code, end.out) == (2, "")
             assert "run.json: was changed by hand" in end.err
 
@@ -145,7 +157,7 @@ def test_a_file_in_place_of_the_runs_folder_is_refused(offline: Path) -> None:
     write(offline, "", "runs")
     end = call("run", write(offline, manifest_text()))
     assert end.code == 2
-    assert "cannot make the run folder" in end.err
+    assert "--runs runs: is a file; name the folder that holds the runs' folders" in end.err
 
 
 def test_a_prompt_file_or_manifest_that_has_gone_does_not_stop_the_run_itself(bench: Desk) -> None:

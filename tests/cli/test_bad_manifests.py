@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,19 @@ def test_a_folder_or_nothing_in_place_of_a_manifest_is_refused(offline: Path) ->
         end = call("run", path)
         assert (end.code, end.out) == (2, "")
         assert "cannot be read" in end.err
+
+
+def test_a_folder_in_place_of_a_manifest_names_the_manifest_that_is_in_it(offline: Path) -> None:
+    assert "name a manifest; `layton-batch init` writes one" in call("plan", offline).err
+    (offline / "quiz.toml").write_text(GOOD)
+    assert f"name a manifest, such as {offline / 'quiz.toml'}" in call("plan", offline).err
+
+
+def test_a_plan_says_that_seats_stay_empty_and_that_labels_are_not_there_yet(offline: Path) -> None:
+    text = manifest_text(top='[gold]\nannotations = "labels.jsonl"').replace("seats = 1", "seats = 30")
+    notes = json.loads(call("plan", write(offline, text), "--offline", "--json").out)["caveats"]
+    assert "[jury] seats = 30, and the panel has 2 judges of another maker for larch-2-mini: only these judge" in notes
+    assert "[gold] annotations: labels.jsonl is not there yet, so no label of it counts; `annotate` writes it" in notes
 
 
 @pytest.mark.parametrize("usd", ["nan", "-1", "ten", "", "inf"])

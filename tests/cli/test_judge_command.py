@@ -66,7 +66,7 @@ def test_one_table_of_questions_references_and_answers_is_enough(folder: Path) -
     wrong = call("judge", "wrong.csv", "--sandbox")
     assert (wrong.code, "wrong.csv, line 3: item '1' has another question or reference" in wrong.err) == (2, True)
     bare = call("judge", "answers.jsonl", "--sandbox")
-    assert (bare.code, "answers.jsonl, line 1: there is no column 'question'" in bare.err) == (2, True)
+    assert (bare.code, "answers.jsonl, line 1: has no question" in bare.err) == (2, True)
     assert sorted(path.name for path in folder.glob("*-*")) == [
         "runs-sandbox",
         "table-items.jsonl",
@@ -135,7 +135,7 @@ def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypat
         ),
         (("answers.jsonl", "--items", "quiz.csv", "--protocol", "original"), "task 'qa' has no protocols"),
         (("answers.jsonl", "--items", "quiz.csv", "--model", "robin"), "no predictions of a model called 'robin'"),
-        (("answers.jsonl", "--items", "quiz.csv", "--panel", "none.toml"), "jury.panel: no panel file"),
+        (("answers.jsonl", "--items", "quiz.csv", "--panel", "none.toml"), "judge: --panel none.toml: no such file"),
     ],
 )
 def test_what_cannot_be_judged_is_told_and_leaves_no_manifest(

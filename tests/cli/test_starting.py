@@ -112,6 +112,11 @@ def test_init_names_a_run_after_its_folder_where_that_is_a_name(
         assert f"the run is called {name}-zebralogic" in call("init", "zebralogic", "--dir", folder).err
 
 
+def test_init_of_a_task_there_is_not_names_those_there_are(tmp_path: Path) -> None:
+    assert "init: unknown task 'zebra'; did you mean 'zebralogic'?" in call("init", "zebra", "--out", tmp_path).err
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_init_without_a_task_is_for_questions_of_one_s_own(tmp_path: Path) -> None:
     assert call("init", "--dir", tmp_path).code == 0
     assert load_manifest(tmp_path / "qa.toml").task == "qa"

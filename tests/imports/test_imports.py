@@ -220,7 +220,8 @@ def _row(there: Lab, number: int = 1, **changes: JsonValue) -> dict[str, JsonVal
     ("changes", "reason"),
     [
         ({"item_id": "nowhere"}, "the run has no item 'nowhere'"),
-        ({"item_id": None}, "'item_id' must be text or a whole number"),
+        ({"item_id": None}, "has no id of an item (a column called item_id, "),
+        ({"item_id": True}, "'item_id' must be text or a whole number"),
         ({"item_id": "FIRST"}, "is there twice (first in"),
         ({"answer": 7}, "'answer' and 'justification' must be text or null"),
         ({"response": ["a"]}, "'response' must be text or null"),

@@ -92,6 +92,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         ),
         (MINIMAL + "[jury]\nseat = 3", "jury.seat: unknown key; did you mean 'seats'?"),
         (MINIMAL + JUDGE + "substitue = true", "jury.judges[0].substitue: unknown key; did you mean 'substitute'?"),
+        (MINIMAL + "price = {input = 1.0}", "models[0].price: unknown key; prices stand in tables [[prices]] with "),
         (MINIMAL + "zzz = 1", "models[0].zzz: unknown key (known: name, provider, model, family, "),
         (MINIMAL + 'api_key = "sk-1"', "models[0].api_key: keys are read from the environment, never from a manifest"),
         (MINIMAL.replace(HEAD, 'task = "layton"\n'), "name: is missing"),
