@@ -1,8 +1,8 @@
 """How often 95 % intervals hold the truth: the gate's worlds, truth first; ``--vote-first``: older ones.
 
 ``coverage [--core | --world NAME...] [--boards N] [--start N] [--draw-every N] [--seconds N] [--keep
-FILE]`` plays boards and prints their table, ``coverage --table FILE...`` that of what runs have kept. ``--vote-first
-[--full]`` plays worlds that draw the vote first.
+FILE]`` plays boards and prints their table, ``coverage --table FILE...`` that of what runs have kept. ``--slope S``:
+as if the ability slope was known. ``--vote-first [--full]`` plays worlds that draw the vote first.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import gate, truth
+from layton_batch.stats import hierarchical
 from tests.stats.truth_worlds import CORE, WORLDS
 
 TRUTH_BOARDS = 20
+KNOWN = 0.02
+"""The standard deviation of a slope that counts as known."""
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -28,6 +31,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--draw-every", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--slope", type=float, help="as if the ability slope was known; judges of a world err at 1")
     parser.add_argument("--table", type=Path, nargs="+")
     asked = parser.parse_args(arguments)
     if asked.vote_first:
@@ -37,6 +41,8 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 def _truth_first(asked: argparse.Namespace) -> None:
+    if asked.slope is not None:
+        hierarchical.SLOPE_MEAN, hierarchical.SLOPE_SD = asked.slope, KNOWN
     if asked.table:
         played = truth.read(asked.table)
     else:

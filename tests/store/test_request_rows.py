@@ -102,12 +102,12 @@ def test_what_goes_again_is_wanted_from_another_batch(url: str) -> None:
         assert (store.jobs_with_wanted(), states(store)[0]) == (frozenset(), AnswerState.PLANNED)
 
 
-@pytest.mark.parametrize("is_collected", [False, True], ids=["sent", "answered"])
-def test_a_batch_is_not_sent_while_another_run_has_or_asks_for_one_of_its_answers(url: str, is_collected: bool) -> None:
+@pytest.mark.parametrize("end", [None, ANSWERED, UNCERTAIN], ids=["sent", "answered", "perhaps billed"])
+def test_a_batch_is_not_sent_while_another_run_has_or_asks_for_one_of_its_answers(url: str, end: End | None) -> None:
     with database(url) as engine:
         first, second = planned(engine, "one", ("r-3",)), planned(engine, "two")
-        if is_collected:
-            collect(first, {"r-3": ANSWERED})
+        if end is not None:
+            collect(first, {"r-3": end})
         else:
             go(first, Lifecycle.SUBMITTING)
         with pytest.raises(SentElsewhereError, match=r"1 of its 3 answers .* run one"):
