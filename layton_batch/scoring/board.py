@@ -109,7 +109,7 @@ def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
     if has_labels:
         draws_here, draws_new = law.draws()
         here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
-        new_ranks = _ranked([score.new_score for score in scores], draws_new, _two_sided(rules.level))
+        new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
     highest = counted.strata.n.sum(axis=1) / np.maximum(counted.strata.items, 1)
     for i, score in enumerate(scores):
         flags = _flags(score.flags, score.reason)
@@ -141,12 +141,6 @@ def _counts(counted: CountedVotes) -> list[_Row]:
     for position, kind, count in counted.votes.group_by("who", "kind").len().iter_rows():
         kinds[position][kind] = count
     return [_counts_of(kinds[position], unjudged) for position, unjudged in enumerate(counted.strata.unjudged.tolist())]
-
-
-def _two_sided(level: float) -> float:
-    """The level of rank ranges for new items: two models are told apart only where ``compare`` tells them apart, whose
-    interval leaves half as much out on either side."""
-    return (1 + level) / 2
 
 
 def _ranked(scores: Sequence[float | None], draws: JointDraws, level: float) -> list[tuple[int, int, int]]:
@@ -195,7 +189,7 @@ def rank_marks(sheets: Sequence[ItemScores], rules: ScoringRules) -> pl.DataFram
     scores = law.scores
     means = np.round(scores.mean, 12)  # sums of equal marks in another order are equal
     rows = []
-    for i, ranks in enumerate(_ranked(means.tolist(), law.draws, _two_sided(rules.level))):
+    for i, ranks in enumerate(_ranked(means.tolist(), law.draws, rules.level)):
         new = _estimate(float(scores.mean[i]), float(scores.new_lower[i]), float(scores.new_upper[i]))
         rank, score = ranks[0], new[0]
         counts = _counts_of(Counter(sheets[i].kinds), 0)

@@ -88,6 +88,16 @@ def test_rank_ranges_hold_all_ranks_at_once_in_draws_that_did_not_make_them(mode
     assert content > 0.93  # .69 with 1,000 models where the same draws made and checked the ranges
 
 
+def test_rank_ranges_hold_all_ranks_of_equal_models_at_once_and_not_much_more() -> None:
+    rng = np.random.default_rng(7)
+    held = 0
+    for _ in range(400):
+        means = rng.normal(0.8, 0.03, 7)  # estimates of seven equal models
+        sets = rank_ranges(JointDraws(rng.normal(means, 0.03, (2000, 7)), np.arange(7)))
+        held += bool((sets.best == 1).all() and (sets.worst == 7).all())
+    assert 0.92 < held / 400 < 0.985  # ranges of drawn ranks: about .3
+
+
 # ---- the number of votes -------------------------------------------------------------------------------------------
 
 
