@@ -325,7 +325,7 @@ def _label_worths(law: VotePosterior) -> tuple[tuple[JuryGain, ...], Audit | Non
     """Return what the labels of every model are worth, and the audit of the scores by those that a plan picked."""
     counted, post, rules = law.counted, law.posterior, law.rules
     strata = counted.strata
-    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta, unseen=0.0)
+    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta)
     score = posterior_mean(strata, post)
     here, new = effective_sizes(score, expected_variance(strata, post), new_variance, strata.items)
     own = strata.own_labels.sum(axis=1).tolist()

@@ -214,7 +214,7 @@ def _no_longer_than_labels_alone(
         first[rows], last[rows] = distributions.shortest_set(pmf, level)
     items = np.maximum(strata.items, 1)
     judged = np.maximum(strata.n.sum(axis=1, keepdims=True), 1)
-    moments = new_items_moments(judged, strata.known_zeros, alpha[:, None], beta[:, None], unseen=0.0)
+    moments = new_items_moments(judged, strata.known_zeros, alpha[:, None], beta[:, None])
     alone = np.stack([first + positives, last + positives]) / items, np.stack(beta_ends(*moments, level))
     return tuple(  # type: ignore[return-value]
         np.where(usable & (by_labels[1] - by_labels[0] < joint[1] - joint[0]), by_labels, joint)

@@ -113,26 +113,18 @@ HALF_ITEM = 0.5  # the unseen right and the unseen wrong item, each
 
 
 def new_items_moments(
-    n: IntArray,
-    known_zeros: IntArray,
-    alpha: FloatArray,
-    beta: FloatArray,
-    unseen: float = HALF_ITEM,
-    moved: FloatArray | None = None,
+    n: IntArray, known_zeros: IntArray, alpha: FloatArray, beta: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance, [K], of theta from item counts `n` and rates Beta(`alpha`, `beta`), [K, B], and [K] known
-    zeros, with `unseen` items besides that are right and as many that are wrong.
+    """Mean and variance, [K], of the accuracy on new items: the shares of the votes are Dirichlet, by the counts `n`
+    [K, B] and `known_zeros` [K], the rates Beta(`alpha`, `beta`) [K, B].
 
-    A known zero is a bin whose rate is 0. `moved` [K, B] stands for the rates where the votes' shares vary. K rows need
-    an item each.
+    A known zero is a bin whose rate is 0. K rows need an item each.
     """
-    wrong = known_zeros + unseen
-    items = n.sum(axis=1) + wrong + unseen
+    items = n.sum(axis=1) + known_zeros
     rate = alpha / (alpha + beta)
-    mean = ((n * rate).sum(axis=1) + unseen) / items
+    mean = (n * rate).sum(axis=1) / items
     rate_variance = rate * (1 - rate) / (alpha + beta + 1)
-    spread = rate if moved is None else moved
-    between = (n * (spread - mean[:, None]) ** 2).sum(axis=1) + wrong * mean**2 + unseen * (1 - mean) ** 2
+    between = (n * (rate - mean[:, None]) ** 2).sum(axis=1) + known_zeros * mean**2
     within = (n * (n + 1) * rate_variance).sum(axis=1)
     return mean, (between + within) / (items * (items + 1))
 

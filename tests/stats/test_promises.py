@@ -15,6 +15,7 @@ from layton_batch.stats.joint import (
     resolvable_difference,
 )
 from layton_batch.stats.judges import effective_sizes, leniency_by_group
+from layton_batch.stats.posterior import new_items_moments
 from layton_batch.stats.ranks import draw_ranks, rank_ranges
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions
 
@@ -70,6 +71,17 @@ def test_no_interval_leaves_its_own_score_out(items: int) -> None:
 def test_a_set_with_two_peaks_keeps_both_its_ends() -> None:
     first, last = distributions.shortest_set(np.array([[0.4, 0.01, 0.18, 0.01, 0.4]]), 0.9)
     assert (first.tolist(), last.tolist()) == ([0], [4])
+
+
+def test_moments_on_new_items_are_those_of_shares_of_votes_and_rates_drawn_together() -> None:
+    counts, zeros = np.array([[30, 8, 12]]), np.array([5])
+    alpha, beta = np.array([[9.0, 3.0, 1.5]]), np.array([[1.0, 4.0, 9.0]])
+    rng = np.random.default_rng(5)
+    shares = rng.dirichlet([30, 8, 12, 5], 400_000)[:, :3]
+    accuracy = (shares * rng.beta(alpha, beta, (400_000, 3))).sum(axis=1)
+    mean, variance = new_items_moments(counts, zeros, alpha, beta)
+    assert mean[0] == pytest.approx(accuracy.mean(), abs=3e-4)
+    assert variance[0] == pytest.approx(accuracy.var(), rel=0.01)
 
 
 # ---- ranks ---------------------------------------------------------------------------------------------------------
