@@ -11,6 +11,7 @@ from typing import cast
 from layton_batch import tasks
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
+from layton_batch.files.addresses import is_address
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
@@ -66,3 +67,11 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
             raise
         raise DataError(f"{shown(source)}: {error}") from error
     return items[: table.limit]
+
+
+def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
+    """Return whether a source is a file that does not exist or is empty."""
+    if is_address(source) or source == BUNDLED or "*" in source:
+        return False
+    paths = [folder / Path(source).expanduser() for folder in (manifest.folder, settings.cwd)]
+    return not any(path.exists() and (path.is_dir() or path.stat().st_size) for path in paths)

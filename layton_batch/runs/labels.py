@@ -22,6 +22,7 @@ from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address, shown
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import Rows, placed_rows, read_rows
+from layton_batch.manifest.asked import is_missing
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.label_log import is_log, log_paths, read_label_actions
 from layton_batch.runs.rejudging import frozen_gold
@@ -251,14 +252,6 @@ def check_annotations(manifest: Manifest, settings: Settings, clock: Clock) -> N
     source = manifest.gold.annotations if manifest.gold is not None else None
     if source is not None and not is_missing(source, manifest, settings):
         parse_annotations(read_rows(source, manifest.folder, settings, clock))
-
-
-def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
-    """Return whether a source is a file that does not exist or is empty."""
-    if is_address(source) or source == BUNDLED or "*" in source:
-        return False
-    paths = [folder / Path(source).expanduser() for folder in (manifest.folder, settings.cwd)]
-    return not any(path.exists() and (path.is_dir() or path.stat().st_size) for path in paths)
 
 
 def _marks(gold: GoldSet | None, annotations: Sequence[Annotation]) -> dict[tuple[object, ...], object]:

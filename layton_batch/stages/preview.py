@@ -17,7 +17,7 @@ from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import ManifestError
-from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
+from layton_batch.manifest.asked import BUNDLED, is_missing, load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
@@ -514,8 +514,6 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
     if any(job.role is Role.JUDGE for job in jobs):
         yield from _short_juries(manifest)
-    from layton_batch.runs.labels import is_missing
-
     annotations = manifest.gold.annotations if manifest.gold is not None else None
     if annotations is not None and is_missing(annotations, manifest, settings):
         yield f"[gold] annotations: {annotations} is not there yet, so no label of it counts; `annotate` writes it"
