@@ -86,9 +86,31 @@ def complain_of(error: Exception) -> int:
         return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if callable(show) and isinstance(code, int):
+        if (message := _unknown_option(error)) is not None:
+            return _complain(message, code)
         show()
         return code
     raise error
+
+
+def _unknown_option(error: Exception) -> str | None:
+    """Return what to type instead of an option that another command has; None for any other usage error."""
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if context is None or not hasattr(error, "possibilities"):  # Typer's own error of an unknown option has both
+        return None
+    if option == "--dry-run":
+        return (
+            f"{context.info_name} has no --dry-run: `layton-batch plan MANIFEST` shows what `run` would send and cost, "
+            "and sends nothing; `run --sandbox` rehearses it without a key"
+        )
+    if option == "--sandbox":
+        from layton_batch.runs.folders import DEFAULT_RUNS, sandbox_runs
+
+        return (
+            f"{context.info_name} has no --sandbox: the runs of `run --sandbox` are in a folder of their own, and "
+            f"`{context.command_path} … --runs {sandbox_runs(DEFAULT_RUNS)}` takes them"
+        )
+    return None
 
 
 def _complain(message: str, code: int) -> int:

@@ -16,7 +16,14 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.status import Words, next_steps, print_status, status_json
 from layton_batch.reports.table import say_line
 from layton_batch.runs.failure_words import failure_words
-from layton_batch.runs.folders import find_run, find_runs, misplaced_runs, reserves_expected, run_source
+from layton_batch.runs.folders import (
+    find_run,
+    find_runs,
+    misplaced_runs,
+    other_places,
+    reserves_expected,
+    run_source,
+)
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store, open_stores
 from layton_batch.settings import Settings
@@ -87,7 +94,7 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
     for shown in shown_runs:
         shown.print(now)
     if not shown_runs:
-        say(f"no runs under {runs}")
+        say(f"no runs under {runs}; {other_places(runs)}")
     return code
 
 

@@ -43,8 +43,16 @@ def ordered(
 def require_lost(folder: RunFolder, settings: Settings, batch_id: str) -> None:
     """Raise ManifestError where the run's batch is not lost; needs no key, as the providers are not called."""
     with open_store(folder, settings) as store:
-        if (state := store.batch(batch_id).state) is not Lifecycle.LOST:
-            raise ManifestError(f"batch {batch_id} of run {store.run_id} is {state}, not lost: nothing to resolve")
+        states = {batch.id: batch.state for batch in store.batches()}
+        if states.get(batch_id) is Lifecycle.LOST:
+            return
+        lost = [name for name, state in states.items() if state is Lifecycle.LOST]
+        advice = f"the lost batches of the run: {', '.join(lost)}" if lost else "the run has no lost batch to resolve"
+        if batch_id not in states:
+            raise ManifestError(f"run {store.run_id} has no batch {batch_id!r}; {advice}")
+        raise ManifestError(
+            f"batch {batch_id} of run {store.run_id} is {states[batch_id]}, not lost: nothing to resolve; {advice}"
+        )
 
 
 def cancelled(

@@ -91,7 +91,7 @@ RUNS = DEFAULT_RUNS
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
     app.command("plan", context_settings=renamed(write="out"))(plan)
-    app.command("run")(run)
+    app.command("run", context_settings={"allow_extra_args": True})(run)
     app.command("cancel")(cancel)
     app.command("retry")(retry)
     app.command("resolve")(resolve)
@@ -186,13 +186,14 @@ def run(
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.driving import driven_run
-    from layton_batch.cli.starting import manifest_for
+    from layton_batch.cli.starting import check_arguments, manifest_for
     from layton_batch.clock import SystemClock
     from layton_batch.loop import deadline
     from layton_batch.manifest.manifest import with_budget
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
+    check_arguments(manifest, context.args, models or ())
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     path, place = (manifest, None) if models else _given(manifest, runs, sandbox=sandbox)
     path = manifest_for(path, models or (), items, limit, max_usd)
@@ -430,7 +431,7 @@ def resolve(
     from layton_batch.cli.orders import ordered, require_lost
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import AnotherDriverError, ManifestError, ProviderError
-    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.folders import find_run, is_run
     from layton_batch.runs.open import open_folder
     from layton_batch.settings import Settings
     from layton_batch.store.orders import OrderKind
@@ -440,6 +441,11 @@ def resolve(
     *run_names, batch = names
     if len(run_names) > 1:
         raise ManifestError("resolve: give a run and the batch that is lost, such as `resolve RUN BATCH --resubmit`")
+    if not run_names and is_run(batch, runs):
+        raise ManifestError(
+            f"resolve: name the lost batch of {batch} too: `layton-batch resolve {batch} BATCH …`; "
+            f"`layton-batch status {batch}` lists its open batches"
+        )
     folder, settings = find_run(run_names[0] if run_names else None, runs), Settings.from_process()
     require_lost(folder, settings, batch)
     try:

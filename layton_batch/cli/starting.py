@@ -45,6 +45,20 @@ class _Beginning:
     split: str
 
 
+def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[str]) -> None:
+    """Raise ManifestError for more arguments than the one that is run, such as models after a single ``--model``."""
+    from layton_batch.providers import provider_names
+
+    arguments = [*([] if given is None else [str(given)]), *others]
+    more_models = [text for text in arguments if text.partition(":")[0] in provider_names() and ":" in text]
+    if models and more_models:
+        options = " ".join(f"--model {text}" for text in (*models, *more_models))
+        raise ManifestError(f"run: repeat --model before each model: {options}")
+    if others:
+        advice = "; repeat --model before each model" if models else ""
+        raise ManifestError(f"run: give one manifest, file or task, not {', '.join(arguments)}{advice}")
+
+
 def manifest_for(
     given: Path | None, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None
 ) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os.path
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +13,7 @@ import typer
 
 from layton_batch.cli.option_names import renamed
 from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs, ThisSet, complete_runs
+from layton_batch.files.run_folder import MANIFEST
 from layton_batch.text import one_line
 
 if TYPE_CHECKING:
@@ -169,11 +172,18 @@ def compare(
 
 
 def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
-    """Return sources and two models; the source of two names is the only run. Raises ManifestError for fewer."""
+    """Return sources and two models; the source of two names is the only run.
+
+    Raises ManifestError for fewer, and where the sources come last.
+    """
     from layton_batch.errors import ManifestError, StoreError
     from layton_batch.runs.folders import find_run
 
     if len(names) > 2:
+        if not _is_source(names[0], runs) and _is_source(names[-1], runs):
+            first, second, *sources = names
+            command = shlex.join(("layton-batch", "compare", *sources, first, second))
+            raise ManifestError(f"compare: sources come first, then the two models: `{command}`")
         return names
     example = "compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`"
     if len(names) < 2:
@@ -182,6 +192,12 @@ def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
         return [str(find_run(None, runs).root), *names]
     except StoreError as error:
         raise ManifestError(f"{example}; {error}") from error
+
+
+def _is_source(name: str, runs: Path) -> bool:
+    """Tell whether there is a run, a file or a folder of this name, or an address."""
+    paths = (name, name.partition("=")[2], runs / name / MANIFEST)
+    return "://" in name or any(map(os.path.exists, paths))
 
 
 def _sources(names: Sequence[str], runs: Path, options: BoardOptions) -> Sources:

@@ -28,13 +28,31 @@ class ExportArguments:
     source_url: str | None = None
 
 
+_FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".md", ".parquet", ".xlsx", ".zip")
+"""Name endings that say of what form a file is."""
+
+
 def check_form(to: str, out: Path) -> None:
-    """Raise ManifestError for a form that there is not, and for a file in the place of a folder."""
+    """Raise ManifestError for an unknown form, a file in the place of a folder or the reverse, and an ending of another
+    form."""
     single, forms = _single_files(), _forms()
     if to not in single.keys() | forms.keys():
         raise ManifestError(f"--to {to!r}: one of {', '.join((*single, *forms))}")
-    if to in forms and out.exists() and not out.is_dir():
-        raise ManifestError(f"--out {out}: is a file; name a folder")
+    ending = out.suffix.lower()
+    if to in forms:
+        if out.exists() and not out.is_dir():
+            raise ManifestError(f"--out {out}: is a file; name a folder")
+        if ending in _FILE_ENDINGS and not out.exists():
+            raise ManifestError(f"--out {out}: {to} writes several files; name a folder, such as {out.with_suffix('')}")
+        return
+    own_ending = ".parquet" if to == "votes" else ".jsonl"
+    if out.is_dir():
+        raise ManifestError(f"--out {out}: is a folder; name a file, such as {out / f'{to}{own_ending}'}")
+    if ending in _FILE_ENDINGS and ending != own_ending:
+        other = f"; --to {ending[1:]} writes the leaderboard so" if ending[1:] in forms else ""
+        raise ManifestError(
+            f"--out {out}: {to} is written as {own_ending[1:].upper()}; name it {out.with_suffix(own_ending)}{other}"
+        )
 
 
 def write_form(run: Run, to: str, out: Path, arguments: ExportArguments) -> str:

@@ -45,6 +45,8 @@ def receiving(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _writing(path: Path, stored: Callable[[Path, Path], AbstractContextManager[None]]) -> Iterator[BinaryIO]:
+    if os.path.isdir(path):
+        raise FileError(f"cannot write {path}: is a folder; name a file")
     temporary = _temporary(path)
     try:
         make_folder(path.parent)

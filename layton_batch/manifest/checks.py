@@ -133,7 +133,9 @@ class _Check:
         except UnicodeDecodeError as error:
             self._add(file, (), f"not UTF-8 (byte {error.start + 1}){other_form}")
         except tomllib.TOMLDecodeError as error:
-            self._add(file, (), f"not TOML: {error}{other_form}")
+            is_bare = str(error).startswith("Invalid value")
+            quotes = '; a value is text in quotes (name = "mine"), a number, true or false' if is_bare else ""
+            self._add(file, (), f"not TOML: {error}{quotes}{other_form}")
         except RecursionError:
             self._add(file, (), "not TOML that can be read: nested too deep")
         return None

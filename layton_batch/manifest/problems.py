@@ -62,7 +62,9 @@ def _key_text(key: Key) -> str:
 def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_key(str(detail["loc"][-1]), _known_keys(form, detail["loc"][:-1]))
+        return _unknown_key(str(detail["loc"][-1]), value, _known_keys(form, detail["loc"][:-1]))
+    if kind == "tuple_type" and isinstance(value, Mapping) and (name := _array_of_tables(form, detail["loc"])):
+        return f"is an array of tables: write [[{name}]] above each, not [{name}]"
     if kind == "literal_error":
         words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         return f"{reprlib.repr(value)} is not one of {', '.join(words)}{nearest(str(value), words)}"
@@ -107,12 +109,16 @@ def _shown(value: object) -> str:
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else reprlib.repr(value)
 
 
-def _unknown_key(key: str, names: Sequence[str]) -> str:
+def _unknown_key(key: str, value: object, names: Sequence[str]) -> str:
     if is_secret(key):
         return "keys are read from the environment, never from a manifest"
     if key.startswith(("price", "cost")) and "prices" not in names:
         return "unknown key; prices stand in tables [[prices]] with provider, model, input and output"
-    return "unknown key" + (nearest(key, names) or f" (known: {', '.join(names)})")
+    suggestion = nearest(key, names)
+    if "params" in names and not suggestion:
+        shown = _shown(value) if isinstance(value, int | float) else "…"  # a text may be a secret
+        return f"unknown key; what else the provider is told goes into params = {{ {key} = {shown} }}"
+    return "unknown key" + (suggestion or f" (known: {', '.join(names)})")
 
 
 def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
@@ -121,6 +127,15 @@ def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
         if isinstance(part, str) and part in form.model_fields:
             form = _table(form.model_fields[part].annotation) or form
     return list(form.model_fields)
+
+
+def _array_of_tables(form: type[BaseModel], key: Key) -> str:
+    """Return the name of the array of tables at ``key``, as TOML writes it; nothing for any other place."""
+    table: type[BaseModel] | None = form
+    for part in key:
+        field = table.model_fields.get(str(part)) if table is not None else None
+        table = _table(field.annotation) if field is not None else None
+    return "" if table is None else _key_text(key)
 
 
 def _table(annotation: object) -> type[BaseModel] | None:

@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import orjson
 
-from layton_batch.errors import ManifestError, StoreError
-from layton_batch.files.run_folder import ADDRESS_FILE, RunFolder
+from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
+from layton_batch.files.run_folder import ADDRESS_FILE, MANIFEST, RunFolder
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
@@ -189,14 +189,32 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
         return _only_run(runs)
     run_id = manifest_name(Path(name)) if is_manifest(name) else name
     for path in (Path(name), runs / run_id):
-        if os.path.exists(path / "run.json"):  # False too for a name that no path can have
+        if os.path.exists(path / MANIFEST):  # False too for a name that no path can have
             return RunFolder(path)
-    missing = f"there is no run {run_id!r}" if run_id == name else f"the run {run_id!r} of {name} is not"
+    raise StoreError(_missing_run(name, run_id, runs))
+
+
+def _missing_run(name: str, run_id: str, runs: Path) -> str:
+    """Say that there is no such run, what ``name`` is instead, and what to name."""
+    there, advice = f"under {runs} (there: {_names(find_runs(runs))})", other_places(runs)
+    if is_manifest(name):
+        return f"the run {run_id!r} of {name} is not {there}: `layton-batch run {name}` begins it; {advice}"
     if os.path.isdir(name):
-        missing = f"the folder {name} holds no run, and {missing}"
-    elif run_id == name and Path(name).suffix and not os.path.exists(name):
-        missing = f"there is no file {name}, and {missing}"
-    raise StoreError(f"{missing} under {runs} (there: {_names(find_runs(runs))}); {_other_places(runs)}")
+        if inside := [str(folder.root) for folder in find_runs(Path(name))]:
+            return f"the folder {name} is no run, but holds runs: name {' or '.join(inside)}"
+        return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
+    if Path(name).suffix and not os.path.exists(name):
+        return f"there is no file {name}, and there is no run {name!r} {there}; {advice}"
+    return f"there is no run {name!r} {there}; {advice}"
+
+
+def is_run(name: str, runs: Path) -> bool:
+    """Return whether the text names a run as ``find_run`` takes it."""
+    try:
+        find_run(name, runs)
+    except LaytonBatchError:
+        return False
+    return True
 
 
 def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:
@@ -209,7 +227,7 @@ def _only_run(runs: Path) -> RunFolder:
     if len(folders) == 1:
         return folders[0]
     if not folders:
-        raise StoreError(f"there is no run under {runs}; {_other_places(runs)}")
+        raise StoreError(f"there is no run under {runs}; {other_places(runs)}")
     raise StoreError(f"there are several runs under {runs}: name one of {_names(folders)}")
 
 
@@ -217,8 +235,10 @@ def _names(folders: Sequence[RunFolder]) -> str:
     return ", ".join(folder.root.name for folder in folders) or "none"
 
 
-def _other_places(runs: Path) -> str:
-    """Say how to name another folder of runs, and which there is beside this one."""
+def other_places(runs: Path) -> str:
+    """Say how to name another folder of runs, and which there is above or beside this one."""
+    if os.path.exists(runs / MANIFEST):
+        return f"{runs} is itself a run: `--runs {runs.parent}` is its folder of runs"
     of_sandbox = sandbox_runs(runs)
     names = _names(find_runs(of_sandbox))
     if of_sandbox == runs or names == "none":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,10 +11,11 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest
-from layton_batch.text import plural
+from layton_batch.text import did_you_mean, plural
+
+_STRANGERS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,8 @@ class LabelImport:
     changed: int
     unchanged: int
     strangers: int
+    stranger_rows: tuple[str, ...]
+    """The first strangers: where each is, and what the run does not have."""
 
     def lines(self) -> list[str]:
         """Return the result in sentences."""
@@ -36,7 +39,10 @@ class LabelImport:
             f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.unchanged} unchanged"
         ]
         if self.strangers:
-            sentences.append(f"{self.strangers} of them are of models or items that the run does not have")
+            sentences.append(f"{self.strangers} of them on answers that the run does not have (yet):")
+            sentences += self.stranger_rows
+            more = self.strangers - len(self.stranger_rows)
+            sentences += [f"{plural(more, 'more such label')}"] if more else []
         return sentences
 
 
@@ -47,32 +53,31 @@ def check_for_people(run: Run) -> None:
 
 
 def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImport:
-    """Add labels to the run's. ``source``: for messages. Raises DataError where none is on an answer of the run."""
-    strange = _strangers(run, given)
-    if given and strange == set(map(_key, given)):
+    """Write the given labels that differ from the run's present labels into a new file.
+
+    ``source``: for messages. Raises DataError where no label is on an answer of the run.
+    """
+    known = _KnownAnswers.of_run(run)
+    if given and all(map(known.lacks, given)):
         raise DataError(
             f"{source}: no row is of a model and an item of {run.id}; nothing was imported. A row names the model as "
-            "the leaderboard does or as its provider does"
+            f"the leaderboard does or as its provider does. {known.reason(given[0])}"
         )
-    return add_labels(run.id, run.folder, given, run.load_labels().annotations, strange)
-
-
-def add_labels(
-    run_id: str,
-    folder: RunFolder,
-    given: Sequence[Annotation],
-    active: Sequence[Annotation],
-    strange: set[tuple[str, str]] | None = None,
-) -> LabelImport:
-    """Write the given labels that differ from the present labels (``active``) into a new file."""
-    active_by_subject, newest = latest(active), latest(given)
+    active_by_subject, newest = latest(run.load_labels().annotations), latest(given)
     news = [label for subject, label in newest.items() if _is_news(label, active_by_subject.get(subject))]
     if news:
         content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
-        atomic.write_bytes(_free_name(folder.labels, content), content)
+        atomic.write_bytes(_free_name(run.folder.labels, content), content)
     changed = sum(label.about in active_by_subject for label in news)
-    strangers = sum(_key(label) in (strange or ()) for label in news)
-    return LabelImport(run_id, len(news) - changed, changed, len(newest) - len(news), strangers)
+    strangers = [label for label in news if known.lacks(label)]
+    return LabelImport(
+        run.id,
+        added=len(news) - changed,
+        changed=changed,
+        unchanged=len(newest) - len(news),
+        strangers=len(strangers),
+        stranger_rows=tuple(map(known.reason, strangers[:_STRANGERS_SHOWN])),
+    )
 
 
 def _is_news(label: Annotation, active: Annotation | None) -> bool:
@@ -93,17 +98,27 @@ def _free_name(folder: Path, content: bytes) -> Path:
     return folder / f"{last + 1:06d}-{sha256(content).hexdigest()[:12]}.jsonl"
 
 
-def _key(label: Annotation) -> tuple[str, str]:
-    return label.item_id, label.model
+@dataclass(frozen=True, slots=True)
+class _KnownAnswers:
+    """The models (by all their names) and items of a run: labels can be on their answers alone."""
 
+    models: frozenset[str]
+    items: frozenset[str]
 
-def _strangers(run: Run, given: Sequence[Annotation]) -> set[tuple[str, str]]:
-    """Return (item id, model) of the labels on answers that the run cannot have."""
-    specs = (*run.manifest.model_specs(), *(job.spec for job in run.store.jobs()))  # of imported models too
-    names = {name for spec in specs for name in (spec.name, spec.model)}
-    items: Mapping[str, None] = dict.fromkeys(item.id for item in run.items)
-    return {
-        _key(label)
-        for label in given
-        if label.item_id not in items or (label.said is None and not names & {label.model, label.also})
-    }
+    @classmethod
+    def of_run(cls, run: Run) -> _KnownAnswers:
+        specs = (*run.manifest.model_specs(), *(job.spec for job in run.store.jobs()))  # of imported models too
+        names = frozenset(name for spec in specs for name in (spec.name, spec.model))
+        return cls(names, frozenset(item.id for item in run.items))
+
+    def lacks(self, label: Annotation) -> bool:
+        """Return whether the run cannot have the labelled answer."""
+        is_other_model = label.said is None and not self.models & {label.model, label.also}
+        return label.item_id not in self.items or is_other_model
+
+    def reason(self, label: Annotation) -> str:
+        """Say for a label that ``lacks`` where it is, and what the run does not have."""
+        place = "" if label.location is None else f"{label.location}: "
+        if label.item_id not in self.items:
+            return f"{place}the run has no item {label.item_id!r}"
+        return f"{place}the run has no model {label.model!r}{did_you_mean(label.model, sorted(self.models))}"

@@ -59,6 +59,8 @@ class Annotation:
     note: str = ""
     adjudicated: bool = False
     propensity: float | None = None
+    location: RowLocation | None = field(default=None, compare=False)
+    """The row of the file from which the label was read, for messages."""
 
     @property
     def about(self) -> tuple[object, ...]:
@@ -143,6 +145,7 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
         note=next((note for name in _NOTE if isinstance(note := row.get(name), str) and note.strip()), ""),
         adjudicated=_truth(row, ("adjudicated",), location) is True,
         propensity=propensity_of(row, location),
+        location=location,
     )
 
 

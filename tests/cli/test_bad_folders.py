@@ -53,6 +53,26 @@ def test_a_name_that_looks_like_a_file_or_is_a_folder_is_told_as_such(offline: P
     assert "the folder empty holds no run, and there is no run 'empty'" in call("cost", "empty").err
 
 
+@pytest.mark.usefixtures("stale")
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("leaderboard", "runs"), "the folder runs is no run, but holds runs: name runs/lab"),
+        (("cost", "--runs", "runs/lab"), "runs/lab is itself a run: `--runs runs` is its folder of runs"),
+        (("status", "other", "--runs", "runs/lab"), "`--runs runs` is its folder of runs"),
+        (("resolve", "lab", "--resubmit"), "name the lost batch of lab too: `layton-batch resolve lab BATCH …`"),
+        (("resolve", "runs/lab", "--give-up"), "name the lost batch of runs/lab too"),
+        (("resolve", "lab", "b1", "--resubmit"), "run lab has no batch 'b1'; the run has no lost batch to resolve"),
+        (("compare", "A", "B", "lab"), "sources come first, then the two models: `layton-batch compare lab A B`"),
+        (("compare", "A", "B", "manifest.toml"), "`layton-batch compare manifest.toml A B`"),
+    ],
+)
+def test_a_run_named_wrongly_is_told_with_what_to_name(command: tuple[str, ...], advice: str) -> None:
+    end = call(*command)
+    assert (end.code, end.out) == (2, "")
+    assert advice in end.err
+
+
 def test_a_batch_that_is_not_lost_is_told_as_such_without_its_provider_s_key(
     stale: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,11 +87,38 @@ def test_without_a_run_the_sandboxs_are_named_and_what_to_do(offline: Path, here
     assert ending.code == 2
     assert "no run under runs" in ending.err
     assert "`--runs runs-sandbox` of the sandbox (there: lab)" in ending.err
-    assert "the run 'lab' of quiz.toml is not under runs" in call("status", "quiz.toml").err
+    assert "the run 'lab' of quiz.toml is not under runs" in (not_begun := call("status", "quiz.toml").err)
+    assert "`layton-batch run quiz.toml` begins it; --runs names another folder, such as `--runs runs-s" in not_begun
+    every = call("status")
+    assert (every.code, "no runs under runs; --runs names another folder, such as" in every.err) == (0, True)
     assert "name a manifest; `layton-batch init` writes one" in call("run").err
     assert "compare: give a source and two models" in call("compare", *MODELS).err
     (offline / "panel.toml").write_text("[[judges]]\n", encoding="utf-8")
     assert "panel.toml: it is no manifest" in call("status", "panel.toml").err
+
+
+@pytest.mark.parametrize(
+    ("command", "advice"),
+    [
+        (("run", "quiz.toml", "--dry-run"), "`layton-batch plan MANIFEST` shows what `run` would send"),
+        (("leaderboard", "quiz.toml", "--sandbox"), "`layton-batch leaderboard … --runs runs-sandbox` takes them"),
+        (("cost", "--sandbox"), "`layton-batch cost … --runs runs-sandbox` takes them"),
+        (
+            ("run", "quiz.csv", "--model", "openai:a", "anthropic:b"),
+            "repeat --model before each model: --model openai:a --model anthropic:b",
+        ),
+        (("run", "--model", "openai:a", "anthropic:b", "quiz.csv"), "--model openai:a --model anthropic:b"),
+        (("run", "quiz.csv", "--model", "openai:a", "b"), "not quiz.csv, b; repeat --model before each model"),
+        (("run", "a.toml", "b.toml"), "run: give one manifest, file or task, not a.toml, b.toml"),
+    ],
+)
+def test_a_mistyped_command_is_answered_with_the_right_one(
+    offline: Path, command: tuple[str, ...], advice: str
+) -> None:
+    ending = call(*command)
+    assert (ending.code, ending.out) == (2, "")
+    assert advice in ending.err
+    assert list(offline.iterdir()) == []
 
 
 def test_a_runs_manifest_is_the_only_file_of_its_name_where_it_was_begun(finished: Path, here: Path) -> None:

@@ -253,11 +253,17 @@ def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolde
         (("export", jury.root, "--to", "xls", "--out", tmp_path / "o"), "csv, parquet, eee, hf"),
         (("export", jury.root, "--to", "csv", "--out", tmp_path / "file"), "is a file"),
         (("export", "nobody", "--to", "csv", "--out", tmp_path / "o", "--runs", tmp_path), "there is no run 'nobody'"),
-    ]
+        *((("export", jury.root, "--to", to, "--out", out), f"is a folder; name a file, such as {file}") for to, out, file
+          in (("votes", ".", "votes.parquet"), ("ppi", "/", "/ppi.jsonl"), ("ppi", "..", "../ppi.jsonl"),
+              ("results", "", "results.jsonl"), ("annotations", tmp_path, tmp_path / "annotations.jsonl"))),
+        (("export", jury.root, "--to", "csv", "--out", tmp_path / "o.csv"), f"such as {tmp_path / 'o'}"),
+        (("export", jury.root, "--to", "votes", "--out", tmp_path / "v.csv"), f"PARQUET; name it {tmp_path / 'v.parquet'}"),
+        (("export", jury.root, "--to", "ppi", "--out", tmp_path / "p.csv"), f"name it {tmp_path / 'p.jsonl'}; --to csv"),
+    ]  # fmt: skip
     for arguments, told in wrong:
         ended = call(*arguments)
         assert (ended.code, told in ended.err) == (2, True), ended.err
-    assert not (tmp_path / "o").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 # ---- votes ---------------------------------------------------------------------------------------------------------

@@ -43,6 +43,14 @@ def test_a_file_has_the_old_content_until_the_new_one_is_whole(tmp_path: Path) -
     assert leftovers(tmp_path) == []
 
 
+def test_a_folder_is_no_file_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for path in (Path(), Path(".."), Path("/"), tmp_path):
+        with pytest.raises(FileError, match="is a folder; name a file"):
+            atomic.write_bytes(path, b"x")
+    assert leftovers(tmp_path) == []
+
+
 def test_a_file_and_its_folder_are_synced_before_and_after_the_rename(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,8 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     assert {row["method"] for row in board(root)} == {"uncalibrated"}
     file = write_rows(tmp_path / "labels.jsonl", [label(one, False, annotator="ann") for one in said])
     taken = imported(root, file)
-    assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0}
+    assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0,
+                     "stranger_rows": []}  # fmt: skip
     assert {row["score"] for row in board(root)} == {0.0}
     before = folder(root)
     assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
@@ -83,15 +84,23 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
 ) -> None:
     root = copied(PLAIN)
     said = answers(root)
-    rows = [label(said[0], True), label(said[0], True) | {"model": "another"}]
+    typo = f"{said[0]['model']}e"
+    rows = [label(said[0], True), label(said[0], True) | {"model": typo}]
+    rows += [label(said[0], True) | {"item_id": f"none-{number}"} for number in range(5)]
     shown = call("import", root.name, "--labels", write_rows(tmp_path / "labels.jsonl", rows))
     assert shown.code == 0
-    assert "2 labels added, 0 changed, 0 unchanged" in shown.err
-    assert "1 of them" in shown.err
+    assert "7 labels added, 0 changed, 0 unchanged" in shown.err
+    assert "6 of them on answers that the run does not have (yet):" in shown.err
+    suggestion = f"line 2: the run has no model '{typo}'; did you mean '{said[0]['model']}'?"
+    assert suggestion in shown.err
+    assert "line 6: the run has no item 'none-3'" in shown.err
+    assert "none-4" not in shown.err
+    assert "1 more such label" in shown.err
     assert "1 label not used: of a model that has no answers here" in call("leaderboard", root.name).err
-    refused = call("import", root.name, "--labels", write_rows(tmp_path / "none.jsonl", rows[1:]))
+    refused = call("import", root.name, "--labels", write_rows(tmp_path / "none.jsonl", rows[1:2]))
     assert refused.code == 2
     assert "nothing was imported" in refused.err
+    assert suggestion.replace("line 2", "line 1") in refused.err
 
 
 def test_layton_eval_s_own_annotation_rows_are_taken(copied: Copied, tmp_path: Path) -> None:

@@ -93,7 +93,21 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + "[jury]\nseat = 3", "jury.seat: unknown key; did you mean 'seats'?"),
         (MINIMAL + JUDGE + "substitue = true", "jury.judges[0].substitue: unknown key; did you mean 'substitute'?"),
         (MINIMAL + "price = {input = 1.0}", "models[0].price: unknown key; prices stand in tables [[prices]] with "),
-        (MINIMAL + "zzz = 1", "models[0].zzz: unknown key (known: name, provider, model, family, "),
+        (HEAD + ITEMS + "zzz = 1", "items.zzz: unknown key (known: source, split, hints, limit)"),
+        (
+            MINIMAL + "temperature = 0.5",
+            "models[0].temperature: unknown key; what else the provider is told goes into params = { temperature = 0.5 }",
+        ),
+        (MINIMAL + JUDGE + "top_k = 3", "jury.judges[0].top_k: unknown key; what else the provider is told goes into "),
+        (MINIMAL + 'zzz = "sk-1"', "models[0].zzz: unknown key; what else the provider is told goes into params = { zzz = … }"),
+        (
+            HEAD + ITEMS + MODEL.replace("[[models]]", "[models]"),
+            "models: is an array of tables: write [[models]] above each, not [models]",
+        ),
+        (
+            MINIMAL + JUDGE.replace("[[jury.judges]]", "[jury.judges]"),
+            "jury.judges: is an array of tables: write [[jury.judges]] above each, not [jury.judges]",
+        ),
         (MINIMAL + 'api_key = "sk-1"', "models[0].api_key: keys are read from the environment, never from a manifest"),
         (MINIMAL.replace(HEAD, 'task = "layton"\n'), "name: is missing"),
         (MINIMAL.replace('"run-1"', '"-run"'), "name: must be 1 to 64 letters"),
@@ -192,6 +206,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
             "prices[1]: a second price for groq x",
         ),
         (MINIMAL + "[[", "not TOML: "),
+        (MINIMAL.replace('"run-1"', "run-1"), 'not TOML: Invalid value (at line 1, column 8); a value is text in quotes ('),
         (MINIMAL + "x = " + "[" * 100_000, "not TOML"),
     ],
 )
