@@ -41,6 +41,8 @@ def export(
     or marks. eee: Every Eval Ever 0.3.0, a document a model and a line an item and metric, in its data store's folders;
     `leaderboard` reads the lines. hf: a file a model for `.eval_results/` of its repository on the hub. Models that are
     not done yet are left out of the last five.
+
+    The file of votes ends in .parquet, any other single file in .jsonl. csv, parquet, eee and hf write several files.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.exports.writing import ExportArguments, check_form, write_form

@@ -349,7 +349,9 @@ class RunStore(Events):
             row = connection.execute(select(schema.batches).where(self._one(batch_id))).mappings().first()
         if row is not None:
             return batch_from(row)
-        raise StoreError(f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status {self.run_id} --json` lists its batches")
+        raise StoreError(
+            f"run {self.run_id} has no batch {batch_id!r}; `layton-batch status {self.run_id} --json` lists its batches"
+        )
 
     def apply(self, batch: Batch, decision: Move | Wait, at: float) -> Batch:
         """Apply a decision about the batch in one transaction. Return the batch as it is then.

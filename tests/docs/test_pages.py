@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.errors import ManifestError
+from layton_batch.tasks import load_task
+from layton_batch.tasks.protocol import TaskOptions
 from tests.support.paths import ROOT
 from tools import format_page, reference_pages
 
@@ -41,6 +44,25 @@ def test_a_page_loads_nothing_from_elsewhere(built: Path) -> None:
 def test_a_page_from_the_code_is_current(name: str) -> None:
     path = ROOT / "docs" / name
     assert path.read_text(encoding="utf-8") == reference_pages.pages()[path], "run scripts/docs"
+
+
+@pytest.mark.parametrize("name", ["qa", "layton", "mcq_idk", "zebralogic", "rome"])
+def test_the_templates_and_their_variables_are_those_that_a_manifest_may_name(name: str, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "prompts.md").read_text(encoding="utf-8")
+    rows = re.findall(rf"^\| `{name}` \| `(\w+)` \| [^|]+ \| (.+) \|$", page, re.MULTILINE)
+    file = tmp_path / "own.txt"
+
+    def refusal(template: str, text: str) -> str:
+        file.write_text(text, encoding="utf-8")
+        with pytest.raises(ManifestError) as caught:
+            load_task(name, TaskOptions("llm", prompts={template: file}))
+        return str(caught.value)
+
+    assert f"(templates: {', '.join(template for template, _ in rows)})" in refusal("nothing", "")
+    for template, variables in rows:
+        assert refusal(template, "{{ nothing }}").endswith(f"may use {variables.replace('`', '').replace('*', '')}")
+        if needed := re.findall(r"\*\*`(\w+)`\*\*", variables):
+            assert refusal(template, "").endswith(f"must use {{{{ {' }}, {{ '.join(needed)} }}}}")
 
 
 def test_every_column_has_words_in_the_formats_page_and_no_words_are_stale() -> None:

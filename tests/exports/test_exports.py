@@ -249,17 +249,23 @@ def test_without_a_data_set_there_is_nothing_to_write_for_the_hub(
 
 def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolder, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
+    export = ("export", jury.root, "--to")
+    single_files = (
+        ("votes", ".", "votes.parquet"),
+        ("ppi", "/", "/ppi.jsonl"),
+        ("ppi", "..", "../ppi.jsonl"),
+        ("results", "", "results.jsonl"),
+        ("annotations", tmp_path, tmp_path / "annotations.jsonl"),
+    )
     wrong = [
-        (("export", jury.root, "--to", "xls", "--out", tmp_path / "o"), "csv, parquet, eee, hf"),
-        (("export", jury.root, "--to", "csv", "--out", tmp_path / "file"), "is a file"),
+        ((*export, "xls", "--out", tmp_path / "o"), "csv, parquet, eee, hf"),
+        ((*export, "csv", "--out", tmp_path / "file"), "is a file"),
+        ((*export, "csv", "--out", tmp_path / "o.csv"), f"name a folder, such as {tmp_path / 'o'}"),
+        ((*export, "votes", "--out", tmp_path / "v.csv"), f"PARQUET; name it {tmp_path / 'v.parquet'}"),
+        ((*export, "ppi", "--out", tmp_path / "p.csv"), f"name it {tmp_path / 'p.jsonl'}; --to csv"),
         (("export", "nobody", "--to", "csv", "--out", tmp_path / "o", "--runs", tmp_path), "there is no run 'nobody'"),
-        *((("export", jury.root, "--to", to, "--out", out), f"is a folder; name a file, such as {file}") for to, out, file
-          in (("votes", ".", "votes.parquet"), ("ppi", "/", "/ppi.jsonl"), ("ppi", "..", "../ppi.jsonl"),
-              ("results", "", "results.jsonl"), ("annotations", tmp_path, tmp_path / "annotations.jsonl"))),
-        (("export", jury.root, "--to", "csv", "--out", tmp_path / "o.csv"), f"such as {tmp_path / 'o'}"),
-        (("export", jury.root, "--to", "votes", "--out", tmp_path / "v.csv"), f"PARQUET; name it {tmp_path / 'v.parquet'}"),
-        (("export", jury.root, "--to", "ppi", "--out", tmp_path / "p.csv"), f"name it {tmp_path / 'p.jsonl'}; --to csv"),
-    ]  # fmt: skip
+        *(((*export, to, "--out", out), f"is a folder; name a file, such as {file}") for to, out, file in single_files),
+    ]
     for arguments, told in wrong:
         ended = call(*arguments)
         assert (ended.code, told in ended.err) == (2, True), ended.err

@@ -96,10 +96,13 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (HEAD + ITEMS + "zzz = 1", "items.zzz: unknown key (known: source, split, hints, limit)"),
         (
             MINIMAL + "temperature = 0.5",
-            "models[0].temperature: unknown key; what else the provider is told goes into params = { temperature = 0.5 }",
+            "models[0].temperature: unknown key; what else the provider is told goes into params = { temperature = 0.5",
         ),
         (MINIMAL + JUDGE + "top_k = 3", "jury.judges[0].top_k: unknown key; what else the provider is told goes into "),
-        (MINIMAL + 'zzz = "sk-1"', "models[0].zzz: unknown key; what else the provider is told goes into params = { zzz = … }"),
+        (
+            MINIMAL + 'zzz = "sk-1"',
+            "models[0].zzz: unknown key; what else the provider is told goes into params = { zzz = … }",
+        ),
         (
             HEAD + ITEMS + MODEL.replace("[[models]]", "[models]"),
             "models: is an array of tables: write [[models]] above each, not [models]",
@@ -206,7 +209,10 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
             "prices[1]: a second price for groq x",
         ),
         (MINIMAL + "[[", "not TOML: "),
-        (MINIMAL.replace('"run-1"', "run-1"), 'not TOML: Invalid value (at line 1, column 8); a value is text in quotes ('),
+        (
+            MINIMAL.replace('"run-1"', "mine"),
+            'not TOML: Invalid value (at line 1, column 8); a value is text in quotes (name = "mine"), a number,',
+        ),
         (MINIMAL + "x = " + "[" * 100_000, "not TOML"),
     ],
 )
