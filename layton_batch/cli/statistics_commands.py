@@ -197,7 +197,7 @@ def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
 def _is_source(name: str, runs: Path) -> bool:
     """Tell whether there is a run, a file or a folder of this name, or an address."""
     paths = (name, name.partition("=")[2], runs / name / MANIFEST)
-    return "://" in name or any(map(os.path.exists, paths))
+    return "://" in name or any(os.path.exists(path) for path in paths)
 
 
 def _sources(names: Sequence[str], runs: Path, options: BoardOptions) -> Sources:

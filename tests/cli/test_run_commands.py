@@ -201,6 +201,8 @@ def test_a_lost_batch_waits_for_a_persons_word_and_goes_on_with_it(
         for wrong in ((name,), (name, "--adopt", "x", "--resubmit"), ("nothing", "--resubmit"), (name, "--adopt", "x")):
             refused = call("resolve", "lab", *wrong)
             assert refused.code == 2, wrong
+        unknown = call("resolve", "lab", "nothing", "--resubmit").err
+        assert f"run lab has no batch 'nothing'; the lost batches of the run: {name}" in unknown
         told = call("run", path)
         assert (told.code, "resolve" in told.err) == (4, True)
         words = ("--resubmit",) if word == "resubmit" else ("--adopt", known_batch(bench))
