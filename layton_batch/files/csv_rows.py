@@ -24,6 +24,10 @@ LONGEST_CELL = 40_000_000
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 """The byte-order marks with which a file in UTF-16 begins."""
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")
+_BLANK = " ,;\t\r\n"
+"""Characters of a line without a name of a column, as spreadsheet programs write an empty row."""
+_NEVER_CLOSED = "unexpected end of data"
+"""The csv module's words for a cell whose quotation mark is open at the end of the file."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -37,12 +41,13 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
     line = 1
     try:
         with path.open(encoding=_encoding(path), newline="") as handle:
-            first = handle.readline()
-            separator_line = _SEPARATOR_LINE.match(first)
+            before, first = 0, handle.readline()
+            if separator_line := _SEPARATOR_LINE.match(first):
+                before, first = 1, handle.readline()
+            while first and not first.strip(_BLANK):
+                before, first = before + 1, handle.readline()
             separator = separator_line[1] if separator_line else _separator(first, path)
-            lines = handle if separator_line else itertools.chain([first], handle)
-            before = 1 if separator_line else 0
-            reader = csv.reader(lines, delimiter=separator, strict=True)
+            reader = csv.reader(itertools.chain([first], handle), delimiter=separator, strict=True)
             header = next(reader, [])
             check_header(header, f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
@@ -56,7 +61,10 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
         wrong = f" (byte {error.object[error.start]:#04x})" if isinstance(error, UnicodeDecodeError) else ""
         raise DataError(f"{name}, near line {line}: not UTF-8{wrong}; save it as CSV in UTF-8") from error
     except csv.Error as error:
-        raise DataError(f"{name}, line {line}: not CSV ({error})") from error
+        reason = f"not CSV ({error})"
+        if str(error) == _NEVER_CLOSED:
+            reason = "not CSV: the row that begins here opens a quotation mark that is never closed"
+        raise DataError(f"{name}, line {line}: {reason}") from error
 
 
 def _encoding(path: Path) -> str:

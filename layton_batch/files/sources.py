@@ -297,8 +297,14 @@ def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
         line.decode("utf-8")
     except UnicodeDecodeError as wrong:
         return f"not UTF-8 (byte {wrong.start + 1} of the line is {line[wrong.start]:#04x})"
-    if not line.endswith(b"\n") and error.pos >= len(error.doc.rstrip()) - 1:
+    end = len(error.doc.rstrip())
+    if not line.endswith(b"\n") and error.pos >= end - 1:
         return "not JSON: the file ends in the middle of this line; it looks cut off"
+    if error.pos >= end:
+        return (
+            "not JSON: the line ends before its object does; a } or a quotation mark is missing, or the object goes on "
+            "in the next line"
+        )
     return f"not JSON: {error.msg} at character {error.colno}"
 
 

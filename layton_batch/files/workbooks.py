@@ -39,13 +39,27 @@ def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonVa
         limits.LIMITS.check("members", len(members), name, "the workbook has")
         limits.check_unpacked(sum(member.file_size for member in members), path, name)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        sheet = book.worksheets[0]
+        sheet, *others = book.worksheets
         sheet.reset_dimensions()  # what the file says of its size may be wrong
-        yield from _rows(sheet.iter_rows(values_only=True), name)
+        lines = sheet.iter_rows(values_only=True)
+        yield from _rows_of_cover(lines, name, sheet.title) if others else _rows(lines, name)
     except (DataError, OSError):
         raise
     except Exception as error:  # a third-party reader on a foreign file: whatever it trips over, the file is unreadable
         raise DataError(f"{name}: not a readable workbook ({type(error).__name__}: {error}); {SAVE_AS_CSV}") from error
+
+
+def _rows_of_cover(
+    lines: Iterator[tuple[object, ...]], name: str, title: str
+) -> Iterator[tuple[int, dict[str, JsonValue]]]:
+    """Yield the rows of a first sheet before others. Raises DataError where it has none: the rows may be behind it."""
+    line = None
+    for line, row in _rows(lines, f"{name}, sheet {title!r}"):
+        yield line, row
+    if line is None:
+        raise DataError(
+            f"{name}: only the first sheet, {title!r}, is read, and it has no rows; put the sheet with the rows first"
+        )
 
 
 def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:

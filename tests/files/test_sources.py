@@ -93,6 +93,8 @@ def test_parquet_is_known_by_suffix_or_magic_and_comes_as_json_values(tmp_path: 
         (b'{"id": "a"}\n{"id": "b", "text": "\xc3', 2, "not UTF-8"),
         (b'{"id": "a"}\n{"id": "caf\xe9"}\n', 2, r"not UTF-8 \(byte 12 of the line is 0xe9\)"),
         (b'{"id": oops}\n', 1, "not JSON: .* at character"),
+        (b'{"id": "a"\n{"id": "b"}\n', 1, "not JSON: the line ends before its object does; a } or"),
+        (b'{"id": "a, "b": 1}\n', 1, "not JSON: .* at character 13"),
         (b'{"id": NaN}\n', 1, "not JSON"),
         (b'{"id": "\\ud83d"}\n', 1, "not JSON"),
         (b'{"id": "a\x01b"}\n', 1, "not JSON"),

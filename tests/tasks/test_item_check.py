@@ -186,7 +186,9 @@ def test_an_id_may_be_a_number(name: str) -> None:
         ("id,description\n1,a,b\n", "line 2: 3 cells; the header has 2"),
         ("id,id\n1,2\n", "names a column twice: 'id'"),
         ("id,\n1,2\n", "a column without a name"),
-        ('id,description\n1,"a\n', "not CSV"),
+        ('id,description\n1,a\n2,"b\n3,c\n', "line 3: not CSV: the row that begins here opens a quotation mark that"),
+        ("\n,\nid,description\n1,a,b\n", "line 4: 3 cells; the header has 2"),
+        (" \n\n", "the source is empty"),
         ("id,description\n", "the source is empty"),
         ("", "the source is empty"),
         ("id,description\n1,\xff\n", "not UTF-8"),
@@ -226,6 +228,7 @@ def written(separator: str, before: str = "") -> str:
         ("a.csv", written(",").encode("utf-8-sig")),
         ("a.csv", written(";").encode("utf-8-sig")),
         ("a.csv", written(";", "sep=;\r\n").encode()),
+        ("a.csv", written(";", "\r\n").encode()),
         ("a.csv", written("\t").encode("utf-16")),
         ("a.tsv", written("\t").encode("utf-16")),
         ("a.jsonl", b"\xef\xbb\xbf" + "".join(json.dumps(row) + "\n" for row in ROWS).encode()),
@@ -236,7 +239,8 @@ def test_what_spreadsheet_programs_write_is_read(tmp_path: Path, name: str, cont
     (tmp_path / name).write_bytes(content)
     read = read_rows(name, tmp_path, Settings(tmp_path))
     assert list(read) == ROWS
-    assert str(read.locations[0]).endswith(f"line {1 if name.endswith('jsonl') else 3 if b'sep=' in content else 2}")
+    line = 1 if name.endswith("jsonl") else 3 if content.startswith((b"sep=", b"\r\n")) else 2
+    assert str(read.locations[0]).endswith(f"line {line}")
 
 
 def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
@@ -252,6 +256,13 @@ def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
         {"question": "When?", "answer": 1.5, "images": None},
     ]
     assert [location.line for location in read.locations] == [3, 5]
+    cover = openpyxl.Workbook()
+    cover.active.title = "Cover"
+    cover.active.append(["My quiz"])
+    cover.create_sheet("questions").append(["question", "answer"])
+    cover.save(tmp_path / "cover.xlsx")
+    with pytest.raises(DataError, match=r"cover\.xlsx: only the first sheet, 'Cover', is read, and it has no rows"):
+        read_rows("cover.xlsx", tmp_path, Settings(tmp_path))
     (tmp_path / "none.xlsx").write_bytes(b"PK and nothing else")
     with pytest.raises(DataError, match=r"none\.xlsx: not a readable workbook .*; save the sheet as CSV in UTF-8"):
         read_rows("none.xlsx", tmp_path, Settings(tmp_path))
