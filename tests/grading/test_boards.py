@@ -111,3 +111,9 @@ def test_a_file_that_is_there_twice_and_files_of_nothing_shared_are_refused(tmp_
     other = str(write_lines(tmp_path / "b.jsonl", [eee_line("a/wren", "z", 1.0)]))
     assert "is in" in _refused(first, first)
     assert "no item is in the predictions of all models" in _refused(first, other)
+
+
+def test_totals_of_lm_eval_are_refused_with_the_files_that_have_the_items(tmp_path: Path) -> None:
+    path = tmp_path / "results_2026-11-20T10-11-12.123456.json"
+    path.write_text('{"results": {"hellaswag": {"acc,none": 0.5}}, "model_name": "nest/finch"}', encoding="utf-8")
+    assert "has the totals of lm-evaluation-harness, not its items; give the samples_*.jsonl files" in _refused(path)

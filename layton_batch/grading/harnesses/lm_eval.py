@@ -6,6 +6,7 @@ The line does not name the model: the results file that the same call wrote besi
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from layton_batch.errors import DataError
@@ -23,6 +24,15 @@ _NOT_METRICS = frozenset(
 def is_line(row: Object) -> bool:
     """Return whether a file's first line is a line of lm-eval."""
     return {"doc_id", "resps", "filtered_resps"} <= row.keys()
+
+
+def refuse_totals(path: Path, document: Object) -> None:
+    """Raise DataError for a results file, which has totals only. Nothing is said of any other document."""
+    if isinstance(document.get("results"), Mapping):
+        raise DataError(
+            f"{path}: has the totals of lm-evaluation-harness, not its items; give the samples_*.jsonl files that "
+            "`lm_eval --log_samples` writes beside it"
+        )
 
 
 def read(path: Path) -> list[ScoreFile]:

@@ -48,6 +48,8 @@ def read(path: Path) -> list[ScoreFile] | None:
         return every_eval_ever.read(every_eval_ever.samples_beside(path))
     if document is not None and inspect_logs.is_log(document):
         return inspect_logs.read_document(path, document)
+    if document is not None:
+        lm_eval.refuse_totals(path, document)
     return None
 
 
