@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from layton_batch.stages.preview import ImportedAnswers, Preview
 
 
-_REFUSED = "Nobody agreed, and nothing was sent: give --yes (from Python: yes=True), or another name to the manifest"
+_REFUSED = "Nobody agreed, and nothing was sent: give --yes, or another name to the manifest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _without_budget(manifest: Manifest, amount: str) -> AgreementQuestion | None
     return AgreementQuestion(
         "There is no [budget].",
         f"{manifest.name} has no budget, and nobody agreed to send without: add `[budget]` with `max_usd = {amount}` "
-        "to the manifest, or give --max-usd or --yes (from Python: max_usd, yes=True); nothing was sent",
+        "to the manifest, or give --max-usd or --yes; nothing was sent",
     )
 
 

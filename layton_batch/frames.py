@@ -1,20 +1,20 @@
-"""Frames of a notebook as polars frames: polars, pandas, Arrow and lists of dicts; and per-item scores among them.
+"""Frames of a notebook as polars frames: polars, pandas, Arrow and lists of dicts.
 
 Narwhals knows the libraries. None of them but polars has to be installed.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, TypeAlias
 
 import narwhals as nw
 import polars as pl
 
-from layton_batch.errors import DataError
-from layton_batch.scoring.evidence import Entrant, ItemScores
-from layton_batch.states import PredictionKind
+from layton_batch.errors import DataError, LaytonBatchError
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -43,13 +43,47 @@ def as_frame(value: object) -> pl.DataFrame | None:
     return pl.DataFrame(value) if hasattr(value, "__arrow_c_stream__") else None
 
 
-def read_frame(value: object) -> pl.DataFrame:
-    """Return a table as a polars frame. Raises DataError for anything else."""
+def read_frame(value: object, argument: str) -> pl.DataFrame:
+    """Return a table as a polars frame. Raises DataError, which names the argument, for anything else, also no rows."""
     frame = as_frame(value)
     if frame is None:
         kind = type(value).__name__
-        raise DataError(f"a {kind} is no table: give a polars, pandas or Arrow table, or a list of dicts")
+        raise DataError(f"{argument}: a {kind} is no table: give a polars, pandas or Arrow table, or a list of dicts")
+    if frame.is_empty():
+        raise DataError(f"{argument}: the table is empty; there must be at least one row")
     return frame
+
+
+@contextmanager
+def as_files(entries: Mapping[str, object]) -> Iterator[list[str]]:
+    """Write the frames among the entries to temporary Parquet files, and yield the text of every entry, or its path.
+
+    An error of this package that names such a file is raised with the entry's key, the argument, in its place.
+    """
+    with TemporaryDirectory() as folder:
+        names, arguments = [], {}
+        for argument, entry in entries.items():
+            if isinstance(entry, pl.DataFrame):
+                path = Path(folder) / f"{argument}.parquet"
+                _write(entry, path, argument)
+                arguments[str(path)] = argument
+                entry = path
+            names.append(str(entry))
+        try:
+            yield names
+        except LaytonBatchError as error:
+            message = str(error)
+            for path_name, argument in arguments.items():
+                message = message.replace(path_name, argument)
+            error.args = (message, *error.args[1:])
+            raise
+
+
+def _write(frame: pl.DataFrame, path: Path, argument: str) -> None:
+    for name, dtype in frame.schema.items():
+        if dtype == pl.Object:
+            raise DataError(f"{argument}: column {name!r} holds values that are neither text nor numbers")
+    frame.write_parquet(path)
 
 
 def _of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
@@ -64,45 +98,13 @@ def _frame(columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
         raise DataError(f"the table cannot be read ({str(error)[:200]})") from error
 
 
-# ---- per-item scores -----------------------------------------------------------------------------------------------
-
-
-def item_scores(frame: pl.DataFrame, least: float = 0.0, largest: float = 1.0) -> Iterator[ItemScores]:
-    """Yield per-item scores by who is ranked, divided by ``largest``, the best mark there is. ``least``: the worst.
-
-    Raises DataError for columns that are not there or of another kind, and for a score outside these two.
-    """
-    lacking = [name for name in ("model", "item_id") if name not in frame.columns]
-    if lacking:
-        raise DataError(f"the frame has no column {lacking[0]!r}: per-item scores have model, item_id and score")
-    defaults = {"provider": pl.lit(""), "n_hints": pl.lit(0), "kind": pl.lit(str(PredictionKind.ANSWERED)),
-                "sample": pl.lit(1), "flag": pl.lit(None)}  # fmt: skip
-    whole = frame.with_columns(**{name: value for name, value in defaults.items() if name not in frame.columns})
-    try:
-        rows = whole.select(
-            pl.col("model", "provider", "item_id", "kind", "flag").cast(pl.String),
-            pl.col("n_hints", "sample").cast(pl.Int64),
-            pl.col("score").cast(pl.Float64),
-        )
-    except pl.exceptions.PolarsError as error:
-        raise DataError(f"the frame's scores cannot be read ({str(error)[:200]})") from error
-    _check_scores(rows["score"].to_list(), least, largest)
-    for (model, provider, hints, _), part in rows.sort("sample", maintain_order=True).group_by(
-        "model", "provider", "n_hints", "sample", maintain_order=True
-    ):
-        yield ItemScores(
-            Entrant(str(model), str(provider), int(hints)),
-            part["item_id"].to_list(),
-            (part["score"].fill_null(float("nan")) / largest).to_list(),
-            part["kind"].to_list(),
-            part["flag"].to_list() if "flag" in frame.columns else (),
-            span=(least / largest, 1.0),
-        )
-
-
-def _check_scores(scores: Sequence[float | None], least: float, largest: float) -> None:
-    for number, score in enumerate(scores, 1):
-        if score is not None and not math.isnan(score) and not least <= score <= largest:
-            name, mark = ("min_score", "worst") if score < least else ("max_score", "best")
-            range_ = f"between {least:g} and {largest:g}; {name} names the {mark} mark, where it is another"
-            raise DataError(f"row {number} of the frame: score {score:g} is not {range_}")
+def check_scores(frame: pl.DataFrame, argument: str, least: float, largest: float) -> None:
+    """Raise DataError, with its row, for a number in the column ``score`` that is not from ``least`` to ``largest``."""
+    if "score" not in frame.columns or not frame["score"].dtype.is_numeric():
+        return
+    scores = frame["score"].cast(pl.Float64)
+    for row in (~scores.is_between(least, largest) & scores.is_not_nan()).arg_true().head(1):
+        score = scores[row]
+        name, mark = ("min_score", "worst") if score < least else ("max_score", "best")
+        range_ = f"between {least:g} and {largest:g}; {name} names the {mark} mark, where it is another"
+        raise DataError(f"{argument}, row {1 + row}: score {score:g} is not {range_}")

@@ -8,9 +8,8 @@ Nothing is printed, and no call ends the process.
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import polars as pl
 
+from layton_batch.argument_names import names_arguments
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.consent import (
     AgreementQuestion,
@@ -33,14 +33,14 @@ from layton_batch.exports.writing import ExportArguments, check_form, write_form
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import read_rows
-from layton_batch.frames import Frame, as_frame, item_scores, read_frame
+from layton_batch.frames import Frame, as_files, as_frame, check_scores, read_frame
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_jury_sources, read_sources
 from layton_batch.imports.entering import enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
 from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
-from layton_batch.manifest.form import FROZEN, PanelFile
+from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.records import JsonValue, ModelSpec
@@ -61,15 +61,13 @@ from layton_batch.scoring.evidence import entrants_of
 from layton_batch.scoring.judges import diagnose
 from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
-from layton_batch.scoring.rules import ScoringRules
-from layton_batch.scoring.samples import mean_sheets
 from layton_batch.settings import Settings
 from layton_batch.sites import write_sites
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 from layton_batch.states import Role
 from layton_batch.stats.judges import JudgeReport
-from layton_batch.text import Table, plural
+from layton_batch.text import Table, one_line, plural
 
 if TYPE_CHECKING:
     import altair as alt
@@ -207,6 +205,7 @@ def _folder(runs: str | Path | None, settings: Settings) -> Path:
     return named_runs(runs, settings) or DEFAULT_RUNS
 
 
+@names_arguments
 def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and estimate its cost. Pays nothing and calls no provider."""
     settings, clock = _settings(), SystemClock()
@@ -225,6 +224,7 @@ def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     )
 
 
+@names_arguments
 def run(
     manifest: str | Path,
     *,
@@ -308,6 +308,7 @@ def _result(folder: RunFolder, status: Status) -> RunResult:
 # ---- statistics ----------------------------------------------------------------------------------------------------
 
 
+@names_arguments
 def leaderboard(
     source: Source | Sequence[Source],
     *,
@@ -328,14 +329,16 @@ def leaderboard(
     ``source``: runs, files or tables, one or several. A table is either per-item scores (``model``, ``item_id``,
     ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``,
     ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only
-    people's labels count. Raises DataError, with the number of the row, for a score outside these bounds.
+    people's labels count. Models of tables and files are ranked on the items that all of them have; a warning says
+    where a model has more. Raises DataError, with the number of the row, for a score outside these bounds.
     """
-    options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)))
-    evidence = _read(source, options, _folder(runs, Settings.from_process()), min_score)
+    options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)), min_score)
+    evidence = _read(source, options, runs)
     board = board_of(evidence)
     return Leaderboard(stored(on_this_set(board) if this_set else board))
 
 
+@names_arguments
 def compare(
     source: Source | Sequence[Source],
     first: str,
@@ -353,8 +356,8 @@ def compare(
     ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
     ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
     """
-    options = BoardOptions(None, metric, seed, level, max_score)
-    evidence = _read(source, options, _folder(runs, Settings.from_process()), min_score)
+    options = BoardOptions(None, metric, seed, level, max_score, min_score=min_score)
+    evidence = _read(source, options, runs)
     names = (first, second)
     comparison = (
         compare_marks(evidence.sheets, names, evidence.rules)
@@ -380,6 +383,7 @@ def compare(
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
+@names_arguments
 def judges(
     source: Source | Sequence[Source],
     *,
@@ -396,7 +400,7 @@ def judges(
     """
     settings = _environment()
     options = BoardOptions(None, metric, seed, level)
-    with _as_files(_given(source)) as names:
+    with as_files(_given(source)) as names:
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options, verdicts=True)
     families = evidence.judge_families | dict(judge_families or {})
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, families, evidence.rules)
@@ -404,6 +408,7 @@ def judges(
     return pl.DataFrame(rows, schema=_schema(JudgeReport) | {"judge": pl.String()})
 
 
+@names_arguments
 def label_plan(
     source: Source | Sequence[Source],
     *,
@@ -427,7 +432,7 @@ def label_plan(
     settings = _environment()
     target = LabelTarget(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     target.check()
-    with _as_files(_given(source)) as names:
+    with as_files(_given(source)) as names:
         options = BoardOptions(None, metric, seed, level)
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options)
     only = [find_entrant(entrants_of(evidence.votes), name) for name in models]
@@ -443,44 +448,31 @@ def _schema(record: type[LabelRequest | JudgeReport]) -> dict[str, pl.DataType]:
 _TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "float | None": pl.Float64()}
 
 
-def _given(source: Source | Sequence[Source]) -> list[object]:
-    """Return the sources one by one, tables as polars frames."""
-    if (frame := as_frame(source)) is not None:
-        return [frame]
-    if isinstance(source, str | Path | RunResult):
-        return [source]
-    if not isinstance(source, list | tuple):
-        return [read_frame(source)]
-    return [entry if isinstance(entry, str | Path | RunResult) else read_frame(entry) for entry in source]
+def _given(source: Source | Sequence[Source], argument: str = "source") -> dict[str, object]:
+    """Return the sources by what messages call them: a frame, or the text that names a run or a file."""
+    frame = as_frame(source)
+    if frame is None and isinstance(source, list | tuple):
+        if not source:
+            raise DataError(f"{argument}: is empty; give a run, a file or a table")
+        return {f"{argument}[{n}]": _name_or_frame(entry, f"{argument}[{n}]") for n, entry in enumerate(source)}
+    return {argument: _name_or_frame(source if frame is None else frame, argument)}
 
 
-def _read(source: Source | Sequence[Source], options: BoardOptions, runs: Path, least: float = 0.0) -> Sources:
-    given = _given(source)
-    marks = [frame for frame in given if isinstance(frame, pl.DataFrame) and "score" in frame.columns]
-    if marks:
-        if len(marks) < len(given):
-            raise DataError("tables of per-item scores are ranked by themselves, not with runs, files or labels")
-        options.check()
-        rules = options.rules(ScoringRules(metric=options.metric or "score"))
-        sampled = [sheet for frame in marks for sheet in item_scores(frame, least, options.max_score or 1.0)]
-        return Sources(rules, sheets=mean_sheets(sampled), sampled=sampled)
-    with _as_files(given) as names:
-        return read_sources(names, runs, _environment(), options)
+def _name_or_frame(source: object, argument: str) -> object:
+    return _run_name(source) if isinstance(source, str | Path | RunResult) else read_frame(source, argument)
 
 
-@contextmanager
-def _as_files(given: Sequence[object]) -> Iterator[list[str]]:
-    """Write frames to temporary files, a row a line, and yield the names of all sources."""
-    with tempfile.TemporaryDirectory() as folder:
-        names = []
-        for number, entry in enumerate(given):
-            if isinstance(entry, pl.DataFrame):
-                path = Path(folder) / f"frame {number}.jsonl"
-                entry.write_ndjson(path)
-                names.append(str(path))
-            else:
-                names.append(_run_name(entry))
-        yield names
+def _read(source: Source | Sequence[Source], options: BoardOptions, runs: str | Path | None) -> Sources:
+    """Read sources as the command does, and log the notes that the command prints."""
+    settings, given = _environment(), _given(source)
+    options.check()
+    for argument, entry in given.items():
+        if isinstance(entry, pl.DataFrame):
+            check_scores(entry, argument, options.min_score, options.max_score or 1.0)
+    with as_files(given) as names:
+        evidence = read_sources(names, _folder(runs, settings), settings, options)
+    _warn(map(one_line, evidence.notes))
+    return evidence
 
 
 def _run_name(source: object) -> str:
@@ -490,6 +482,7 @@ def _run_name(source: object) -> str:
 # ---- bills, pages, files -------------------------------------------------------------------------------------------
 
 
+@names_arguments
 def cost(
     run: RunSource | Sequence[RunSource] | None = None,
     *,
@@ -520,6 +513,7 @@ def _amounts(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, values, pl.Decimal(38, max(digits, 2)))
 
 
+@names_arguments
 def site(
     run: RunSource | Sequence[RunSource] | None,
     out: str | Path,
@@ -536,6 +530,7 @@ def site(
     return pages[-1][1]
 
 
+@names_arguments
 def export(
     run: RunSource | None,
     to: str,
@@ -559,6 +554,7 @@ def export(
     return path
 
 
+@names_arguments
 def import_(
     run: RunSource | None,
     *,
@@ -582,7 +578,8 @@ def import_(
     settings = _environment()
     folder = _folder(runs, settings)
     name = None if run is None else _run_name(run)
-    with _as_files([] if predictions is None else _given(predictions)) as given, _as_files(_files(labels)) as people:
+    replies = {} if predictions is None else _given(predictions, "predictions")
+    with as_files(replies) as given, as_files({} if labels is None else _given(labels, "labels")) as people:
         files = ImportedFiles(
             model, Path(given[0]) if given else None, tuple(map(Path, verdicts)), tuple(map(Path, eee)),
             tuple(map(Path, people)), family, provider,
@@ -597,10 +594,6 @@ def import_(
     return pl.DataFrame([asdict(entry) for entry in entered], infer_schema_length=None)
 
 
-def _files(labels: str | Path | Frame | Sequence[str | Path] | None) -> list[object]:
-    return [] if labels is None else _given(labels)
-
-
 def _run_folders(
     run: RunSource | Sequence[RunSource] | None, runs: str | Path | None, settings: Settings
 ) -> list[RunFolder]:
@@ -612,6 +605,7 @@ def _run_folders(
 # ---- judging -------------------------------------------------------------------------------------------------------
 
 
+@names_arguments
 def judge(
     frame: Frame,
     panel: str | Path | Sequence[Mapping[str, JsonValue]],
@@ -640,7 +634,10 @@ def judge(
     decide, or cancelled the run. Verdicts that a judge did not give are missing, with a warning.
     """
     settings, clock = _settings(), clock or SystemClock()
-    table, path = read_frame(frame), str(settings.cwd / items)
+    table = read_frame(frame, "frame")
+    if not isinstance(items, str | Path):
+        raise DataError(f"items: a {type(items).__name__} is no file: give the path of the items' file")
+    path = str(settings.cwd / Path(items).expanduser())
     if task is None or split is None:
         rows = read_rows(path, settings.cwd, settings)
         task = task or guess_task(rows)
@@ -650,8 +647,6 @@ def judge(
     named = named_runs(runs, settings)
     folder = where_it_goes_on(manifest, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
-        if not opened.task.uses_jury:
-            raise ManifestError(f"judge: task {task!r} is graded by rule; there is no jury")
         asked_items = opened.load_items()
         item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
         entered = enter(opened, list(_answered(table, item_ids, json_replies=is_json)))
@@ -694,6 +689,17 @@ def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool)
         )
 
 
+_ARGUMENTS: Mapping[tuple[str | int, ...], str] = {
+    ("jury", "judges"): "panel",
+    ("jury", "panel"): "panel",
+    ("jury", "seats"): "seats",
+    ("jury",): "task",
+    ("items", "source"): "items",
+    ("items", "split"): "split",
+}
+"""The arguments of ``judge`` by the keys of a manifest; the others are called as their keys."""
+
+
 def _jury_manifest(
     name: str,
     task: str,
@@ -704,19 +710,23 @@ def _jury_manifest(
     folder: Path,
 ) -> Manifest:
     """Make the manifest of a run with judges only."""
-    import tomllib
+    jury: dict[str, object] = {"seats": seats}
+    if isinstance(panel, str | Path):
+        jury["panel"] = str(Path(panel).expanduser())
+    else:
+        jury["judges"] = _judge_tables(panel)
+    tables_ = {"name": name, "task": task, "items": {"source": items, "split": split}, "jury": jury}
+    return manifest_of_tables(tables_, folder, "judge", _ARGUMENTS)
 
-    from pydantic import ValidationError
 
-    try:
-        if isinstance(panel, str | Path):
-            tables_of_judges = tomllib.loads((folder / panel).read_text(encoding="utf-8"))
-        else:
-            tables_of_judges = {"judges": [dict(judge) for judge in panel]}
-        judges = PanelFile.model_validate(tables_of_judges).judges
-        document = {"name": name, "task": task, "items": {"source": items, "split": split}, "models": ()}
-        manifest = Manifest.model_validate({**document, "jury": {"seats": seats}}, context=FROZEN)
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise ManifestError(f"judge: {error}") from error
-    manifest.attach(folder, judges, {})
-    return manifest
+def _judge_tables(panel: object) -> list[dict[str, JsonValue]]:
+    """Return the judges as tables. Raises ManifestError for what is no list of dicts."""
+    if not isinstance(panel, list | tuple):
+        raise ManifestError(f"judge: panel: a {type(panel).__name__} is no panel: {_PANEL_FORM}")
+    for number, judge in enumerate(panel):
+        if not isinstance(judge, Mapping):
+            raise ManifestError(f"judge: panel[{number}]: a {type(judge).__name__} is no judge: {_PANEL_FORM}")
+    return [dict(judge) for judge in panel]
+
+
+_PANEL_FORM = 'give a panel file, or a list of dicts with "name", "provider" and "model"'

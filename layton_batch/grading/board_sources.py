@@ -45,6 +45,8 @@ class BoardOptions:
     """The highest mark in the files of other programs, where it is not 1."""
     labels: tuple[str, ...] = ()
     """Files in layton-eval-ppi's form of which only people's labels are taken."""
+    min_score: float = 0.0
+    """The lowest mark in tables of scores and in the files of other programs."""
 
     def check(self) -> None:
         """Raise ManifestError for options that no board can use."""
@@ -211,7 +213,7 @@ def _bring_together(combined: Sources, options: BoardOptions) -> None:
     from layton_batch.grading.ranking import of_sheet, shared_sheets
 
     read = marked(combined.files, options.metric, options.max_score)
-    span = span_of(combined.sheets) if combined.sheets else (0.0, 1.0)
+    span = span_of(combined.sheets) if combined.sheets else (options.min_score / (options.max_score or 1.0), 1.0)
     combined.sampled, notes = shared_sheets([*map(of_sheet, combined.sampled), *read.models], span)
     combined.sheets = mean_sheets(combined.sampled)
     combined.notes += [*read.notes, *notes]

@@ -17,6 +17,7 @@ from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import leaderboard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, ItemOutcome, OfflineForm, RowsFile
+from layton_batch.text import plural
 
 # ---- one submission ------------------------------------------------------------------------------------------------
 
@@ -181,6 +182,9 @@ def shared_sheets(
     for model in models:
         check_once(model)
     _check_same(models)
+    for model in models:
+        if not any(_is_scored(model, item) for item in model.outcomes):
+            raise DataError(f"{model.where}: model {model.name!r} has no score on any item; leave the model out")
     shared = [item for item in models[0].outcomes if all(_is_scored(model, item) for model in models)]
     if not shared:
         names = ", ".join(model.name for model in models[:5])
@@ -236,9 +240,12 @@ def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:
     for model in models:
         scored = sum(outcome.mark is not None for outcome in model.outcomes.values())
         if scored > shared:
-            notes.append(f"{model.name}: ranked on the {shared} items that all models have; it has {scored}.")
+            items = plural(shared, "item")
+            notes.append(f"{model.name}: ranked on the {items} that all models have; it has {scored}.")
         if outside := len(model.outcomes) - scored:
-            notes.append(f"{model.name}: {outside} items without a reply, through no fault of its own, do not count.")
+            notes.append(
+                f"{model.name}: {plural(outside, 'item')} without a reply, through no fault of its own, not counted."
+            )
     return notes
 
 

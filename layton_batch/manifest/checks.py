@@ -10,7 +10,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -71,24 +71,46 @@ def shipped(name: str) -> Path:
 def load_manifest(path: Path, prompts: PromptFiles | None = None) -> Manifest:
     """The manifest in a TOML file; ``prompts`` reads the prompt files it names (default: where they are, without a
     look at earlier runs). Raises ManifestError with every problem found, one a line: file, key, reason."""
-    checked = check(path, prompts)
-    manifest = Manifest.model_validate(checked.form.model_dump(exclude_unset=True))
-    manifest.attach(path.resolve().parent, checked.panel, checked.prompt_texts, checked.logo)
-    return manifest
+    return _manifest(check(path, prompts), path.resolve().parent)
+
+
+def manifest_of_tables(tables: Toml, folder: Path, function: str, arguments: Mapping[Key, str]) -> Manifest:
+    """Make the manifest of tables that a Python function was given, checked as those of a file in ``folder``.
+
+    ``arguments``: names of the function's arguments, by the keys that they are in the tables; the longer keys first.
+    Raises ManifestError with every problem, one a line: function, argument, reason.
+    """
+    return _manifest(_Check(function, folder, PromptFiles(), tables, arguments).result(), folder)
 
 
 def check(path: Path, prompts: PromptFiles | None = None) -> CheckedManifest:
     """Check a manifest as a whole, and return it. Raises ManifestError with every problem on a line of its own."""
-    return _Check(path, prompts or PromptFiles()).result()
+    return _Check(str(path), path.resolve().parent, prompts or PromptFiles()).result()
+
+
+def _manifest(checked: CheckedManifest, folder: Path) -> Manifest:
+    manifest = Manifest.model_validate(checked.form.model_dump(exclude_unset=True))
+    manifest.attach(folder, checked.panel, checked.prompt_texts, checked.logo)
+    return manifest
 
 
 class _Check:
-    def __init__(self, path: Path, prompts: PromptFiles) -> None:
+    """One check. ``tables``: None: those of the file; ``arguments``: see ``manifest_of_tables``."""
+
+    def __init__(
+        self,
+        file: str,
+        folder: Path,
+        prompts: PromptFiles,
+        tables: Toml | None = None,
+        arguments: Mapping[Key, str] | None = None,
+    ) -> None:
         self.prompts = prompts
-        self.file = str(path)
-        self.folder = path.resolve().parent
+        self.file = file
+        self.folder = folder
+        self.arguments = arguments or {}
         self.problems: list[Problem] = []
-        self.raw: Toml = self._toml(path, self.file) or {}
+        self.raw: Toml = (self._toml(Path(file), file) or {}) if tables is None else tables
         complain(self.problems)
 
     def result(self) -> CheckedManifest:
@@ -104,7 +126,7 @@ class _Check:
         task = self._task_facts(texts)
         metric = self._metric(task)
         panel = self._panel(panel_source)
-        complain(self.problems)
+        self._complain()
         if form is None or task is None:  # each has left a problem, so this is never reached
             raise AssertionError(self.file)
         judges = panel if task.uses_jury else ()
@@ -116,7 +138,7 @@ class _Check:
             self._add(
                 self.file, ("scoring", "level"), "the paper's method has its own, 0.95; leave out the one or the other"
             )
-        complain(self.problems)
+        self._complain()
         scoring = form.scoring.model_copy(update={"metric": metric})
         return CheckedManifest(form.model_copy(update={"scoring": scoring}), judges, texts, logo)
 
@@ -276,6 +298,17 @@ class _Check:
             if not seat_jury(panel, spec, seats=1):
                 reason = f"no judge may sit for {spec.name!r}: all of the panel are of its family {spec.family!r}"
                 self._add(self.file, ("models", index), reason)
+
+    def _complain(self) -> None:
+        complain(map(self._by_argument, self.problems))
+
+    def _by_argument(self, problem: Problem) -> Problem:
+        """Name the argument that a problem is about, where there are arguments."""
+        key = problem.key
+        matches = (known for known in self.arguments if problem.file == self.file and key[: len(known)] == known)
+        if (known := next(matches, None)) is None:
+            return problem
+        return replace(problem, key=(self.arguments[known], *key[len(known) :]))
 
     def _add(self, file: str, key: Key, reason: str) -> None:
         self.problems.append(Problem(file, key, reason))

@@ -43,6 +43,9 @@ _ANSWER, _JUSTIFICATION = VERDICT["answer_correct"], VERDICT["justification_corr
 _OTHER_JURY = "labels_of_another_jury"
 _SCORES_FORM = "; for `leaderboard`, a table of scores has the columns model, item_id and score"
 _NEEDED = (ITEM, "provider", "model", HUMAN["answer_correct"], HUMAN["justification_correct"])
+_IDENTIFYING = (ITEM, HUMAN["answer_correct"], HUMAN["justification_correct"])
+"""Columns that only a gold set has. A file without any of them was meant for something else."""
+_SHOWN_COLUMNS = 12
 _SAMPLES = 10_000
 _PORTION_ROWS, _FRAME_ROWS = 1_000, 20_000
 _Item = Annotated[str, Meta(min_length=1)] | Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -230,6 +233,13 @@ class _Reader:
         """The gold set of all rows. Raises DataError for the first thing that is wrong with them."""
         file = self._files[0][1]
         missing = [column for column in _NEEDED if column not in self._names]
+        if set(_IDENTIFYING) <= set(missing):
+            columns = ", ".join(islice(self._names, _SHOWN_COLUMNS))
+            raise DataError(
+                f"{file}: not a gold set and no table of scores; its columns are {columns}; a table of scores has the "
+                "columns model, item_id and score, and a row for each model and item; a gold set has the columns "
+                f"{', '.join(_NEEDED)}"
+            )
         if missing:
             raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}{_SCORES_FORM}")
         judges = _judges(list(self._names), file)

@@ -120,7 +120,7 @@ def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypat
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
     ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline")
-    assert (ended.code, "(from Python: max_usd, yes=True); nothing was sent" in ended.err) == (3, True), ended.err
+    assert (ended.code, "give --max-usd or --yes; nothing was sent" in ended.err) == (3, True), ended.err
 
 
 @pytest.mark.parametrize(

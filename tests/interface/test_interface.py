@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -21,7 +22,7 @@ from layton_batch.drawing import svg
 from layton_batch.errors import DataError, LaytonBatchError, ManifestError, OverBudgetError, UnfinishedRunError
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.frames import read_frame
-from layton_batch.interface import RunResult
+from layton_batch.interface import RunResult, Source
 from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, call, desk
@@ -102,17 +103,25 @@ def test_logs_of_other_programs_are_ranked_and_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "reason"),
+    ("source", "reason"),
     [
-        (_marks(1).drop("item_id"), "no column 'item_id'"),
-        (_marks(1).with_columns(score=pl.lit("good")), "scores cannot be read"),
-        (_marks(1).with_columns(score=pl.lit(None, pl.Float64)), "no marks or a mark that is no number"),
-        (pl.concat([_marks(1), _marks(1)]), "more than one mark"),
+        (_marks(1).drop("item_id"), "source: not a gold set and no table of scores; its columns are model, score; a"),
+        (pl.DataFrame({"item_id": ["i"], "gpt": [1], "claude": [0]}), "has the columns model, item_id and score"),
+        (_marks(1).with_columns(score=pl.lit("yes")), "source, row 1: 'score' is 'yes', not a number"),
+        (_marks(1.0, float("nan")), "source, row 2: 'score' is 'nan', not a number"),
+        (_marks(1).with_columns(score=pl.lit(None, pl.Float64)), "source: model 'finch' has no score on any item"),
+        (pl.concat([_marks(1), _marks(1)]), "source, row 2: item 'i0' of model 'finch' has a mark by 'score' already"),
+        ([_marks(1), _marks(1).with_columns(model=pl.lit(""))], "source[1], row 1: 'model' must be a text"),
+        ([{"model": "finch", "item_id": "i", "score": object()}], "source: column 'score' holds values that are neit"),
+        (_marks(1).head(0), "source: the table is empty; there must be at least one row"),
+        ([_marks(1), _marks(1).head(0)], "source[1]: the table is empty"),
+        ([], "source: is empty; give a run, a file or a table"),
     ],
 )
-def test_frames_that_are_no_scores_are_refused_in_words(frame: pl.DataFrame, reason: str) -> None:
-    with pytest.raises(DataError, match=reason):
-        lb.leaderboard(frame)
+def test_tables_that_are_no_scores_are_refused_by_the_argument(source: Source, reason: str) -> None:
+    with pytest.raises(DataError, match=re.escape(reason)) as refused:
+        lb.leaderboard(source)
+    assert ".parquet" not in str(refused.value)
 
 
 def test_any_librarys_table_gives_the_same_board() -> None:
@@ -142,7 +151,7 @@ class _Arrow:
 def test_what_lacks_in_a_pandas_table_lacks_in_ours() -> None:
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"model": ["a", None], "score": [float("nan"), 1.0], "n": pd.array([1, None], "Int64")})
-    assert read_frame(table).rows() == [("a", None, 1), (None, 1.0, None)]
+    assert read_frame(table, "table").rows() == [("a", None, 1), (None, 1.0, None)]
 
 
 @pytest.mark.parametrize("module", ["pandas", "pyarrow"])
@@ -161,9 +170,9 @@ print(lb.leaderboard(rows).height)
 @pytest.mark.parametrize(
     ("scores", "largest", "reason"),
     [
-        ((1, 0.5, 1.5), None, "row 3 of the frame: score 1.5 is not between 0 and 1; max_score names"),
-        ((1, -0.1), None, "row 2 of the frame: score -0.1 is not between 0 and 1"),
-        ((11, 2), 10, "row 1 of the frame: score 11 is not between 0 and 10"),
+        ((1, 0.5, 1.5), None, "source, row 3: score 1.5 is not between 0 and 1; max_score names"),
+        ((1, -0.1), None, "source, row 2: score -0.1 is not between 0 and 1"),
+        ((11, 2), 10, "source, row 1: score 11 is not between 0 and 10"),
     ],
 )
 def test_a_score_outside_its_bounds_is_refused_with_its_row(
@@ -304,8 +313,10 @@ def test_answers_begin_the_run_of_a_manifest_and_nothing_is_paid(
         (lambda: lb.cost("nothing"), "there is no run 'nothing'"),
         (lambda: lb.site(None, "public"), "there is no run under"),
         (lambda: lb.cost(by="moon"), "cost: by 'moon': one of run, provider"),
-        (lambda: lb.export("nothing", "pdf", "x"), "--to 'pdf': one of ppi"),
-        (lambda: lb.label_plan("nothing"), "give either --half-width POINTS or --labels N"),
+        (lambda: lb.export("nothing", "pdf", "x"), "to 'pdf': one of ppi"),
+        (lambda: lb.label_plan("nothing"), "give either half_width POINTS or labels N"),
+        (lambda: lb.leaderboard(_marks(1), metric="acc"), "metric 'acc': source has score"),
+        (lambda: lb.import_("nothing", model="wren", predictions=[{"a": 1}][:0]), "predictions: is empty"),
         (lambda: lb.judges("nothing.jsonl"), "there is no run 'nothing.jsonl'"),
         (lambda: lb.import_("nothing", model="wren", predictions="x"), "there is no run 'nothing'"),
     ],
@@ -387,6 +398,7 @@ def test_a_judge_without_a_verdict_is_a_warning(
         (_answers(item_id=["lb-t-001", "lb-t-001"]), "row 2 of the frame: item 'lb-t-001' is there twice"),
         (_answers(item_id=["lb-t-001", "x"]), "row 2 of the frame: the run has no item 'x'"),
         (_answers(answer=[1, 2]), "row 1 of the frame: 'answer' and 'justification' must be text"),
+        (_answers().head(0), "frame: the table is empty; there must be at least one row"),
     ],
 )
 def test_frames_of_answers_that_are_wrong_pay_nothing(
@@ -398,12 +410,47 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
         assert not there.lab.billed()
 
 
-def test_a_task_graded_by_rule_has_no_jury_to_put_answers_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"panel": [PANEL[0] | {"provider": "opneai"}]}, "panel[0].provider: unknown provider 'opneai'; did you mean"),
+        ({"panel": [{"name": "r", "provider": "openai", "modle": "x"}]}, "panel[0].modle: unknown key; did you mean"),
+        ({"panel": ["gpt-5.2"]}, "panel[0]: a str is no judge: give a panel file, or a list of dicts"),
+        ({"panel": PANEL[0]}, "panel: a dict is no panel: give a panel file, or a list of dicts"),
+        ({"panel": PANEL * 2}, "panel[1].name: 'referee' is used 2 times"),
+        ({"panel": "none.toml"}, "panel: no panel file"),
+        ({"seats": 0}, "seats: must be at least 1, not 0"),
+        ({"items": _answers()}, "items: a DataFrame is no file"),
+        ({"task": "rome"}, "task 'rome' is graded by a rule, no jury sits"),
+        ({"max_usd": "much"}, "max_usd 'much': give an amount in US dollars"),
+    ],
+)
+def test_arguments_of_a_judge_that_are_wrong_are_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any], reason: str
 ) -> None:
-    questions = BUNDLED.parent / "rome" / "questions_llm.jsonl"
-    with desk(tmp_path, monkeypatch), pytest.raises(ManifestError, match="graded by rule"):
-        lb.judge(_answers(), PANEL, items=questions, task="rome", seats=1)
+    monkeypatch.chdir(tmp_path)
+    arguments = {"panel": PANEL, "items": BUNDLED / "riddles_llm.jsonl", **given}
+    with pytest.raises((ManifestError, DataError), match=re.escape(reason)) as refused:
+        lb.judge(_answers(), **arguments)
+    assert "pydantic" not in str(refused.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_panel_file_is_checked_as_that_of_a_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "panel.toml").write_text('[[judges]]\nname = "r"\nprovider = "opneai"\nmodel = "x"\n')
+    with pytest.raises(ManifestError, match=r"panel\.toml: judges\[0\]\.provider: unknown provider 'opneai'"):
+        lb.judge(_answers(), "panel.toml", items=BUNDLED / "riddles_llm.jsonl")
+
+
+def test_errors_of_an_import_name_the_argument_that_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        path = there.write(manifest_text(("openai",)))
+        lb.import_(path, model="wren", predictions=[{"item_id": "lb-t-001", "answer": "7", "justification": "so"}])
+        with pytest.raises(DataError, match=r"^predictions, line 1: the run has no item 'x'"):
+            lb.import_(path, model="finch", predictions=[{"item_id": "x", "answer": "7", "justification": "so"}])
+        with pytest.raises(DataError, match=r"^labels, line 1: "):
+            lb.import_(path, labels=[{"item_id": "lb-t-001", "model": "wren", "answer_correct": "maybe"}])
 
 
 # ---- the documented examples ---------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from layton_batch.tasks.offline import ItemOutcome
 METRIC = "score"
 _COLUMNS = frozenset({"model", "item_id", METRIC})
 _TABLES = (*ENDINGS, WORKBOOK, ".parquet")
+_KINDS = frozenset(map(str, PredictionKind))
 _WORDS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 
 
@@ -44,14 +45,15 @@ def read(path: Path) -> list[ScoreFile]:
         model, provider = text_at(row, "model", place), _text(row.get("provider")) or ""
         hints, sample = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
         key = (model, provider, hints, sample)
-        file = files.setdefault(key, ScoreFile(str(path), model, path.stem, provider, hints, sample))
+        if (file := files.get(key)) is None:
+            file = files[key] = ScoreFile(str(path), model, path.stem, provider, hints, sample)
         file.add(METRIC, _item(row, place), _outcome(row, place), place)
     return list(files.values())
 
 
 def _outcome(row: Object, place: str) -> ItemOutcome:
     kind = _text(row.get("kind")) or str(PredictionKind.ANSWERED)
-    if kind not in set(PredictionKind):
+    if kind not in _KINDS:
         raise DataError(f"{place}: 'kind' is {kind!r}, and there are {', '.join(PredictionKind)}")
     return ItemOutcome(_score(row.get(METRIC), place), kind, _text(row.get("flag")))
 

@@ -117,7 +117,7 @@ def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
             f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
             "--metric, or say with --max-score what the best mark is"
         )
-    return replace(outcome, mark=mark)
+    return outcome if scale == 1 else replace(outcome, mark=mark)
 
 
 def _common(chosen: Sequence[str]) -> str:
