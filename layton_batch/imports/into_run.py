@@ -55,11 +55,12 @@ class ImportedFiles:
 def open_for_import(name: str | None, runs: Path, settings: Settings) -> AbstractContextManager[Run]:
     """Open the run of this name, folder or manifest (None: the only run), to enter answers and score them.
 
-    A manifest whose run is not there begins it, and nobody is asked. Raises ManifestError and StoreError.
+    A manifest whose run is not there begins it, and nobody is asked; so does one whose earlier import was refused
+    before the run was planned. Raises ManifestError and StoreError.
     """
     if name is not None and is_manifest(name):
         manifest = load_manifest(Path(name), PromptFiles(settings, runs))
-        if not home_of(manifest, runs).manifest.exists():
+        if not home_of(manifest, runs).part("items", "items").exists():
             return open_run(manifest, runs, settings, only_scores=True)
     return open_folder(find_run(name, runs), settings, only_scores=True)
 

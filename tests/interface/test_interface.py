@@ -296,12 +296,14 @@ def test_a_run_that_has_nobody_to_ask_does_not_begin(tmp_path: Path, monkeypatch
         assert not (tmp_path / "runs").exists()
 
 
-def test_answers_begin_the_run_of_a_manifest_and_nothing_is_paid(
+def test_answers_begin_the_run_of_a_manifest_also_after_refused_ones_and_nothing_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as there:
         path = there.write(manifest_text(("openai",)))
         given = [{"item_id": "lb-t-001", "answer": "7", "justification": "so"}]
+        with pytest.raises(DataError, match="the run has no item 'x'"):
+            lb.import_(path, model="wren", predictions=[given[0] | {"item_id": "x"}])
         assert lb.import_(path, model="wren", predictions=given)["is_new"].to_list() == [True]
         assert lb.import_("lab", model="wren", predictions=given)["is_new"].to_list() == [False]
         assert there.server_total() == 0
