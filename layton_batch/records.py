@@ -469,12 +469,12 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class FileDigest:
     """The path in the workspace, size and SHA-256 (hexadecimal) of a file that was committed. ``earlier_sha256``: of
-    what it was before."""
+    what it was before, and what a process that was killed or frozen may have left."""
 
     name: str
     size_bytes: int
     sha256: str
-    earlier_sha256: str | None = None
+    earlier_sha256: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

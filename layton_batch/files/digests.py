@@ -26,4 +26,4 @@ def is_same(path: Path, recorded: FileDigest) -> bool:
         digest = file_digest(path, recorded.name)
     except FileNotFoundError:
         return False
-    return digest.sha256 in (recorded.sha256, recorded.earlier_sha256)
+    return digest.sha256 in (recorded.sha256, *recorded.earlier_sha256)

@@ -31,7 +31,7 @@ def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
     def record(path: Path, content: Path) -> None:
         if path.parent in folders:  # prompts are written anew, from run.json, whenever the run is opened
             name = Path(os.path.abspath(path)).relative_to(root).as_posix()
-            earlier = file_digest(path, name).sha256 if path.is_file() else None  # more than one kill may have left it
+            earlier = (file_digest(path, name).sha256,) if path.is_file() else ()
             store.note_files([replace(file_digest(content, name), earlier_sha256=earlier)])
 
     with atomic.recorded(folder.root, record):

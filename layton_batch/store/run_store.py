@@ -399,7 +399,8 @@ class RunStore(Events):
     def note_files(self, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
         """Enter the digests of files that are about to get their names; forget those that are ``gone``, by name.
 
-        ``earlier_sha256`` is what a file is now. It stays in the record if the record before knew it.
+        ``earlier_sha256`` is what a file is now, if there is one. It stays in the record if the record before knew it,
+        and so do the latest others: a process that was frozen may still give them the name.
         """
         with self.transaction() as writing:
             _enter_files(writing.connection, self.run_id, files, gone)
@@ -410,7 +411,8 @@ class RunStore(Events):
         columns = table.c.name, table.c.size_bytes, table.c.sha256, table.c.earlier_sha256
         query = select(*columns).where(table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True))
         with self.reading() as connection:
-            return [FileDigest(*row) for row in connection.execute(query.order_by(table.c.name))]
+            rows = connection.execute(query.order_by(table.c.name))
+            return [FileDigest(name, size, sha, tuple((earlier or "").split())) for name, size, sha, earlier in rows]
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
@@ -672,13 +674,14 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
     if not names:
         return
     query = select(table.c.name, table.c.sha256, table.c.earlier_sha256).where(mine, table.c.name.in_(names))
-    stored = {name: digests for name, *digests in connection.execute(query)}
+    stored = {name: (latest, *(earlier or "").split()) for name, latest, earlier in connection.execute(query)}
     connection.execute(table.delete().where(mine, table.c.name.in_(names)))
     rows = []
     for file in files:
-        digests = stored.get(file.name, [None])
-        earlier = file.earlier_sha256 if file.earlier_sha256 in digests else digests[0]
-        rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": earlier})
+        known = stored.get(file.name, ())
+        present = [digest for digest in file.earlier_sha256 if digest in known]
+        earlier = [*present, *(digest for digest in known if digest not in present)][: schema.EARLIER_DIGESTS]
+        rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": " ".join(earlier) or None})
     if rows:
         connection.execute(table.insert(), rows)
 

@@ -26,6 +26,8 @@ from sqlalchemy import (
 from layton_batch.store.rows import COUNTERS, FLAGS
 
 metadata = MetaData()
+EARLIER_DIGESTS = 3
+"""How many digests of what a file was before are kept."""
 
 
 class UsdColumn(TypeDecorator[Decimal]):
@@ -200,7 +202,7 @@ files = Table(
     Column("name", String(512), primary_key=True),  # its path in the workspace
     Column("size_bytes", BigInteger, nullable=False),
     Column("sha256", String(64), nullable=False),
-    Column("earlier_sha256", String(64)),  # of what the file was before: a kill may have left it so
+    Column("earlier_sha256", String(65 * EARLIER_DIGESTS)),  # of what a kill or a frozen process may leave the file as
 )
 
 provider_batches = Table(

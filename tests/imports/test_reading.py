@@ -61,7 +61,7 @@ def test_a_column_says_whose_answers_they_are_and_who_made_the_model(tmp_path: P
     ("rows", "reason"),
     [
         ([{"custom_id": "nowhere", "answer": "7"}], "line 1: the run has no item 'nowhere'"),
-        ([{"answer": "7"}], "line 1: 'item_id' must be text"),
+        ([{"answer": "7"}], "line 1: has no id of an item"),
         ([{"item_id": "a"}], "line 1: there is no reply"),
         ([{"item_id": "a", "answer": ["7"]}], "line 1: 'answer' and 'justification' must be text"),
         ([{"item_id": "a", "answer": "7"}, {"item_id": "a", "answer": "8"}], "line 2: item 'a' is there twice"),

@@ -90,3 +90,30 @@ def test_a_program_that_was_frozen_after_it_recorded_a_file_does_not_write_over_
         atomic.write_text(folder.manifest, "of the first")
     assert folder.manifest.read_text(encoding="utf-8") == "of the next"
     check_files(store, folder)
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_file_that_gets_its_name_late_from_a_frozen_program_is_still_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    store, folder = opened(tmp_path)
+    if not is_new:
+        with recording(store, folder):
+            atomic.write_text(folder.manifest, "before")
+    replace = Path.replace
+    is_frozen = False
+
+    def late(path: Path, target: Path) -> Path:
+        nonlocal is_frozen
+        if not is_frozen:
+            is_frozen = True
+            with recording(store, folder):  # another program, meanwhile
+                atomic.write_text(folder.manifest, "of the next")
+            check_files(store, folder)
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", late)
+    with recording(store, folder):
+        atomic.write_text(folder.manifest, "of the first")
+    assert folder.manifest.read_text(encoding="utf-8") == "of the first"
+    check_files(store, folder)

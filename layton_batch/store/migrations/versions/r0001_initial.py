@@ -174,7 +174,7 @@ def _files() -> None:
         sa.Column("name", sa.String(512), primary_key=True),
         sa.Column("size_bytes", sa.BigInteger, nullable=False),
         sa.Column("sha256", sa.String(64), nullable=False),
-        sa.Column("earlier_sha256", sa.String(64)),
+        sa.Column("earlier_sha256", sa.String(195)),
     )
 
 
