@@ -86,7 +86,8 @@ def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
     """Yield the summary of a plan: amount to send, cost, refusals of `run`, needed keys."""
     yield (
         "to send",
-        f"{preview.to_send:,} of {plural(preview.requests, 'request')}; {preview.answered:,} answered already",
+        f"{preview.to_send:,} of {plural(preview.requests, 'request')}; {preview.answered:,} answered already"
+        f"{_again(preview)}",
     )
     expected, at_most = _amount(preview.expected_usd), _amount(preview.max_usd)
     budget = preview.budget
@@ -135,7 +136,13 @@ def in_short(preview: Preview) -> str:
     if not preview.to_send:
         return f"{count}0 to send: nothing to pay"
     amounts = f"expected {_amount(preview.expected_usd)}, at most {_amount(preview.max_usd)}"
-    return f"{count}{preview.to_send:,} to send: {amounts}"
+    return f"{count}{preview.to_send:,} to send{_again(preview)}: {amounts}"
+
+
+def _again(preview: Preview) -> str:
+    if not preview.judged_again:
+        return ""
+    return f" ({plural(preview.judged_again, 'verdict')} again, because the item or the answer changed)"
 
 
 def _amount(usd: Decimal | None) -> str:

@@ -112,6 +112,9 @@ class PastRequests:
         stored = self._job(job)
         if stored is None or stored.retired or not (stored.planned and self.same_items) or self.unsent(job).files:
             return None
+        judged = self._stored.get(str(stored.depends_on))
+        if judged is not None and not (judged.planned and judged.graded):
+            return None  # its judges are planned again once its answers are graded
         return len(self.items(job))
 
     def unsent(self, job: Job) -> PlannedRequests:

@@ -33,8 +33,8 @@ from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
 from layton_batch.runs.request_planner import PlannedRequest, RequestKind
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
-from layton_batch.stages.earlier_requests import PastRequests, earlier_requests
-from layton_batch.stages.judge_lengths import JudgeRequests, allowance
+from layton_batch.stages.earlier_requests import PastRequests, PlannedRequests, earlier_requests
+from layton_batch.stages.judge_lengths import JudgeRequest, JudgeRequests, allowance
 from layton_batch.stages.reserve import stage_of, total, with_safety
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
@@ -53,7 +53,8 @@ EARLIER, PRIORS = "earlier runs", "priors"
 class PlannedJob:
     """A job as it would be: its requests, those of them that were asked already (``answered``, or about to be), in how
     many files the others are sent, what they will probably cost, by whose tokens (``EARLIER`` or ``PRIORS``), and the
-    most they can cost (None: price unknown). Files and size of a judge's job are the most they can be as well."""
+    most they can cost (None: price unknown). Files and size of a judge's job are the most they can be as well.
+    ``judged_again``: requests to send about items on which the judge gave a verdict before."""
 
     job: Job
     requests: int
@@ -64,6 +65,7 @@ class PlannedJob:
     too_large: int = 0
     answered: int = 0
     retired: int = 0
+    judged_again: int = 0
     expected_usd: Decimal | None = None
     expected_from: str = PRIORS
 
@@ -135,6 +137,11 @@ class Preview:
     def to_send(self) -> int:
         """Return the number of requests without a known answer, except those that are too large to be sent."""
         return self.requests - self.answered - sum(planned.too_large for planned in self.jobs)
+
+    @property
+    def judged_again(self) -> int:
+        """Return the number of requests to send about items on which the same judge gave a verdict before."""
+        return sum(planned.judged_again for planned in self.jobs)
 
     @property
     def max_usd(self) -> Decimal | None:
@@ -250,8 +257,9 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
 
 @dataclass(slots=True)
 class _RequestCounts:
-    """Counts the requests of a job. ``unsent``: custom_ids in batches of the job that are still to be sent, of which
-    ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have.
+    """Counts the requests of a job. ``unsent``: those in batches of the job that are still to be sent, of which
+    ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have; ``to_answer``:
+    those of them whose answer is not there yet; ``to_ask``: those that nobody asked for.
 
     ``payers``: the runs that bought the answers which are there.
 
@@ -262,26 +270,35 @@ class _RequestCounts:
     limits: Limits
     costs: CostBounds
     stage: Role
-    unsent: Collection[str]
+    unsent: PlannedRequests
     still_unsent: int = 0
     kinds: Counter[RequestKind] = field(default_factory=Counter)
     new_items: set[str] = field(default_factory=set)
+    to_answer: set[str] = field(default_factory=set)
+    to_ask: set[str] = field(default_factory=set)
     payers: set[str] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
     max_costs: list[Decimal | None] = field(default_factory=list)
     guesses: list[tuple[int, int]] = field(default_factory=list)
     _written: dict[int | None, int] = field(default_factory=dict)
 
+    @property
+    def most_bytes(self) -> int:
+        """Return the most bytes of a request's line, without its newline."""
+        return min(self.limits.max_line_bytes, self.limits.max_bytes) - 1
+
     def lines(self, requests: Iterable[PlannedRequest]) -> Iterator[Line]:
         """Yield the lines of what nobody asked for, as each is counted."""
-        most = min(self.limits.max_line_bytes, self.limits.max_bytes) - 1
+        most = self.most_bytes
         for request in requests:
             self.kinds[request.kind] += 1
             if request.kind is not RequestKind.KEPT:
                 self.new_items.add(request.item_id)
+            if request.kind not in (RequestKind.KEPT, RequestKind.ANSWERED):
+                self.to_answer.add(request.item_id)
             if request.kind is RequestKind.ANSWERED and request.status is not None and request.status.run_id:
                 self.payers.add(request.status.run_id)
-            is_unsent = request.custom_id in self.unsent
+            is_unsent = request.custom_id in self.unsent.requests
             if request.kind is not RequestKind.TO_ASK and not is_unsent:
                 continue
             max_cost = self.costs.most(request.spec, request.size)
@@ -291,6 +308,7 @@ class _RequestCounts:
             if is_unsent:
                 self.still_unsent += 1
                 continue
+            self.to_ask.add(request.item_id)
             if len(request.line) <= most:
                 self.sizes.append(len(request.line))
             yield Line(request.custom_id, request.line, max_cost)
@@ -318,6 +336,7 @@ class _Planner:
         self._given = given
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
+        self._to_answer = dict[str, frozenset[str]]()
         self._payers, self._answered_by = dict[str, frozenset[str]](), ("", dict[str, Prediction]())
         self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
@@ -363,8 +382,7 @@ class _Planner:
         Its batch files are kept under ``write``.
         """
         provider = connect_within(self._manifest, job.spec.provider, None)
-        planner, unsent = self._requests.planner(job, provider, to_ask), self._requests.unsent(job)
-        counts = _RequestCounts(provider.limits, CostBounds(self._prices), stage_of(job), unsent.requests.keys())
+        planner, counts = self._requests.planner(job, provider, to_ask), self._counts(job, provider)
         lines = counts.lines(planner.plan(wanted))
         if write is not None:
             pack(lines, provider.limits, write, write / "requests" / job.id)
@@ -372,77 +390,80 @@ class _Planner:
             for _ in lines:
                 pass
         self._new_items[job.id], self._payers[job.id] = frozenset(counts.new_items), frozenset(counts.payers)
-        number, to_send = counts.kinds.total(), counts.kinds[RequestKind.TO_ASK]
-        return replace(
-            self._planned(job, counts.guesses),
-            requests=number,
-            shards=files_needed(counts.sizes, provider.limits) + unsent.files,
-            size_bytes=sum(counts.sizes) + len(counts.sizes) + unsent.size_bytes,
-            max_usd=total(counts.max_costs),
-            too_large=to_send - len(counts.sizes),
-            answered=number - to_send - counts.still_unsent,
-            retired=len(planner.retired()),
-        )
+        self._to_answer[job.id] = frozenset(counts.to_answer)
+        return replace(self._counted(job, counts, counts.kinds.total()), retired=len(planner.retired()))
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
-        """Plan a judge's job, its requests as long as an answer of the participant may be (``allowance``)."""
-        provider = connect_within(self._manifest, job.spec.provider, None)
-        most = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
-        measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
-        unsent = frozenset(self._requests.unsent(job).requests.values())
-        judged_items = frozenset(self._requests.items(job))
-        judged_items -= self._new_items.get(str(job.depends_on), frozenset())
-        judged_items |= self._settled(job, judged, provider, judged_items)
-        judged_items -= unsent
-        new = [request for item, request in zip(self._items, measured, strict=True) if item.id not in judged_items]
-        sent = [request for request in new if request.size <= most]
-        earlier = self._earlier.mean(Role.PREDICT, judged)
-        limit, longest = output_bound(judged), None if earlier is None else earlier.longest
-        written = [allowance(request.item_bytes, limit, longest) for request in sent]
-        sizes = [min(request.longest_line(length), most) for request, length in zip(sent, written, strict=True)]
-        price = self._prices.price(job.spec.provider, job.spec.model)
-        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, stage_of(job))
-        return replace(
-            self._planned(job, [(request.expected_input + read * request.growth, answer) for request in sent]),
-            requests=len(measured),
-            shards=files_needed(sizes, provider.limits),
-            size_bytes=sum(sizes) + len(sizes),
-            max_usd=total(
-                bound_cost(request.most_tokens(length), price) if price else None
-                for request, length in zip(sent, written, strict=True)
-            ),
-            too_large=len(new) - len(sent),
-            answered=len(measured) - len(new),
-        )
-
-    def _settled(
-        self, job: Job, judged: ModelSpec, provider: Provider, judged_items: Collection[str]
-    ) -> frozenset[str]:
-        """Return the further items about which the judge need not be asked: its verdict on the answer is known, or the
-        answer is none that goes before a jury."""
-        answers = self._answers(str(job.depends_on), judged)
-        other = {item_id: prediction for item_id, prediction in answers.items() if item_id not in judged_items}
+        """Plan a judge's job: exactly where the participant's answer is known, else with a request as long as its
+        answer may be (``allowance``)."""
+        provider, task = connect_within(self._manifest, job.spec.provider, None), juried(self._task)
+        counts, answers = self._counts(job, provider), self._answers(str(job.depends_on), judged)
         self._prompts.about(job.depends_on)
         candidates = (
             Candidate(item, prediction)
             for item in self._items
-            if (prediction := other.get(item.id)) is not None and prediction.kind is PredictionKind.ANSWERED
+            if (prediction := answers.get(item.id)) is not None and prediction.kind is PredictionKind.ANSWERED
         )
-        planned = self._requests.planner(job, provider, set()).plan(
-            self._prompts.judges(candidates, job.spec, juried(self._task))
-        )
-        verdicts = {request.item_id for request in planned if request.kind is not RequestKind.TO_ASK}
-        unjudged = {item for item, prediction in other.items() if prediction.kind is not PredictionKind.ANSWERED}
-        return frozenset(verdicts | unjudged)
+        prompts = self._prompts.judges(candidates, job.spec, task)
+        for _ in counts.lines(self._requests.planner(job, provider, set()).plan(prompts)):
+            pass
+        requested_items = frozenset(self._requests.items(job)).difference(self._requests.unsent(job).requests.values())
+        # an answer that cannot be read here was judged, unless its participant is asked something else by now
+        settled_items = requested_items - self._new_items.get(str(job.depends_on), frozenset()) | answers.keys()
+        measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
+        unknown = {
+            item.id: request
+            for item, request in zip(self._items, measured, strict=True)
+            if item.id not in settled_items
+        }
+        self._count_unknown(job, judged, counts, unknown.values())
+        judged_again = requested_items & (counts.to_ask | unknown.keys())
+        return replace(self._counted(job, counts, len(self._items)), judged_again=len(judged_again))
 
-    def _answers(self, job_id: str, spec: ModelSpec) -> dict[str, Prediction]:
-        """Return what the participant is known to have answered. Its judges follow each other: one is kept."""
+    def _count_unknown(
+        self, job: Job, judged: ModelSpec, counts: _RequestCounts, requests: Collection[JudgeRequest]
+    ) -> None:
+        """Add a judge's requests about answers that nobody knows yet."""
+        limit, earlier = output_bound(judged), self._earlier.mean(Role.PREDICT, judged)
+        longest = None if earlier is None else earlier.longest
+        price = self._prices.price(job.spec.provider, job.spec.model)
+        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, stage_of(job))
+        counts.kinds[RequestKind.TO_ASK] += len(requests)
+        for request in requests:
+            if request.size <= counts.most_bytes:
+                written = allowance(request.item_bytes, limit, longest)
+                counts.sizes.append(min(request.longest_line(written), counts.most_bytes))
+                counts.max_costs.append(bound_cost(request.most_tokens(written), price) if price else None)
+                counts.guesses.append((request.expected_input + read * request.growth, answer))
+
+    def _answers(self, job_id: str, spec: ModelSpec) -> Mapping[str, Prediction]:
+        """Return the known answers of the participant to what it is asked by now, by item. Its judges follow each
+        other: one is kept."""
         if self._answered_by[0] != job_id:
             job = Job(job_id, Role.PREDICT, spec)
             identified_job = replace(job, identity=job_identity(self._manifest, job))
-            payers = self._payers.get(job_id, frozenset())
-            self._answered_by = job_id, self._requests.predictions(identified_job, payers)
+            answers = self._requests.predictions(identified_job, self._payers.get(job_id, frozenset()))
+            for item_id in self._to_answer.get(job_id, frozenset()):
+                answers.pop(item_id, None)
+            self._answered_by = job_id, answers
         return self._answered_by[1]
+
+    def _counts(self, job: Job, provider: Provider) -> _RequestCounts:
+        unsent = self._requests.unsent(job)
+        return _RequestCounts(provider.limits, CostBounds(self._prices), stage_of(job), unsent)
+
+    def _counted(self, job: Job, counts: _RequestCounts, requests: int) -> PlannedJob:
+        """Return the job with its counts. ``requests``: all of the job, those too that need not be asked."""
+        to_send, sizes, unsent = counts.kinds[RequestKind.TO_ASK], counts.sizes, counts.unsent
+        return replace(
+            self._planned(job, counts.guesses),
+            requests=requests,
+            shards=files_needed(sizes, counts.limits) + unsent.files,
+            size_bytes=sum(sizes) + len(sizes) + unsent.size_bytes,
+            max_usd=total(counts.max_costs),
+            too_large=to_send - len(sizes),
+            answered=requests - to_send - counts.still_unsent,
+        )
 
     @cached_property
     def _judges(self) -> JudgeRequests:
