@@ -84,11 +84,8 @@ def _asked(preview: Preview) -> str:
 
 def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
     """Yield the summary of a plan: amount to send, cost, refusals of `run`, needed keys."""
-    yield (
-        "to send",
-        f"{preview.to_send:,} of {plural(preview.requests, 'request')}; {preview.answered:,} answered already"
-        f"{_again(preview)}",
-    )
+    to_send = f"{preview.to_send:,} of {plural(preview.requests, 'request')}"
+    yield "to send", f"{to_send}; {preview.answered:,} answered already{_again(preview)}"
     expected, at_most = _amount(preview.expected_usd), _amount(preview.max_usd)
     budget = preview.budget
     limit = "no [budget]" if budget.max_usd is None else f"budget {money(budget.max_usd)}"

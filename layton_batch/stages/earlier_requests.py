@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,10 @@ from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Item, Job, Prediction
+from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.folders import home_of, on_this_machine, run_id_of
 from layton_batch.runs.identity import run_mark
+from layton_batch.runs.imported import imported_models
 from layton_batch.runs.request_planner import NoAnswers, RequestPlanner
 from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
@@ -30,9 +31,16 @@ if TYPE_CHECKING:
 
 @contextmanager
 def earlier_requests(
-    manifest: Manifest, runs: Path, settings: Settings, wanted: Sequence[Job], items: Sequence[Item]
+    manifest: Manifest,
+    runs: Path,
+    settings: Settings,
+    wanted_jobs: Callable[[Sequence[ModelSpec]], Sequence[Job]],
+    items: Sequence[Item],
 ) -> Iterator[PastRequests]:
-    """Open the workspace's state store while the block lasts. Without a store there are no earlier requests."""
+    """Open the workspace's state store while the block lasts. Without a store there are no earlier requests.
+
+    ``wanted_jobs``: returns the jobs of the manifest and of models whose answers the run has from files.
+    """
     folder, mark = home_of(manifest, runs), manifest.identity()[:8]
     with ExitStack() as stack:
         if not settings.state_url and not folder.workspace.database.exists():
@@ -43,10 +51,12 @@ def earlier_requests(
         try:
             run_id = run_id_of(folder) if folder.manifest.exists() else manifest.run_id()
             store = stack.enter_context(store_to_read(folder, settings, run_id))
-            specs = [job.spec for job in wanted]
-            local = {spec.provider for spec in specs if settings.is_on_this_machine(spec.provider)}
+            stored = store.all_jobs()
+            imported = [job.spec for job in imported_models(stored, store.batches())]
+            wanted = wanted_jobs(imported)
+            local = {job.spec.provider for job in wanted if settings.is_on_this_machine(job.spec.provider)}
             paid = PaidAnswers(manifest, folder, store, local | on_this_machine(folder))
-            requests = _look(paid, mark, wanted, items)
+            requests = replace(_look(paid, mark, stored, wanted, items), imported=imported)
         except LaytonBatchError as error:
             requests = PastRequests(mark, trouble=_unreadable(error))
         yield requests
@@ -62,8 +72,10 @@ def _unreadable(why: object) -> str:
     return f"the run cannot be read, and all of it is counted as new: {why}"
 
 
-def _look(paid: PaidAnswers, mark: str, wanted: Sequence[Job], items: Sequence[Item]) -> PastRequests:
-    stored, row = paid.store.all_jobs(), paid.store.row()
+def _look(
+    paid: PaidAnswers, mark: str, stored: Sequence[Job], wanted: Sequence[Job], items: Sequence[Item]
+) -> PastRequests:
+    row = paid.store.row()
     jobs = revision(stored, wanted, "", "", new_items=False).jobs
     return PastRequests(
         mark if row is None else run_mark(row.identity, row.created_at),
@@ -86,7 +98,7 @@ class PlannedRequests:
 @dataclass(frozen=True, slots=True)
 class PastRequests:
     """Earlier requests of the manifest's own run, and the answers of all runs beside it. ``trouble``: the reason why
-    the run cannot be read.
+    the run cannot be read. ``imported``: models whose answers the run has from files.
 
     ``_mark``: in the run's custom_ids; of the manifest where there is no run yet. ``_ids``: the run's job ids by the
     manifest's.
@@ -98,6 +110,7 @@ class PastRequests:
     _ids: Mapping[str, str] = field(default_factory=dict)
     same_items: bool = False
     trouble: str | None = None
+    imported: Sequence[ModelSpec] = ()
 
     def planner(self, job: Job, provider: Provider, to_ask: set[bytes]) -> RequestPlanner:
         """Return the planner that a run has for this job. ``to_ask``: see there."""

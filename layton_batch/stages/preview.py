@@ -187,19 +187,28 @@ def preview(
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
     prices = price_book(manifest, clock.now())
-    asked_specs = (*manifest.asked_specs(), *(answers.spec for answers in given))
-    jobs = plan_jobs(asked_specs, manifest.panel(), manifest.seats, task.uses_jury)
-    specs = {job.id: job.spec for job in jobs}
-    candidates = {predict_id(answers.spec): answers.candidates for answers in given}
     rejudging = _rejudging(manifest, gold, items)
-    wanted = [*identified(manifest, jobs), *identified_rejudging(manifest, rejudging)]
-    jobs = [job for job in jobs if job.id not in candidates]
-    with earlier_requests(manifest, runs, settings, wanted, items) as earlier:
-        planner = _Planner(manifest, task, items, prices, runs, earlier, candidates)
-        planned = [planner.job(job, specs.get(str(job.depends_on)), write) for job in jobs]
+    specs = (*manifest.asked_specs(), *(answers.spec for answers in given))
+    names = {spec.name for spec in specs}
+
+    def jobs_with(imported: Iterable[ModelSpec]) -> list[Job]:
+        others = (spec for spec in imported if spec.name not in names)
+        return plan_jobs((*specs, *others), manifest.panel(), manifest.seats, task.uses_jury)
+
+    def wanted_jobs(imported: Sequence[ModelSpec]) -> list[Job]:
+        return [*identified(manifest, jobs_with(imported)), *identified_rejudging(manifest, rejudging)]
+
+    candidates = {predict_id(answers.spec): answers.candidates for answers in given}
+    with earlier_requests(manifest, runs, settings, wanted_jobs, items) as earlier:
+        all_jobs = jobs_with(earlier.imported)
+        imported = {predict_id(spec) for spec in earlier.imported if spec.name not in names}
+        jobs = [job for job in all_jobs if job.id not in candidates.keys() | imported]
+        participants = {job.id: job.spec for job in all_jobs}
+        planner = _Planner(manifest, task, items, prices, runs, earlier, candidates, imported)
+        planned = [planner.job(job, participants.get(str(job.depends_on)), write) for job in jobs]
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
-    names = tuple(dict.fromkeys(job.spec.provider for job in jobs))
+    providers = tuple(dict.fromkeys(job.spec.provider for job in jobs))
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
     caveats = (*earlier.out_of_reach(), *caveats)
@@ -210,8 +219,8 @@ def preview(
         caveats=(*cautions(task), *caveats),
         budget=manifest.budget,
         refused=models.refused,
-        keys=_needed_keys(settings, names),
-        provider_notes=tuple((name, note) for name in names for note in connect(name, None).capabilities.caveats),
+        keys=_needed_keys(settings, providers),
+        provider_notes=tuple((name, note) for name in providers for note in connect(name, None).capabilities.caveats),
     )
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
 
@@ -332,8 +341,9 @@ class _Planner:
         runs: Path,
         earlier: PastRequests,
         given: Mapping[str, Sequence[Candidate]],
+        imported: Collection[str],
     ) -> None:
-        self._given = given
+        self._given, self._imported = given, imported
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
         self._to_answer = dict[str, frozenset[str]]()
@@ -347,7 +357,9 @@ class _Planner:
             return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
         if judged is None:
             return self.participant(job, write)
-        candidates = self._given.get(str(job.depends_on))
+        candidates: Iterable[Candidate] | None = self._given.get(str(job.depends_on))
+        if candidates is None and job.depends_on in self._imported:
+            candidates = self._candidates(job, judged)
         return self.judge(job, judged) if candidates is None else self.judge_of_given(job, candidates)
 
     def participant(self, job: Job, write: Path | None) -> PlannedJob:
@@ -358,7 +370,7 @@ class _Planner:
             job, self._prompts.participants(self._items, job.spec, task, self._task), self._to_ask, write
         )
 
-    def judge_of_given(self, job: Job, candidates: Sequence[Candidate]) -> PlannedJob:
+    def judge_of_given(self, job: Job, candidates: Iterable[Candidate]) -> PlannedJob:
         """Plan a judge's job on answers that are there."""
         self._prompts.about(job.depends_on)
         return self._exact(job, self._prompts.judges(candidates, job.spec, juried(self._task)), set(), None)
@@ -391,25 +403,21 @@ class _Planner:
                 pass
         self._new_items[job.id], self._payers[job.id] = frozenset(counts.new_items), frozenset(counts.payers)
         self._to_answer[job.id] = frozenset(counts.to_answer)
-        return replace(self._counted(job, counts, counts.kinds.total()), retired=len(planner.retired()))
+        again = 0 if job.role is Role.PREDICT else self._judged_again(job, counts.to_ask)
+        counted = self._counted(job, counts, counts.kinds.total())
+        return replace(counted, retired=len(planner.retired()), judged_again=again)
 
     def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
         """Plan a judge's job: exactly where the participant's answer is known, else with a request as long as its
         answer may be (``allowance``)."""
-        provider, task = connect_within(self._manifest, job.spec.provider, None), juried(self._task)
+        provider = connect_within(self._manifest, job.spec.provider, None)
         counts, answers = self._counts(job, provider), self._answers(str(job.depends_on), judged)
         self._prompts.about(job.depends_on)
-        candidates = (
-            Candidate(item, prediction)
-            for item in self._items
-            if (prediction := answers.get(item.id)) is not None and prediction.kind is PredictionKind.ANSWERED
-        )
-        prompts = self._prompts.judges(candidates, job.spec, task)
+        prompts = self._prompts.judges(self._candidates(job, judged), job.spec, juried(self._task))
         for _ in counts.lines(self._requests.planner(job, provider, set()).plan(prompts)):
             pass
-        requested_items = frozenset(self._requests.items(job)).difference(self._requests.unsent(job).requests.values())
         # an answer that cannot be read here was judged, unless its participant is asked something else by now
-        settled_items = requested_items - self._new_items.get(str(job.depends_on), frozenset()) | answers.keys()
+        settled_items = self._sent_items(job) - self._new_items.get(str(job.depends_on), frozenset()) | answers.keys()
         measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
         unknown = {
             item.id: request
@@ -417,8 +425,8 @@ class _Planner:
             if item.id not in settled_items
         }
         self._count_unknown(job, judged, counts, unknown.values())
-        judged_again = requested_items & (counts.to_ask | unknown.keys())
-        return replace(self._counted(job, counts, len(self._items)), judged_again=len(judged_again))
+        judged_again = self._judged_again(job, counts.to_ask | unknown.keys())
+        return replace(self._counted(job, counts, len(self._items)), judged_again=judged_again)
 
     def _count_unknown(
         self, job: Job, judged: ModelSpec, counts: _RequestCounts, requests: Collection[JudgeRequest]
@@ -435,6 +443,21 @@ class _Planner:
                 counts.sizes.append(min(request.longest_line(written), counts.most_bytes))
                 counts.max_costs.append(bound_cost(request.most_tokens(written), price) if price else None)
                 counts.guesses.append((request.expected_input + read * request.growth, answer))
+
+    def _sent_items(self, job: Job) -> frozenset[str]:
+        """Return the items about which the run has requests of the job that were sent."""
+        return frozenset(self._requests.items(job)).difference(self._requests.unsent(job).requests.values())
+
+    def _judged_again(self, job: Job, to_ask: Collection[str]) -> int:
+        return len(self._sent_items(job).intersection(to_ask))
+
+    def _candidates(self, job: Job, judged: ModelSpec) -> Iterator[Candidate]:
+        """Yield the known answers that go before the job's judge."""
+        answers = self._answers(str(job.depends_on), judged)
+        for item in self._items:
+            prediction = answers.get(item.id)
+            if prediction is not None and prediction.kind is PredictionKind.ANSWERED:
+                yield Candidate(item, prediction)
 
     def _answers(self, job_id: str, spec: ModelSpec) -> Mapping[str, Prediction]:
         """Return the known answers of the participant to what it is asked by now, by item. Its judges follow each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -91,6 +92,39 @@ def test_without_a_budget_and_without_anybody_there_a_run_sends_nothing(
         assert "4 requests, of which 0 answered already, 4 to send: expected $" in capsys.readouterr().err
         asks(bench, text, yes=True)
         asks(bench, text.replace("[[models]]", "[budget]\nmax_usd = 1\n[[models]]", 1))
+
+
+def write_items(bench: Lab, **references: str) -> None:
+    """Write riddles of layton, a reference each."""
+    rows = [
+        {"id": name, "split": "llm", "description": f"What is {name}?", "answer": reference, "solution": "So it is."}
+        for name, reference in references.items()
+    ]
+    (bench.folder / "items.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_verdicts_on_a_changed_reference_are_counted_and_agreed_to_before_they_are_paid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = manifest_text(("openai",), items="items.jsonl")
+    with lab(tmp_path) as bench:
+        for name, value in bench.server.environment().items():
+            monkeypatch.setenv(name, value)
+        write_items(bench, a="a piano", b="a clock")
+        bench.finish(text)
+        predictions = tmp_path / "finch.jsonl"
+        predictions.write_text('{"item_id": "b", "answer": "a clock", "justification": "It ticks."}\n')
+        assert call("import", bench.run_folder(text).root, "--model", "finch", "--predictions", predictions).code == 0
+        assert planned(bench, text) == (5, 4, 1)  # the verdict on the imported answer
+        bench.finish(text)
+        billed = len(bench.billed())
+        write_items(bench, a="a piano", b="a watch")
+        assert planned(bench, text) == (5, 3, 2)
+        with pytest.raises(NotAgreedError, match="has no budget"):
+            asks(bench, text)
+        assert "3 answered already, 2 to send (2 verdicts again, " in capsys.readouterr().err
+        bench.finish(text)
+        assert len(bench.billed()) == billed + 2
 
 
 def test_a_person_who_is_there_is_asked_once_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
