@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import orjson
 import polars as pl
 
-from layton_batch.cli.terminal import print_json
+from layton_batch.cli.terminal import print_json, say
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.grading.forms import chosen_metric
@@ -25,7 +25,7 @@ from layton_batch.reports.leaderboard import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile
-from layton_batch.text import Table, one_line, percent, range_text, text_table
+from layton_batch.text import Table, one_line, percent, plural, range_text, text_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -74,12 +74,22 @@ def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None)
     metric, is_one = chosen_metric(arguments.task, form, arguments.metric), len(entries) == 1 and entries[0].is_file
     has_board = (not is_one or arguments.rounds) and not arguments.every_run  # dates may have other questions
     graded = [grade(entry, items, metric if has_board or not arguments.as_json else None, rows) for entry in entries]
+    _say_unanswered(graded)
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if arguments.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None
     names = board.board["model"].to_list() if board else []
     alone = None if has_board or arguments.every_run else _alone(models[0], metric, form.span(metric))
     return Result(arguments, form, metric, GradedSet(models, rounds, names), board, alone)
+
+
+def _say_unanswered(graded: Iterable[GradedModel]) -> None:
+    """Say of each model which items have no prediction: they are in none of its figures."""
+    for model in graded:
+        if model.unanswered:
+            ids = ", ".join(model.unanswered[:5]) + (", …" if len(model.unanswered) > 5 else "")
+            items = plural(len(model.unanswered), "item has", "items have")
+            say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others"))
 
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:

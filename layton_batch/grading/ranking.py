@@ -47,9 +47,12 @@ def grade(
         if report is None:
             own = submission.items() if submission.items is not None else items
             report = model.report = submission.form.report(own, updated)
+            unanswered = dict.fromkeys(item.id for item in own or ())
             for reply in submission.form.graded(own, submission.rows(), submission.name):
                 report.add(reply)
                 _note(model, submission.form, reply, metric)
+                unanswered.pop(reply.item.id, None)
+            model.unanswered = tuple(unanswered)
         model.document = report.document()
     except DataError as error:
         message = str(error)

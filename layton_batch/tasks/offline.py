@@ -105,6 +105,7 @@ class GradedModel:
     ``outcomes``, by item: only where there will be a board. ``asked``: by item, something that differs where the
     questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
     ``tokens``: of the predictions that say what they took. ``is_published``: totals alone, without replies.
+    ``unanswered``: ids in the file of items that have no prediction.
     """
 
     name: str
@@ -119,6 +120,7 @@ class GradedModel:
     n_rows: int = 0
     is_published: bool = False
     n_hints: int = 0
+    unanswered: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

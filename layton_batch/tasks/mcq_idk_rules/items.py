@@ -11,8 +11,9 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import ascii_uppercase
 
 from layton_batch.errors import DataError
@@ -80,6 +81,7 @@ def _of_one_text(options: Sequence[JsonValue], gold: str) -> str:
 _ID = ("id", "item_id", "record id", "record_id", "question_id")
 _OPTIONS = ("options", "choices")
 _RIGHT = ("answer", "gold", "answer_index", "label")
+_CORRECT = "correct answer"
 _CATEGORY = ("category", "subject", "course", "subdomain", "high-level domain")
 _MAX_LIST_CHARS = 200_000
 
@@ -96,8 +98,9 @@ def belongs(row: FileRow, split: str) -> bool:
     return split == "llm" or named is None or named == split
 
 
-def item_from(row: FileRow, number: int, split: str, seed: int, n_options: int | None = None) -> Item:
-    """The item, its real options in shuffled order. ``n_options``: of the columns that name this number of options.
+def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options: int | None = None) -> Item:
+    """The item, its real options in shuffled order. ``seed``: None: in the order of the row; GPQA's columns have none,
+    which ``order`` in the payload says. ``n_options``: of the columns that name this number of options.
 
     Raises DataError naming the row and what is wrong with it.
     """
@@ -107,7 +110,8 @@ def item_from(row: FileRow, number: int, split: str, seed: int, n_options: int |
     item_id = _id(columns, number)
     where = f"row {number} (item {item_id!r})"
     options, right = _options(columns, where)
-    order = shuffled_order(item_id, len(options), seed)
+    order = tuple(range(len(options))) if seed is None else shuffled_order(item_id, len(options), seed)
+    has_order = seed is not None or _CORRECT not in columns
     return Item(
         id=item_id,
         split=split,
@@ -119,10 +123,19 @@ def item_from(row: FileRow, number: int, split: str, seed: int, n_options: int |
             "options": [options[index] for index in order],
             "gold": ascii_uppercase[order.index(right)],
             "idk_letter": idk_letter(len(options)),
-            "order": list(order),
+            "order": list(order) if has_order else None,
             "seed": seed,
         },
     )
+
+
+def in_order_of(options: JsonValue, item: Item, where: str) -> Item:
+    """Return the item with its real options in the order that a model saw. Raises DataError for other options."""
+    shown, own = _checked(_as_list(options, "options", where), where), item.payload.get("options")
+    if item.answer is None or not isinstance(own, list) or Counter(shown) != Counter(map(str, own)):
+        raise DataError(f"{where}: column 'options' has other options than the item has")
+    gold = ascii_uppercase[shown.index(item.answer)]
+    return replace(item, payload={**item.payload, "options": list[JsonValue](shown), "gold": gold})
 
 
 def _numbered(columns: dict[str, JsonValue], n_options: int, number: int) -> dict[str, JsonValue]:
@@ -171,7 +184,7 @@ def _needed(columns: FileRow, where: str) -> str:
 
 def _options(columns: FileRow, where: str) -> tuple[list[str], int]:
     """The real options in the row's order, and the index of the right one."""
-    if (correct := _text(columns, ("correct answer",), where)) is not None:
+    if (correct := _text(columns, (_CORRECT,), where)) is not None:
         names = sorted((name for name in columns if name.startswith("incorrect answer")), key=_ordinal)
         wrong = [text for name in names if (text := _text(columns, (name,), where)) is not None]
         return _checked([*wrong, correct], where), len(wrong)

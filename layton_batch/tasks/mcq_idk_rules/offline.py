@@ -2,9 +2,10 @@
 
 Predictions have ``item_id``, ``response`` (text; null is an empty reply; a list is several replies, of which the best
 counts per metric) and, where no items are given, ``gold`` (a letter) and ``n_options`` (real options, default 4). Items
-have ``item_id`` or ``id`` and the same two; an item without a gold letter but with its options is shown, and so graded,
-in the order this package shuffles it to. A prediction may have ``finish_reason``: the corrected protocol reads no
-answer out of a refusal, and minds that a reply was cut off.
+have ``item_id`` or ``id`` and the same two, or their options and the right one in any form of this task. Such items
+name no letter: a letter of a prediction means the order of the prediction's own ``options``, else its own ``gold``,
+else the order of the options in the file of items. A prediction may have ``finish_reason``: the corrected protocol
+reads no answer out of a refusal, and minds that a reply was cut off.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.mcq_idk import CORRECTED, McqIdkTask, tag_of
 from layton_batch.tasks.mcq_idk_rules import report, result_files
-from layton_batch.tasks.mcq_idk_rules.items import MAX_OPTIONS, MIN_OPTIONS, item_from, option_letters
+from layton_batch.tasks.mcq_idk_rules.items import MAX_OPTIONS, MIN_OPTIONS, in_order_of, item_from, option_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import best_of
 from layton_batch.tasks.mcq_idk_rules.report import (
     AbstentionReport,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 DEFAULT_OPTIONS = 4
+_OPTION_COLUMNS = frozenset({"options", "choices", "correct answer"})
 
 
 class McqForm(OfflineForm):
@@ -95,8 +97,8 @@ class McqForm(OfflineForm):
     def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
         items_by_id: dict[str, Item] = {}
         for number, row in enumerate(rows, 1):
-            if row.get("gold") is None and ("options" in row or "choices" in row or "Correct Answer" in row):
-                item = item_from(row, number, split="", seed=0)
+            if row.get("gold") is None and not _OPTION_COLUMNS.isdisjoint(name.strip().lower() for name in row):
+                item = item_from(row, number, split="", seed=None)
             else:
                 name = item_id(row, self.id_columns, f"item row {number}")
                 item = _item(name, row, f"item row {number} (item {name!r})")
@@ -105,7 +107,27 @@ class McqForm(OfflineForm):
         return list(items_by_id.values())
 
     def item(self, row: FileRow, where: str) -> Item:
+        if row.get("gold") is None:
+            raise DataError(
+                f"{where}: nothing says which letter is right: give the items with --items FILE, or the predictions a "
+                "column 'gold'"
+            )
         return _item(item_id(row, self.id_columns, where), row, where)
+
+    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
+        item = super().found(items, row, where)
+        if "order" not in item.payload:
+            return item  # the file of items names the letter
+        if row.get("options") is not None:
+            return in_order_of(row["options"], item, where)
+        if row.get("gold") is not None:
+            return self.item(row, where)
+        if item.payload["order"] is None:
+            raise DataError(
+                f"{where}: the items' columns 'Correct Answer' and 'Incorrect Answer 1' … have no order, so that no "
+                "letter has a meaning: give the predictions a column 'options' (as the model saw them) or 'gold'"
+            )
+        return item
 
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
         if "response" not in row:

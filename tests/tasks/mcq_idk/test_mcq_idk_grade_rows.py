@@ -8,9 +8,8 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, McqIdkTask
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL
 from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
-from layton_batch.tasks.protocol import TaskOptions
 from tests.tasks import offline_rows
 
 Row = dict[str, JsonValue]
@@ -71,11 +70,44 @@ def test_gold_comes_from_the_items_where_they_are_given() -> None:
     assert [(row.item_id, row.marks.values()) for row in report.rows] == [("2", (0, 0, 1, 0)), ("a", (1, 1, 0, 0))]
 
 
-def test_items_without_a_gold_letter_are_graded_in_the_order_they_are_shown_in() -> None:
-    row: Row = {"id": "q", "question": "?", "options": ["w", "x", "y", "z"], "answer": "y"}
-    (item,) = McqIdkTask(TaskOptions("demo")).items([row])
-    report = grade_rows([row], [said("q", f"Answer: {item.payload['gold']}")])
-    assert report.rows[0].marks.trad_score == 1
+LISTED: Row = {"id": "q", "question": "?", "Options": '["w", "x", "y", "z"]', "answer": "y"}
+GPQA: Row = {"id": "q", "question": "?", "Correct Answer": "y", "Incorrect Answer 1": "w", "Incorrect Answer 2": "x"}
+
+
+@pytest.mark.parametrize(
+    ("item", "prediction", "right"),
+    [
+        (LISTED, {}, "C"),
+        (LISTED, {"options": ["y", "w", "x", "z"]}, "A"),
+        (LISTED, {"options": '["w", "y", "x", "z"]', "gold": "D"}, "B"),
+        (LISTED, {"gold": "D"}, "D"),
+        (GPQA, {"options": ["y", "w", "x"]}, "A"),
+        (GPQA, {"gold": "B", "n_options": 3}, "B"),
+    ],
+)
+def test_a_letter_means_the_order_of_the_prediction_else_of_the_file_of_items(
+    item: Row, prediction: Row, right: str
+) -> None:
+    answers = [said("q", f"Answer: {letter}", **prediction) for letter in "ABCD"]
+    report = grade_rows([item], answers)
+    assert "".join(str(row.letter) for row in report.rows if row.marks.trad_score) == right
+
+
+@pytest.mark.parametrize(
+    ("item", "prediction", "message"),
+    [
+        (
+            GPQA,
+            {},
+            r"prediction 1 \(item 'q'\): the items' columns .* no order.*: give the predictions a column 'options'",
+        ),
+        (LISTED, {"options": ["w", "x", "y", "v"]}, "column 'options' has other options than the item has"),
+        (LISTED, {"options": "w, x, y, z"}, "column 'options' is text that is not a list"),
+    ],
+)
+def test_a_letter_without_a_meaning_is_refused(item: Row, prediction: Row, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        grade_rows([item], [said("q", "Answer: A", **prediction)])
 
 
 def test_of_several_replies_to_an_item_the_best_counts() -> None:
@@ -102,7 +134,7 @@ def test_the_protocol_decides_who_wins_prose_or_the_requested_form() -> None:
     [
         ({"response": "A", "gold": "A"}, "prediction 2: column 'item_id' must be text"),
         (said(True, "A", gold="A"), "prediction 2: column 'item_id' must be text"),
-        (said("x", "A"), r"prediction 2 \(item 'x'\): gold is 'None'; it must be a letter from A to D"),
+        (said("x", "A"), r"prediction 2 \(item 'x'\): nothing says which letter is right: give .* --items FILE"),
         (said("x", "A", gold="E"), "gold is 'E'; it must be a letter from A to D"),
         (said("x", "A", gold="AB"), "gold is 'AB'"),
         (said("x", "A", gold=1), "gold is '1'"),
