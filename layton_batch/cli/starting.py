@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os.path
 import re
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -104,9 +105,10 @@ def _no_models(given: Path) -> str:
 
 
 def _of_file(given: Path) -> _Beginning:
+    from layton_batch.cli.terminal import say
     from layton_batch.files.run_folder import slug
     from layton_batch.files.sources import read_rows
-    from layton_batch.manifest.item_check import guess_split, guess_task
+    from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns
     from layton_batch.settings import Settings
 
     settings = Settings.from_process()
@@ -115,6 +117,8 @@ def _of_file(given: Path) -> _Beginning:
         task = guess_task(rows)
     except ManifestError as error:
         raise ManifestError(f"{given}: {str(error).partition('; --task')[0]}") from error
+    if unread := unread_columns(rows, task):
+        say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them")
     return _Beginning(
         str(given), given.with_suffix(".toml"), slug(given.stem), task, given.name, guess_split(rows, task)
     )
@@ -196,6 +200,11 @@ def _provider_and_model(text: str) -> tuple[str, str]:
     matched = _MODEL.fullmatch(text)
     if matched is None:
         raise ManifestError(f"--model {text!r}: PROVIDER:ID, such as openai:gpt-5.2")
+    if "," in matched["model"]:
+        parts = [part.strip() for part in text.split(",") if part.strip()]
+        named = (part if _MODEL.fullmatch(part) else f"{matched['provider']}:{part}" for part in parts)
+        options = " ".join(f"--model {shlex.quote(part)}" for part in named)
+        raise ManifestError(f"--model {text!r} names several models; repeat the option: {options}")
     return matched["provider"], matched["model"]
 
 

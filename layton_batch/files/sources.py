@@ -71,6 +71,14 @@ class Rows(Sequence[Row]):
         return self.rows[index]
 
 
+def check_file(path: Path, shown: Path) -> None:
+    """Raise DataError, naming the path as ``shown``, for a folder and for nothing."""
+    if path.is_dir():
+        raise DataError(f"{shown} is a folder; name a file")
+    if not path.is_file():
+        raise DataError(f"{shown}: no such file")
+
+
 def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True) -> Rows:
     """All rows of ``hf://datasets/<owner>/<name>/<path>``, a URL, or a path or glob (relative to ``base``, then to the
     working folder). ``patient``: a download that fails is tried again.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
+from layton_batch.files.sources import check_file
 from layton_batch.grading.harnesses.every_eval_ever import (
     HINTS_MARK,
     JUDGE_MARK,
@@ -42,8 +43,7 @@ def models(paths: Collection[Path], items: Collection[str], levels: Sequence[int
     metrics say the same of an item; what differs is refused. Raises DataError with file, line and reason."""
     models_found: dict[_Asked, _Model] = {}
     for path in paths:
-        if not path.is_file():
-            raise DataError(f"{path}: no such file")
+        check_file(path, path)
         for place, row in json_lines(path):
             if not is_line(row):
                 raise DataError(f"{place}: is no line of Every Eval Ever")

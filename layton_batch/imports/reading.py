@@ -10,7 +10,7 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import Row, RowLocation, json_list, read_rows
+from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.settings import Settings
@@ -198,8 +198,7 @@ def has_json_replies(task: Task, items: Sequence[Item]) -> bool:
 
 def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
     full = settings.cwd / path
-    if not full.is_file():
-        raise DataError(f"{path}: no such file")
+    check_file(full, path)
     listed = json_list(full)
     if listed is not None:
         yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))

@@ -6,9 +6,10 @@ import base64
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
@@ -24,6 +25,8 @@ REFERENCES = ("answer", "justification", "solution", "reference")
 NEAR = 0.7
 """Share of the rarer word triples that two questions have in common, from which on they are near duplicates."""
 _TRIPLES = 4
+_TRIED = 5
+"""Rows in which a column is tried."""
 _COMMON = 0.2
 """Triples that more items than this share have are the form of the benchmark, not what an item says."""
 _LEAST_LEAK = 4
@@ -51,13 +54,15 @@ _ERRORS = frozenset({"row", "same id", "picture"})
 
 @dataclass(frozen=True, slots=True)
 class ItemCheck:
-    """``fits``: how many rows each split takes; ``nulls``: how many lack each reference column that others have."""
+    """``fits``: how many rows each split takes; ``nulls``: how many lack each reference column that others have;
+    ``unread``: columns that the task does not read."""
 
     task: str
     rows: int
     fits: Mapping[str, int]
     nulls: Mapping[str, int]
     findings: tuple[ItemFinding, ...]
+    unread: tuple[str, ...] = ()
 
     @property
     def has_errors(self) -> bool:
@@ -124,7 +129,47 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
         *_leaks(ordered),
     ]
     counts = {split: count for split, count in fits.items() if count}
-    return ItemCheck(name, len(rows), counts, nulls, tuple(sorted(findings, key=lambda finding: finding.line)))
+    return ItemCheck(
+        name,
+        len(rows),
+        counts,
+        nulls,
+        tuple(sorted(findings, key=lambda finding: finding.line)),
+        unread_columns(rows, name),
+    )
+
+
+# ---- columns ---------------------------------------------------------------------------------------------------------
+
+
+def unread_columns(rows: Rows, name: str) -> tuple[str, ...]:
+    """Return the columns that the task does not read: its items are the same whatever a column holds, and without it.
+
+    A column is tried in a few rows that hold something there.
+    """
+    tasks = _tasks(name, rows).values()
+    columns = dict.fromkeys(column for row in rows for column in row)
+    return tuple(column for column in columns if _is_unread(tasks, column, rows))
+
+
+def _is_unread(tasks: Collection[Task], column: str, rows: Rows) -> bool:
+    holding = ((row, at) for row, at in zip(rows.rows, rows.locations, strict=True) if not _is_empty(row.get(column)))
+    is_tried = False
+    for row, location in islice(holding, _TRIED):
+        others = ({key: row[key] for key in row if key != column}, {**row, column: [0]})
+        for task in tasks:
+            if items := _items(task, row, location):
+                is_tried = True
+                if any(_items(task, other, location) != items for other in others):
+                    return False
+    return is_tried
+
+
+def _items(task: Task, row: Row, location: RowLocation) -> Sequence[Item] | None:
+    try:
+        return task.items(Rows((row,), (location,)))
+    except DataError:
+        return None
 
 
 # ---- rows that are items ---------------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ def print_items(checked: ItemCheck) -> None:
     say_line(f"{plural(checked.rows, 'row')} for {checked.task}; {splits}")
     for column, count in checked.nulls.items():
         say_line(f"{column} is null in {count} of them")
+    if checked.unread:
+        say_line(one_line(f"{checked.task} does not read: {', '.join(checked.unread)}"))
     if not checked.findings:
         say_line("nothing is wrong with them")
         return

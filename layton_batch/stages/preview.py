@@ -103,6 +103,8 @@ class Preview:
     keys: tuple[NeededKey, ...] = ()
     provider_notes: tuple[tuple[str, str], ...] = ()
     """Provider and what is to be known of its batches."""
+    short_juries: tuple[str, ...] = ()
+    """Notes on models with fewer judges than seats, which are among the caveats."""
 
     def with_model_findings(self, findings: ModelFindings) -> Preview:
         """Return the plan with further findings on its models."""
@@ -209,15 +211,18 @@ def preview(
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
     providers = tuple(dict.fromkeys(job.spec.provider for job in jobs))
+    judged_specs = [job.spec for job in all_jobs if job.role is Role.PREDICT] if task.uses_jury else []
+    short_juries = tuple(_short_juries(manifest, judged_specs))
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
-    caveats = (*earlier.out_of_reach(), *caveats)
+    caveats = (*earlier.out_of_reach(), *short_juries, *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
         caveats=(*cautions(task), *caveats),
         budget=manifest.budget,
+        short_juries=short_juries,
         refused=models.refused,
         keys=_needed_keys(settings, providers),
         provider_notes=tuple((name, note) for name in providers for note in connect(name, None).capabilities.caveats),
@@ -556,8 +561,6 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
             yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
     if not jobs:
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
-    if any(job.role is Role.JUDGE for job in jobs):
-        yield from _short_juries(manifest)
     annotations = manifest.gold.annotations if manifest.gold is not None else None
     if annotations is not None and is_missing(annotations, manifest, settings):
         yield f"[gold] annotations: {annotations} is not there yet, so no label of it counts; `annotate` writes it"
@@ -565,10 +568,10 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
         yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"
 
 
-def _short_juries(manifest: Manifest) -> Iterator[str]:
+def _short_juries(manifest: Manifest, specs: Iterable[ModelSpec]) -> Iterator[str]:
     """Yield a note on models for which fewer judges may sit than the manifest has seats."""
     names_by_judges: dict[int, list[str]] = {}
-    for spec in manifest.model_specs():
+    for spec in specs:
         judges = len(seat_jury(manifest.panel(), spec, manifest.seats))
         if judges < manifest.seats:
             names_by_judges.setdefault(judges, []).append(spec.name)

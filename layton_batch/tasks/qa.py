@@ -7,6 +7,8 @@ protocol.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -205,6 +207,7 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     question = needed_text(columns, "question", where)
     if columns.get("split") not in (split, None):
         return None
+    _check_options(columns, where)
     context = text_of(columns, "context", where)
     more = {"context": context, "category_definition": text_of(columns, "category_definition", where)}
     return Item(
@@ -216,6 +219,18 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
         answer=text_of(columns, "answer", where, numbers=True),
         payload={name: text for name, text in more.items() if text is not None},
     )
+
+
+def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
+    """Raise DataError for options as text without a list: they were meant for models, which would not see them."""
+    name = next((name for name in ("options", "choices") if isinstance(columns.get(name), str)), None)
+    text = "" if name is None else str(columns[name]).strip()
+    if text and not text.startswith("["):
+        example = json.dumps([part.strip() for part in re.split("[,;|]", text)][:4], ensure_ascii=False)
+        raise DataError(
+            f"{where}: column {name!r} is no list, so it is no multiple choice, and qa shows no options: write a list, "
+            f"such as {example}, or put the options into the question and leave the column out"
+        )
 
 
 # ---- items to prompts ----------------------------------------------------------------------------------------------

@@ -51,6 +51,15 @@ def test_everything_is_written_where_everything_can_be_made() -> None:
     assert all(Path(name).stat().st_size for name in ("o", "u", "c.svg"))
 
 
+def test_items_without_a_prediction_are_named() -> None:
+    path = lines("p.jsonl", [{"item_id": "a", "response": "Answer: B"}])
+    items = lines(
+        "items.jsonl", [{"id": name, "question": "?", "options": ["x", "y"], "answer": "y"} for name in "abc"]
+    )
+    end = call("grade", "mcq_idk", "--predictions", path, "--items", items)
+    assert "p: 2 items have no prediction (b, c); the figures are of the others" in end.err
+
+
 def rows_of(task: str, count: int) -> Iterator[Row]:
     text = "Let me think about it. " * 80
     for number in range(count):

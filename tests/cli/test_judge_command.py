@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -119,8 +120,9 @@ def test_answers_to_romes_questions_go_to_a_judge_in_its_own_forms(folder: Path)
 def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
-    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline")
+    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline", "--seats", "9")
     assert (ended.code, "give --max-usd or --yes; nothing was sent" in ended.err) == (3, True), ended.err
+    assert re.search(r"seats = 9, and the panel has \d judges of another maker for finch: only these judge", ended.err)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,7 @@ def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypat
     [
         (("answers.jsonl", "--items", "none.csv"), "none.csv: no such file"),
         (("none.jsonl", "--items", "quiz.csv"), "none.jsonl: no such file"),
+        ((".", "--items", "quiz.csv"), ". is a folder; name a file"),
         (("answers.jsonl", "--items", "answers.jsonl"), "answers.jsonl: no task takes these rows"),
         (
             ("answers.jsonl", "--items", "bundled", "--task", "zebralogic"),

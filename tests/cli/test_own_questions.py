@@ -70,16 +70,27 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
         (("quiz.csv", *MODELS, "--items", "other.csv"), "--items is for a task"),
         (("rome",), "rome is a task: say whom to ask, with --model PROVIDER:ID"),
         (("rome", *MODELS, "--items", "other.csv"), "other.csv: no such file"),
+        (("options.csv", *MODELS), "column 'options' is no list, so it is no multiple choice, and qa shows no options"),
+        (
+            ("quiz.csv", "--model", "openai:a,anthropic:b, c"),
+            "names several models; repeat the option: --model openai:a --model anthropic:b --model openai:c",
+        ),
         (("quiz.csv", "--model", "opnai:x"), "run: models[0].provider: unknown provider 'opnai'; did you mean"),
         (("quiz.csv", "--model", "xai:grok-5", "--sandbox"), "--sandbox does not play xai"),
     ],
 )
 def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, arguments: tuple[str, ...], told: str) -> None:
     (folder / "wrong.csv").write_text("Frage;Antwort\nWas?;Das\n", encoding="utf-8")
+    (folder / "options.csv").write_text('question,options,answer\nTwo?,"3,4,5",4\n', encoding="utf-8")
     ended = call("run", *arguments)
     assert (ended.code, told in ended.err) == (2, True), ended.err
     if "xai:grok-5" not in arguments:
         assert not list(folder.glob("*.toml"))
+
+
+def test_columns_that_models_do_not_see_are_named(folder: Path) -> None:
+    (folder / "wide.csv").write_text("question,A,B,answer\nWhat is 2+2?,3,4,B\n", encoding="utf-8")
+    assert "wide.csv: models see nothing of the columns A, B: qa does not" in call("run", "wide.csv", *MODELS).err
 
 
 def test_a_file_of_questions_where_another_file_belongs_is_told_apart(folder: Path) -> None:

@@ -53,6 +53,36 @@ def test_a_file_with_nothing_wrong_ends_with_0_and_says_which_split_its_rows_fit
 
 
 @pytest.mark.parametrize(
+    ("task", "row", "unread"),
+    [
+        (
+            "qa",
+            {"question": "2+2?", "A": "3", "B": "4", "answer": "B", "id": "1", "split": "llm", "none": None},
+            ["A", "B"],
+        ),
+        ("qa", {"question": "2+2?", "options": ["3", "4"], "answer": "4"}, ["options"]),
+        ("mcq_idk", {"question": "2+2?", "options": ["3", "4"], "answer": "4", "A": "3"}, ["A"]),
+    ],
+)
+def test_columns_that_the_task_does_not_read_are_named(
+    tmp_path: Path, task: str, row: dict[str, object], unread: list[str]
+) -> None:
+    path = tmp_path / "items.jsonl"
+    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    assert call("items", "check", path, "--task", task, "--json").table()["unread"] == unread
+    assert f"{task} does not read: {', '.join(unread)}" in call("items", "check", path, "--task", task).out
+
+
+def test_options_that_are_no_list_are_an_error_for_questions_of_one_s_own(tmp_path: Path) -> None:
+    path = tmp_path / "quiz.csv"
+    path.write_text('question,Options,answer\nWhat is 2+2?,"3,4,5",4\n', encoding="utf-8")
+    for more in ((), ("--task", "qa", "--json")):
+        ended = call("items", "check", path, *more)
+        assert ended.code == 2
+        assert "column 'options' is no list" in ended.out + ended.err
+
+
+@pytest.mark.parametrize(
     ("rows", "expected"),
     [
         ([item(0), item(1, description=None)], [("row", "i1")]),
