@@ -34,10 +34,10 @@ def check(
 ) -> None:
     """Find what is wrong with a file of items.
 
-    Rows that no split of the task takes, missing fields and references, pictures that were cut off, ids and questions
-    that are there twice, questions that are nearly the same, answers that stand in the question or in a hint. Ends with
-    2 where there is an error (a row that is no item, an id that is there twice, a picture that was cut off), with 0
-    where there are warnings or nothing.
+    Rows that no split of the task takes, columns that the task does not read, missing fields and references, pictures
+    that were cut off, ids and questions that are there twice, questions that are nearly the same, answers that stand in
+    the question or in a hint. Ends with 2 where there is an error (a row that is no item, an id that is there twice, a
+    picture that was cut off), with 0 where there are warnings or nothing.
     """
     from dataclasses import asdict
 

@@ -156,7 +156,7 @@ def _is_unread(tasks: Collection[Task], column: str, rows: Rows) -> bool:
     holding = ((row, at) for row, at in zip(rows.rows, rows.locations, strict=True) if not _is_empty(row.get(column)))
     is_tried = False
     for row, location in islice(holding, _TRIED):
-        others = ({key: row[key] for key in row if key != column}, {**row, column: [0]})
+        others: tuple[Row, Row] = ({key: row[key] for key in row if key != column}, {**row, column: [0]})
         for task in tasks:
             if items := _items(task, row, location):
                 is_tried = True
