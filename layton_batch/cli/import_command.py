@@ -81,6 +81,12 @@ def import_(
     settings = Settings.from_process()
     with open_for_import(run_name, runs, settings) as opened:
         entered = import_answers(opened, files, settings)
+        has_options = any(isinstance(item.payload.get("options"), list) for item in opened.items)
+    if predictions is not None and has_options:
+        say(
+            f"letters of {predictions} are read in the order in which {opened.id} shows the options; if the model saw "
+            f"another order, use `layton-batch grade {opened.task.name} --predictions {predictions} --items FILE`"
+        )
     if as_json:
         print_json(entered)
         return

@@ -245,6 +245,19 @@ def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_changes(
     assert "finch" not in call("status", unchanged.run_folder(MANIFEST).root, "--json").out
 
 
+def test_the_order_in_which_letters_are_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    items = {"id": "a", "question": "?", "options": ["x", "y"], "answer": "y"}
+    (tmp_path / "items.jsonl").write_text(json.dumps(items) + "\n", encoding="utf-8")
+    (tmp_path / "mine.toml").write_text(
+        'name="mine"\ntask="mcq_idk"\n[items]\nsource="items.jsonl"\n', encoding="utf-8"
+    )
+    (tmp_path / "finch.jsonl").write_text('{"item_id": "a", "response": "Answer: A"}\n', encoding="utf-8")
+    ended = call("import", "mine.toml", "--model", "finch", "--predictions", "finch.jsonl")
+    assert ended.code == 0, ended.err
+    assert "letters of finch.jsonl are read in the order in which mine shows the options" in ended.err
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
