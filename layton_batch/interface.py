@@ -651,7 +651,8 @@ def judge(
         item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
         entered = enter(opened, list(_answered(table, item_ids, json_replies=is_json)))
         if not yes:
-            to_ask = sum(model.to_ask for model in entered)
+            planned = plan_to_send(opened, settings, _note)
+            to_ask = sum(model.to_ask for model in entered) if planned is None else planned.to_send
             _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
         status = _driven(opened, progress)
         _check_all_judged(opened, status)

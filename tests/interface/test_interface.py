@@ -19,7 +19,14 @@ import pytest
 import layton_batch as lb
 from layton_batch import interface
 from layton_batch.drawing import svg
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError, OverBudgetError, UnfinishedRunError
+from layton_batch.errors import (
+    DataError,
+    LaytonBatchError,
+    ManifestError,
+    NotAgreedError,
+    OverBudgetError,
+    UnfinishedRunError,
+)
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.frames import read_frame
 from layton_batch.interface import RunResult, Source
@@ -367,6 +374,15 @@ def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
         both = pl.concat([_answers(), _answers("wren")])
         assert lb.judge(both, PANEL, items=items, seats=1)["model"].unique().sort().to_list() == ["finch", "wren"]
         assert len(there.lab.billed()) == 2  # the same words of another model are the same question to the judge
+        monkeypatch.setattr("layton_batch.consent._is_here", lambda *_: False)
+        assert lb.judge(_answers(), PANEL, items=items, seats=1).equals(first)  # nothing is paid, so nobody is asked
+        rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
+        items.write_text(
+            "".join(json.dumps({**row, "answer": "Another one."}) + "\n" for row in rows), encoding="utf-8"
+        )
+        with pytest.raises(NotAgreedError, match="nothing was sent"):
+            lb.judge(_answers(), PANEL, items=items, seats=1)
+        assert len(there.lab.billed()) == 2
         (folder,) = (path.parent for path in (tmp_path / "runs").glob("*/run.json"))
         assert call("leaderboard", folder, "--format", "json").code == 0
 
