@@ -98,6 +98,11 @@ def _summary(entry: ImportResult) -> str:
     parts = [f"{entry.answers} answers" if entry.is_new else "nothing new of its answers"]
     if entry.missing:
         parts.append(f"{entry.missing} items of the run without one")
+    if entry.unparsed:
+        parts.append(
+            f"{entry.unparsed} in another form than the task asks for, which count as wrong (a plain answer belongs in "
+            "a column 'answer')"
+        )
     if entry.verdicts:
         parts.append(f"{entry.verdicts} verdicts")
     if entry.to_ask:

@@ -38,8 +38,8 @@ from layton_batch.text import printable
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """Result of entering a model. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
-    ``to_ask``: how many its judges have still to give; ``missing``: items without an answer. ``hints``: of a run that
-    asks with several numbers of them."""
+    ``to_ask``: how many its judges have still to give; ``missing``: items without an answer; ``unparsed``: replies in
+    another form than the task asks for. ``hints``: of a run that asks with several numbers of them."""
 
     model: str
     hints: int | None
@@ -47,6 +47,7 @@ class ImportResult:
     is_new: bool
     answers: int
     missing: int
+    unparsed: int
     verdicts: int
     to_ask: int
 
@@ -265,13 +266,25 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
         run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, mine), ())
         count += len(mine)
     _plan_the_rest(run, work.verdicts)
-    missing = sum(1 for item in run.items if item.id not in work.imported.answers) if work.imported.answers else 0
+    replies = work.imported.answers
+    missing = sum(1 for item in run.items if item.id not in replies) if replies else 0
+    parsed = (run.task.parse(item, work.job.spec.name, replies[item.id]) for item in run.items if item.id in replies)
+    unparsed = sum(prediction.kind is PredictionKind.UNPARSED for prediction in parsed)
     jury = _judges(run, work.job.id)
     answered = sum(1 for _ in candidates(run, jury[0])) if jury else 0
     to_ask = sum(answered for job in jury if not job.planned) - count
     spec = work.imported.spec
-    came = len(work.imported.answers)
-    return ImportResult(spec.name, spec.hints, spec.sample, work.is_new, came, missing, count, max(to_ask, 0))
+    return ImportResult(
+        spec.name,
+        spec.hints,
+        spec.sample,
+        work.is_new,
+        answers=len(replies),
+        missing=missing,
+        unparsed=unparsed,
+        verdicts=count,
+        to_ask=max(to_ask, 0),
+    )
 
 
 def _plan_the_rest(run: Run, judges: Collection[str]) -> None:

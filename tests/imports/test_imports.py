@@ -128,6 +128,7 @@ def test_an_imported_answer_that_cannot_be_read_is_not_asked_again_where_the_pol
         path = _write(tmp_path / "answers.jsonl", rows)
         ended = call("import", there.run_folder(text).root, "--model", "finch", "--predictions", path)
         assert ended.code == 0, ended.err
+        assert "4 answers, 4 in another form than the task asks for, which count as wrong" in ended.err
         there.finish(text)
         assert there.billed() == paid
         assert next(row for row in _board(there.run_folder(text)) if row["model"] == "finch")["n_unparsed"] == 4
