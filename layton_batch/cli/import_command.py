@@ -9,6 +9,7 @@ import typer
 
 from layton_batch.cli.option_names import renamed
 from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
+from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.imports.entering import ImportResult
@@ -95,18 +96,18 @@ def import_(
 
 
 def _summary(entry: ImportResult) -> str:
-    parts = [f"{entry.answers} answers" if entry.is_new else "nothing new of its answers"]
+    parts = [plural(entry.answers, "answer") if entry.is_new else "nothing new of its answers"]
     if entry.missing:
-        parts.append(f"{entry.missing} items of the run without one")
+        parts.append(f"{plural(entry.missing, 'item')} of the run without one")
     if entry.unparsed:
         parts.append(
             f"{entry.unparsed} in another form than the task asks for, which count as wrong (a plain answer belongs in "
             "a column 'answer')"
         )
     if entry.verdicts:
-        parts.append(f"{entry.verdicts} verdicts")
+        parts.append(plural(entry.verdicts, "verdict"))
     if entry.to_ask:
-        parts.append(f"{entry.to_ask} verdicts to be asked for by the next `run`")
+        parts.append(f"{plural(entry.to_ask, 'verdict')} to be asked for by the next `run`")
     times = "" if entry.hints is None else f" with {entry.hints} hints"
     times += "" if entry.sample == 1 else f", sample {entry.sample}"
     return f"{entry.model}{times}: {', '.join(parts)}"
@@ -118,7 +119,6 @@ def _labels(run_name: str | None, files: list[Path], runs: Path, *, as_json: boo
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
-    from layton_batch.text import plural
 
     settings = Settings.from_process()
     with read_run(find_run(run_name, runs), settings) as run:

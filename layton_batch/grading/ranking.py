@@ -247,7 +247,7 @@ def _notes(models: Sequence[GradedModel], shared: int) -> list[str]:
             notes.append(f"{model.name}: ranked on the {items} that all models have; it has {scored}.")
         if outside := len(model.outcomes) - scored:
             notes.append(
-                f"{model.name}: {plural(outside, 'item')} without a reply, through no fault of its own, not counted."
+                f"{model.name}: {plural(outside, 'item')} without a reply, through no fault of its own, left out."
             )
     return notes
 

@@ -59,7 +59,7 @@ def test_puzzles_that_the_infrastructure_lost_are_outside_a_board_and_it_is_said
     lost = lines("lost.jsonl", [*rows[:2], {"id": "p2", "solution": solution, "output": None, "error": "TimeoutError"}])
     document = board("zebralogic", "--predictions", whole, "--predictions", lost)
     assert (document["n_items"], models(document)["lost"]["score"]) == (2, 100.0)
-    assert any("1 items without a reply" in str(note) for note in document["notes"])  # type: ignore[attr-defined]
+    assert any("1 item without a reply" in str(note) for note in document["notes"])  # type: ignore[attr-defined]
 
 
 # ---- rome ----------------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def test_items_without_an_imported_answer_are_missing_and_never_asked_and_a_judg
 ) -> None:
     answers = _answers(there, *_items(there)[:3])
     ended = _import(there, "--model", "finch", "--predictions", answers, "--family", "gemini")
-    assert "1 items of the run without one" in ended.err
+    assert "1 item of the run without one" in ended.err
     there.finish(MANIFEST)
     assert set(there.table(MANIFEST, "verdicts").filter(model="finch")["judge"]) == {"sirocco-referee"}
     paid = there.billed()
@@ -159,7 +159,7 @@ def test_judges_files_come_with_the_predictions_and_only_the_rest_is_asked(there
     arguments = ("--model", "finch", "--predictions", _answers(there), "--verdicts", given)
     ended = _import(there, *arguments)
     assert ended.code == 0, ended.err
-    assert "4 answers, 3 verdicts, 1 verdicts to be asked for" in ended.err
+    assert "4 answers, 3 verdicts, 1 verdict to be asked for" in ended.err
     there.finish(MANIFEST)
     assert len(there.billed()) == paid + 1
     said = there.table(MANIFEST, "verdicts").filter(model="finch", judge=JUDGE)
