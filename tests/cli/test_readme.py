@@ -107,6 +107,9 @@ def write_own_questions_and_answers(folder: Path) -> None:
     write(folder, "item_id,question,reference,answer\n1,What is 12 times 12?,144,144\n", "table.csv")
     write(folder, answers, "answers.jsonl")
     write(folder, answers, "finch.jsonl")
+    capital = 'x1,Capital of France?,"[""Paris"",""Rome""]",A'
+    write(folder, f"id,question,options,answer\n{capital}\n", "capitals.csv")
+    write(folder, '{"item_id": "x1", "response": "Answer: A"}\n', "right.jsonl")
     write(folder, 'name = "own"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n', "own.toml")
     gold = (BUNDLED / "gold_llm.jsonl").read_text(encoding="utf-8").splitlines()
     items = sorted({json.loads(line)["riddle_id"] for line in gold})
