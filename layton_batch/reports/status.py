@@ -285,7 +285,10 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
                 'or set bound = "expected" in [budget]; then run the same command again.'
             )
         case RunState.CANCELLED:
-            steps.append("The run is cancelled. Every answer that was received is kept.")
+            steps.append(
+                "The run is cancelled. Every answer that was received is kept. "
+                f"`layton-batch retry {run}` and then `run` continue it, and pay for the remaining requests."
+            )
         case RunState.RUNNING:
             steps.append("The run is not finished. The same command continues it.")
         case RunState.DONE if status.unanswered:

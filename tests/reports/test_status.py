@@ -111,6 +111,11 @@ def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
     assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --resubmit (it is not), or" in step
 
 
+def test_a_cancelled_run_names_the_commands_that_continue_it() -> None:
+    [step] = next_steps(status([ended()], RunState.CANCELLED))
+    assert "`layton-batch retry lab` and then `run` continue it" in step
+
+
 def test_an_outage_says_what_hangs_on_it_once_and_when_it_is_over() -> None:
     outages, down = ProviderOutages(), status([failing(), planned(provider="groq")])
     [said] = outages.lines(down, NOW)
