@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -17,6 +18,7 @@ from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import load_task, validate_items
 from layton_batch.tasks.protocol import Task, TaskOptions
+from layton_batch.text import one_line, shortened
 
 BUNDLED = "bundled"
 """The source that means the original items shipped with the package."""
@@ -61,12 +63,21 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
     rows = SourceRows(source, manifest.folder, settings, clock)
     try:
         items = item_list(task.items(rows))
+        if not items:
+            raise DataError(f"no items of the split {table.split!r} that [items] names{_named_splits(rows)}")
         validate_items(items)
     except DataError as error:
         if error is rows.error:
             raise
         raise DataError(f"{shown(source)}: {error}") from error
     return items[: table.limit]
+
+
+def _named_splits(rows: Iterable[Mapping[str, JsonValue]]) -> str:
+    """Describe the splits that the rows name, with the number of rows of each; nothing where no row names a split."""
+    counts = Counter(one_line(str(row["split"])) for row in rows if row.get("split") is not None)
+    listed = ", ".join(f"{shortened(name, 40)} ({count})" for name, count in counts.most_common(5))
+    return f"; its rows have: {listed}{', …' if len(counts) > 5 else ''}" if counts else ""
 
 
 def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:
