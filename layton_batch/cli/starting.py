@@ -89,7 +89,8 @@ def manifest_for(
         return given
     if given.suffix == ".toml" or (os.path.exists(given) and not is_items):
         raise ManifestError(
-            f"run: --model is for a task or a file of items, such as `run quiz.csv --model …`; {given} is neither"
+            f"run: --model is for a task or a file of items ({', '.join(ITEM_ENDINGS)}), such as "
+            f"`run quiz.csv --model …`; {given} is neither"
         )
     if is_items and items is not None:
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
@@ -243,6 +244,10 @@ def init(
     from layton_batch.tasks import OWN, task_names, unknown_task
 
     task = task or OWN
+    if Path(task).suffix.lower() in ITEM_ENDINGS:
+        raise ManifestError(
+            f"init: {task} is a file, not a task: `layton-batch run {task} --model PROVIDER:ID` writes its manifest"
+        )
     if task not in task_names():
         raise ManifestError(f"init: {unknown_task(task)}")
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"

@@ -68,6 +68,7 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
         (("other.csv", *MODELS), "other.csv: no such file"),
         (("wrong.csv", *MODELS), "there is no column 'question'; the columns are: 'Frage', 'Antwort'"),
         (("quiz.csv", *MODELS, "--items", "other.csv"), "--items is for a task"),
+        (("old.xls", *MODELS), "a file of items (.csv, .tsv, .jsonl, .parquet, .xlsx), such as"),
         (("rome",), "rome is a task: say whom to ask, with --model PROVIDER:ID"),
         (("rome", *MODELS, "--items", "other.csv"), "other.csv: no such file"),
         (("options.csv", *MODELS), "column 'options' is no list, so it is no multiple choice, and qa shows no options"),
@@ -80,6 +81,7 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
     ],
 )
 def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, arguments: tuple[str, ...], told: str) -> None:
+    (folder / "old.xls").touch()
     (folder / "wrong.csv").write_text("Frage;Antwort\nWas?;Das\n", encoding="utf-8")
     (folder / "options.csv").write_text('question,options,answer\nTwo?,"3,4,5",4\n', encoding="utf-8")
     ended = call("run", *arguments)

@@ -114,6 +114,7 @@ def test_init_names_a_run_after_its_folder_where_that_is_a_name(
 
 def test_init_of_a_task_there_is_not_names_those_there_are(tmp_path: Path) -> None:
     assert "init: unknown task 'zebra'; did you mean 'zebralogic'?" in call("init", "zebra", "--out", tmp_path).err
+    assert "init: quiz.csv is a file, not a task: `layton-batch run quiz.csv" in call("init", "quiz.csv").err
     assert list(tmp_path.iterdir()) == []
 
 
