@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from layton_batch import log
 from layton_batch.cli.terminal import forgiving_streams, lost_output
-from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
+from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, is_storage_trouble
 from layton_batch.files import limits
 from layton_batch.processes import (
     bypass_proxy,
@@ -28,6 +28,14 @@ STOPPED = {
     "demo": "stopped. The same command continues.",
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
+
+MANIFEST_KEYS = {
+    "--limit": "`limit` under [items]",
+    "--items": "`source` under [items]",
+    "--max-usd": "`max_usd` under [budget]",
+    "--model": "a table [[models]] with name, provider and model",
+}
+"""Options of `run` that `plan` reads from the manifest, with their keys."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -60,6 +68,8 @@ def prepare_process() -> None:
 def _invoke(arguments: list[str]) -> int:
     from layton_batch.cli.app import invoke  # Typer, and the options of every command
 
+    if arguments[:1] == ["resume"]:
+        raise ManifestError("there is no command 'resume': `layton-batch run RUN` continues a run")
     return invoke(arguments)
 
 
@@ -98,6 +108,8 @@ def _unknown_option(error: Exception) -> str | None:
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if context is None or not hasattr(error, "possibilities"):  # Typer's own error of an unknown option has both
         return None
+    if context.info_name == "plan" and option in MANIFEST_KEYS:
+        return f"plan has no {option}: set {MANIFEST_KEYS[option]} in the manifest"
     if option == "--dry-run":
         return (
             f"{context.info_name} has no --dry-run: `layton-batch plan MANIFEST` shows what `run` would send and cost, "
