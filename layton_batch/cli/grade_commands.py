@@ -29,7 +29,9 @@ def grade(
         list[str],
         typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
     ],
-    items: Annotated[Path | None, typer.Option("--items", help="The gold; may be left out if rows carry it.")] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items", help="The gold, or `bundled`; may be left out if rows carry it.")
+    ] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", help=grade_help.PROTOCOL)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=grade_help.METRIC)] = None,
     samples: Annotated[str | None, typer.Option("--samples", metavar="MODE", help=grade_help.SAMPLES)] = None,

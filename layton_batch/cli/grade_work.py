@@ -49,7 +49,7 @@ def run_grade(arguments: GradeArguments) -> None:
     All files are made before the first is written: what cannot be drawn leaves nothing behind.
     """
     form = form_for(arguments)
-    arguments = _with_default_output(arguments, form)
+    arguments = _with_default_output(_with_bundled_items(arguments), form)
     with updating(arguments.updated) as rows:
         result = _graded(arguments, form, rows)
         document = _document(result)
@@ -243,6 +243,18 @@ class GradeArguments:
     as_json: bool
     prints_report: bool = False
     """Print the report as it is written: nobody named a file for it, and its form has one."""
+
+
+def _with_bundled_items(arguments: GradeArguments) -> GradeArguments:
+    """Return the arguments with the file of the package's items where ``items`` is ``bundled``."""
+    from layton_batch.grading.forms import DEFAULT_SPLIT
+    from layton_batch.manifest.asked import BUNDLED
+    from layton_batch.tasks import load_task
+    from layton_batch.tasks.protocol import TaskOptions
+
+    if str(arguments.items) != BUNDLED:
+        return arguments
+    return replace(arguments, items=load_task(arguments.task, TaskOptions(DEFAULT_SPLIT)).bundled(DEFAULT_SPLIT))
 
 
 def _with_default_output(arguments: GradeArguments, form: OfflineForm) -> GradeArguments:

@@ -13,7 +13,9 @@ from layton_batch.grading.ranking import grade
 from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
+from layton_batch.tasks import load_task
 from layton_batch.tasks.offline import GradedModel, GradingOptions
+from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import call
 from tests.support.graded_files import answers, lines, refused, replies
 
@@ -58,6 +60,21 @@ def test_items_without_a_prediction_are_named() -> None:
     )
     end = call("grade", "mcq_idk", "--predictions", path, "--items", items)
     assert "p: 2 items have no prediction (b, c); the figures are of the others" in end.err
+
+
+@pytest.mark.parametrize(
+    ("task", "row"),
+    [
+        ("mcq_idk", {"item_id": "demo-001", "response": "Answer: A"}),
+        ("zebralogic", {"id": "lb-zebra-2x2-1", "output": "{}"}),
+        ("rome", {"question_id": "lb-rt-001", "answer": "A"}),
+    ],
+)
+def test_predictions_are_graded_by_the_bundled_items(task: str, row: Row) -> None:
+    items = load_task(task, TaskOptions("llm")).bundled("llm")
+    path = lines("p.jsonl", [row])
+    given = call("grade", task, "--predictions", path, "--items", "bundled", "--json")
+    assert (given.code, given.out) == (0, call("grade", task, "--predictions", path, "--items", items, "--json").out)
 
 
 def rows_of(task: str, count: int) -> Iterator[Row]:
