@@ -30,6 +30,14 @@ _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
 DEFAULT_PANEL = "panel.toml"
 """The paper's panel, one of them."""
 
+_ESCAPES = "; in double quotes a backslash begins an escape: write a path with / or in single quotes"
+_TOML_ADVICE = {
+    "Invalid value": '; a value is text in quotes (name = "mine"), a number, true or false',
+    "Invalid hex value": _ESCAPES,
+    "Unescaped '\\'": _ESCAPES,
+}
+"""Advice on the errors of TOML's parser, by how their texts begin."""
+
 Toml = Mapping[str, object]
 _Form = TypeVar("_Form", bound=BaseModel)
 
@@ -155,9 +163,8 @@ class _Check:
         except UnicodeDecodeError as error:
             self._add(file, (), f"not UTF-8 (byte {error.start + 1}){other_form}")
         except tomllib.TOMLDecodeError as error:
-            is_bare = str(error).startswith("Invalid value")
-            quotes = '; a value is text in quotes (name = "mine"), a number, true or false' if is_bare else ""
-            self._add(file, (), f"not TOML: {error}{quotes}{other_form}")
+            advice = next((text for start, text in _TOML_ADVICE.items() if str(error).startswith(start)), "")
+            self._add(file, (), f"not TOML: {error}{advice}{other_form}")
         except RecursionError:
             self._add(file, (), "not TOML that can be read: nested too deep")
         return None

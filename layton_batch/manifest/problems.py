@@ -114,6 +114,8 @@ def _unknown_key(key: str, value: object, names: Sequence[str]) -> str:
         return "keys are read from the environment, never from a manifest"
     if key.startswith(("price", "cost")) and "prices" not in names:
         return "unknown key; prices stand in tables [[prices]] with provider, model, input and output"
+    if key in ("judge", "judges") and "jury" in names:
+        return "unknown key; judges are tables [[jury.judges]], or a file that panel names under [jury]"
     suggestion = nearest(key, names)
     if "params" in names and not suggestion:
         shown = _shown(value) if isinstance(value, int | float) else "…"  # a text may be a secret
