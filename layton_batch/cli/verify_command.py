@@ -42,7 +42,7 @@ def verify(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.clock import SystemClock
-    from layton_batch.errors import DamagedTableError
+    from layton_batch.errors import DamagedTableError, ManifestError
     from layton_batch.files.addresses import WEB
     from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
@@ -55,6 +55,10 @@ def verify(
         results = verify_url(source, settings, SystemClock())
     elif source is not None and is_site(Path(source)):
         results = verify_site(Path(source), settings)
+    elif source is not None and Path(source).suffix == ".html" and is_site(Path(source).parent):
+        raise ManifestError(
+            f"verify: {source} is a page; name the site's folder: `layton-batch verify {Path(source).parent}`"
+        )
     else:
         results = [verify_run(find_run(source, runs), settings)]
     if as_json:

@@ -203,6 +203,8 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
         if inside := [str(folder.root) for folder in find_runs(Path(name))]:
             return f"the folder {name} is no run, but holds runs: name {' or '.join(inside)}"
         return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
+    if os.path.isfile(name):
+        return f"the file {name} is no run, and there is no run {name!r} {there}; {advice}"
     if Path(name).suffix and not os.path.exists(name):
         return f"there is no file {name}, and there is no run {name!r} {there}; {advice}"
     return f"there is no run {name!r} {there}; {advice}"

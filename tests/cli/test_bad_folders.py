@@ -50,6 +50,8 @@ def stale(left_behind: Path, offline: Path) -> Path:
 def test_a_name_that_looks_like_a_file_or_is_a_folder_is_told_as_such(offline: Path) -> None:
     (offline / "empty").mkdir()
     assert "there is no file scores.csv, and there is no run 'scores.csv'" in call("leaderboard", "scores.csv").err
+    Path("mine.csv").touch()
+    assert "the file mine.csv is no run, and there is no run 'mine.csv'" in call("cost", "mine.csv").err
     assert "the folder empty holds no run, and there is no run 'empty'" in call("cost", "empty").err
 
 

@@ -246,6 +246,8 @@ def test_a_site_without_its_data_is_checked_by_its_digests(site: Path) -> None:
     write_digests(site)
     ending = call("verify", site)
     assert (ending.code, "`site --with-data`" in ending.err) == (0, True)
+    page = call("verify", site / "index.html")
+    assert (page.code, f"name the site's folder: `layton-batch verify {site}`" in page.err) == (2, True)
 
 
 def test_the_data_of_a_site_says_neither_where_the_run_was_nor_who_paid(finished: Verified, site: Path) -> None:
