@@ -7,7 +7,9 @@ other setting is read from it, and no key of the environment goes to an address 
 
 from __future__ import annotations
 
+import functools
 import ipaddress
+import logging
 import math
 import os
 import re
@@ -388,11 +390,25 @@ def _names(provider: str) -> _Names:
 def _dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
-    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
 
+    values: dict[str, str] = {}
     try:
         # No interpolation: it would read the process's environment behind our back, and change keys that hold a dollar.
-        values = dotenv_values(path, interpolate=False, encoding="utf-8")
+        with path.open(encoding="utf-8") as stream:
+            for binding in parse_stream(stream):
+                if binding.error:
+                    text = binding.original.string
+                    blank = text[: len(text) - len(text.lstrip())]
+                    _warn_of_line(path, binding.original.line + blank.count("\n"))
+                elif binding.key is not None and binding.value is not None:
+                    values[binding.key] = binding.value
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: cannot be read ({error})") from error
-    return {name: value for name, value in values.items() if value is not None}
+    return values
+
+
+@functools.cache
+def _warn_of_line(path: Path, line: int) -> None:
+    """Warn of a line that is not read, once a process: settings are read several times."""
+    logging.getLogger(__name__).warning("%s, line %d: is no NAME=VALUE, and is not read", path, line)

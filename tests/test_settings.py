@@ -166,6 +166,14 @@ def test_dotenv_gives_an_address_with_the_key_of_the_same_provider_only(tmp_path
     assert settings(tmp_path, GROQ_BASE_URL="http://[::1]:8").access("groq") == ("file", "http://[::1]:8")
 
 
+def test_a_line_of_dotenv_that_sets_nothing_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / ".env").write_text("\nOPENAI_API_KEY: sk\nGROQ_API_KEY=k\n", encoding="utf-8")
+    assert [settings(tmp_path).has_key(name) for name in ("openai", "groq")] == [False, True]
+    assert caplog.messages == [f"{tmp_path / '.env'}, line 2: is no NAME=VALUE, and is not read"]
+    settings(tmp_path)
+    assert len(caplog.messages) == 1
+
+
 def test_what_dotenv_says_in_vain_is_told_where_it_would_mean_something(tmp_path: Path) -> None:
     names = ("OPENAI_BASE_URL", "GROQ_BASE_URL", "APP_BASE_URL", "HF_ENDPOINT", "LAYTON_BATCH_ENGINE", "COLOUR")
     (tmp_path / ".env").write_text("".join(f"{name}=http://h\n" for name in names), encoding="utf-8")
