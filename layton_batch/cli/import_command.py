@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add this module's command."""
-    app.command("import", context_settings=renamed(annotations="labels"))(import_)
+    app.command("import", context_settings={**renamed(annotations="labels"), "allow_extra_args": True})(import_)
 
 
 def import_(
+    context: typer.Context,
     run_name: RunName = None,
     model: Annotated[str | None, typer.Option("--model", metavar="NAME", help="Whose predictions or verdicts.")] = None,
     predictions: Annotated[
@@ -70,10 +71,16 @@ def import_(
     label_id; one without a label is left out; a wrong one is named, and then nothing changes.
     """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import ManifestError
     from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
+    if context.args:
+        raise ManifestError(
+            f"import: say what {', '.join(context.args)} holds, an option before each file: --predictions, --verdicts, "
+            "--eee or --labels"
+        )
     files = ImportedFiles(model, predictions, verdicts or (), eee or (), labels or (), family, provider)
     files.check()
     if labels:

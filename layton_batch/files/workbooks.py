@@ -72,7 +72,10 @@ def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int,
             check_header(header, f"{name}, line {line}")
             continue
         if any(cell is not None for cell in cells[len(header) :]):
-            raise DataError(f"{name}, line {line}: a cell stands beyond the last column of the header")
+            raise DataError(
+                f"{name}, line {line}: a cell stands beyond the last column of the header; the first row must be the "
+                "header: is there a title above it?"
+            )
         filled = (*cells, *[None] * (len(header) - len(cells)))
         yield line, {column: _value(cell) for column, cell in zip(header, filled, strict=False)}
 
