@@ -713,7 +713,10 @@ def _jury_manifest(
     """Make the manifest of a run with judges only."""
     jury: dict[str, object] = {"seats": seats}
     if isinstance(panel, str | Path):
-        jury["panel"] = str(Path(panel).expanduser())
+        path = Path(panel).expanduser()
+        if not (folder / path).is_file():
+            raise ManifestError(f"judge: panel: no panel file {folder / path}: {_PANEL_FORM}")
+        jury["panel"] = str(path)
     else:
         jury["judges"] = _judge_tables(panel)
     tables_ = {"name": name, "task": task, "items": {"source": items, "split": split}, "jury": jury}
