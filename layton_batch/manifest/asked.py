@@ -63,8 +63,7 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
     rows = SourceRows(source, manifest.folder, settings, clock)
     try:
         items = item_list(task.items(rows))
-        if not items:
-            raise DataError(f"no items of the split {table.split!r} that [items] names{_named_splits(rows)}")
+        _check_split(items, table.split, rows)
         validate_items(items)
     except DataError as error:
         if error is rows.error:
@@ -73,11 +72,14 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
     return items[: table.limit]
 
 
-def _named_splits(rows: Iterable[Mapping[str, JsonValue]]) -> str:
-    """Describe the splits that the rows name, with the number of rows of each; nothing where no row names a split."""
+def _check_split(items: Sequence[Item], split: str, rows: Iterable[Mapping[str, JsonValue]]) -> None:
+    """Raise DataError where there is no item: it names the splits that the rows have, each with its number of rows."""
+    if items:
+        return
     counts = Counter(one_line(str(row["split"])) for row in rows if row.get("split") is not None)
     listed = ", ".join(f"{shortened(name, 40)} ({count})" for name, count in counts.most_common(5))
-    return f"; its rows have: {listed}{', …' if len(counts) > 5 else ''}" if counts else ""
+    rest = f"; its rows have: {listed}{', …' if len(counts) > 5 else ''}" if counts else ""
+    raise DataError(f"no items of the split {split!r} that [items] names{rest}")
 
 
 def is_missing(source: str, manifest: Manifest, settings: Settings) -> bool:

@@ -211,7 +211,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + JUDGE.replace("jury.", ""), "judges: unknown key; judges are tables [[jury.judges]], or a file"),
         (
             'source = "C:\\Users"',
-            "not TOML: Invalid hex value (at line 1, column 15); in double quotes a backslash begins an escape: write a",
+            "not TOML: Invalid hex value (at line 1, column 15); in double quotes a backslash begins an escape: write",
         ),
         ('source = "C:\\data"', "not TOML: Unescaped '\\' in a string (at line 1, column 15); in double quotes a back"),
         (MINIMAL + "[[", "not TOML: "),
