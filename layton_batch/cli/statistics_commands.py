@@ -6,6 +6,7 @@ import os.path
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ import typer
 from layton_batch.cli.option_names import renamed
 from layton_batch.cli.run_commands import RUNS, Json, MaxScore, Runs, ThisSet, complete_runs
 from layton_batch.files.run_folder import MANIFEST
-from layton_batch.text import one_line
+from layton_batch.text import one_line, plural
 
 if TYPE_CHECKING:
     from layton_batch.grading.board_sources import BoardOptions, Sources
@@ -105,6 +106,7 @@ def label_plan(
 
     --out: a row an answer, of runs with question, reference and answer, so that anyone can label in a spreadsheet:
     fill in answer_correct (true, false) and justification_correct; `import RUN --labels FILE` takes the file back.
+    Only a FILE of `label-plan` in which nobody filled in a row is replaced.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
@@ -118,6 +120,8 @@ def label_plan(
     aim.check()
     if output is not None and output.suffix.lower() not in (".csv", ".jsonl"):
         raise ManifestError(f"label-plan: --out {output}: name a file that ends in .csv or .jsonl")
+    if output is not None:
+        _check_replaceable(output, sources, runs)
     evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level))
     entrants = entrants_of(evidence.votes)
     only = [find_entrant(entrants, name) for name in models or ()]
@@ -222,6 +226,34 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
         if not name or not family:
             raise ManifestError(f"--judge-family {name!r}: JUDGE=FAMILY, such as gpt-5.1=openai")
     return pairs
+
+
+def _check_replaceable(path: Path, sources: Sequence[str] | None, runs: Path) -> None:
+    """Raise ManifestError unless a file at the path is a label plan without labels and notes of people."""
+    from layton_batch.errors import DataError, ManifestError
+    from layton_batch.files.sources import portions
+    from layton_batch.grading.board_sources import run_sources
+    from layton_batch.reports.label_sheet import count_filled_rows
+    from layton_batch.scoring.propensity import COLUMN
+    from layton_batch.settings import Settings
+
+    if not path.is_file():
+        return
+    placed = chain.from_iterable(portions(str(path.absolute()), Path(), Settings.from_process()))
+    try:
+        rows = [row for _, row in placed]
+    except DataError as error:
+        raise ManifestError(f"label-plan: --out {path}: name another file; the one there cannot be read: {error}") from error
+    if any(COLUMN not in row for row in rows):
+        raise ManifestError(f"label-plan: --out {path}: the file there is not of `label-plan`; name another file")
+    if filled := count_filled_rows(rows):
+        named = run_sources(sources, runs)
+        folder = () if runs == RUNS else ("--runs", str(runs))
+        command = ("layton-batch", "import", named[0] if len(named) == 1 else "RUN", "--labels", str(path), *folder)
+        raise ManifestError(
+            f"label-plan: --out {path}: {plural(filled, 'row')} filled in, which would be replaced: import them "
+            f"(`{shlex.join(command)}`) and name another file"
+        )
 
 
 def _write_asks(path: Path, asks: Sequence[LabelRequest], sources: Sequence[str] | None, runs: Path) -> int:

@@ -28,6 +28,8 @@ from layton_batch.text import Table, columns, without_guard
 LABEL_ID = "label_id"
 LABELS = ("answer_correct", "justification_correct")
 """Columns that a person fills in."""
+NOTE = "note"
+"""Column in which a person may say why."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
 _WORDS = {
@@ -126,7 +128,7 @@ def sheet_row(answer: LabelTableAnswer, item: Item, propensity: float, *, is_jus
         "answer": answer.answer,
         **justification,
         **dict.fromkeys(LABELS if is_justified else LABELS[:1]),
-        "note": None,
+        NOTE: None,
         "annotator": None,
         PROPENSITY: propensity,
         "n_hints": answer.n_hints,
@@ -141,6 +143,11 @@ class LabelTableResult:
 
     labels: Sequence[Annotation]
     blank: int
+
+
+def count_filled_rows(rows: Iterable[Row]) -> int:
+    """Count the rows in which a person wrote a label or a note."""
+    return sum(any(_text(row, name).strip() for name in (*LABELS, NOTE)) for row in rows)
 
 
 def is_sheet(rows: Rows) -> bool:
@@ -178,7 +185,7 @@ def _label(
     both = None if None in marks else all(marks)
     return Annotation(
         answer.item_id, answer.model, marks[0], marks[1], both, answer.provider, answer.n_hints, annotator,
-        said=(answer.answer, answer.justification), note=_text(row, "note").strip()[:_LONGEST_NOTE],
+        said=(answer.answer, answer.justification), note=_text(row, NOTE).strip()[:_LONGEST_NOTE],
         propensity=_propensity(row, place),
     )  # fmt: skip
 

@@ -65,6 +65,25 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
     assert (kept["note"], kept["annotator"]) == ("=2+2", "ada")
 
 
+def test_a_filled_file_is_not_replaced_by_the_next_plan(copied: Copied) -> None:
+    root = copied(PLAIN)
+    rows = planned(root, "ask.csv")
+    assert planned(root, "ask.csv") == rows
+    rows[2]["answer_correct"] = "yes"
+    written("ask.csv", rows)
+    before = Path("ask.csv").read_bytes()
+    refused = call("label-plan", root.name, "--labels", "6", "--out", "ask.csv")
+    assert (refused.code, Path("ask.csv").read_bytes()) == (2, before)
+    assert f"ask.csv: 1 row filled in, which would be replaced: import them (`layton-batch import {root.name} " in (
+        refused.err
+    )
+    Path("quiz.csv").write_text("id,question\n1,What?\n", encoding="utf-8")
+    other = call("label-plan", root.name, "--labels", "6", "--out", "quiz.csv")
+    assert (other.code, "quiz.csv: the file there is not of `label-plan`" in other.err) == (2, True)
+    Path("none.csv").write_bytes(sheet_csv([]))
+    assert planned(root, "none.csv")
+
+
 def test_a_plan_as_json_lines_comes_back_too_beside_rows_of_another_tool(copied: Copied) -> None:
     root = copied(PLAIN)
     assert call("label-plan", root.name, "--labels", "3", "--out", "ask.jsonl").code == 0
