@@ -12,12 +12,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from layton_batch.cli.option_names import renamed
 from layton_batch.errors import ManifestError
+
+if TYPE_CHECKING:
+    from layton_batch.manifest.manifest import Manifest
 
 ITEMS_SHOWN = 3
 ITEM_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
@@ -172,14 +175,14 @@ def write_manifest(path: Path, text: str, draft_text: str | None = None) -> Path
         draft = Path(folder) / path.name
         draft.write_text(text if draft_text is None else draft_text, encoding="utf-8")
         try:
-            identity = load_manifest(draft).identity()
+            manifest = load_manifest(draft)
         except ManifestError as error:
             raise ManifestError(str(error).replace(str(draft), "run")) from error
     if path.exists():
-        if not _asks(path, identity):
+        if differing := _differing_keys(path, manifest):
             raise ManifestError(
-                f"{path} is there and asks for something else: `layton-batch run {path}` goes on with it; edit it to "
-                "add a model, or move it away"
+                f"{path} is there and asks for something else{differing}: `layton-batch run {path}` goes on with it; "
+                "edit it to add a model, or move it away"
             )
         return path
     atomic.write_text(path, text)
@@ -187,14 +190,15 @@ def write_manifest(path: Path, text: str, draft_text: str | None = None) -> Path
     return path
 
 
-def _asks(path: Path, identity: str) -> bool:
-    """Return whether the manifest at ``path`` asks what this identity stands for."""
+def _differing_keys(path: Path, manifest: Manifest) -> str:
+    """Return the keys in which the manifest at ``path`` asks for something else, in brackets; "" for none."""
     from layton_batch.manifest.checks import load_manifest
 
     try:
-        return load_manifest(path).identity() == identity
+        keys = load_manifest(path).differing_keys(manifest)
     except ManifestError:
-        return False
+        return " (it cannot be loaded)"
+    return f" ({', '.join(keys)})" if keys else ""
 
 
 def _provider_and_model(text: str) -> tuple[str, str]:

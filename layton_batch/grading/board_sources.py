@@ -249,7 +249,7 @@ def _named(source: str) -> bool:
 
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.grading.harnesses import together
+    from layton_batch.grading.harnesses import score_table, together
     from layton_batch.scoring.gold_file import read_gold
 
     is_named = not _is_file(source)
@@ -258,6 +258,8 @@ def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, ve
     if files is not None:
         return Sources(ScoringRules(), files=together.named(files, name.strip()) if name else files)
     if is_named:
+        if lacking := score_table.lacking_columns(Path(path)):
+            raise ManifestError(f"{source}: a table of scores also has the column {' and '.join(lacking)}")
         raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)

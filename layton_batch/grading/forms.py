@@ -57,11 +57,13 @@ def chosen_metric(name: str, form: OfflineForm, metric: str | None) -> str:
 
 
 def _rule_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> RuleTask:
+    jury = ""
     if name in task_names():
         task = load_task(name, options, settings)
         if not task.uses_jury:
             return task
-    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(_graded_by_rule())}")
+        jury = f"; `layton-batch judge FILE --task {name}` puts answers before a jury"
+    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(_graded_by_rule())}{jury}")
 
 
 def _graded_by_rule() -> list[str]:

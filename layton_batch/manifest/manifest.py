@@ -92,16 +92,27 @@ class Manifest(ManifestForm):
 
     def identity(self) -> str:
         """Return the SHA-256, in hex, of everything that determines the requests."""
+        canonical = json.dumps(self._asked(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+    def differing_keys(self, other: Manifest) -> list[str]:
+        """Return the keys by which two manifests have different identities, such as ``jury.seats``."""
+        first, second = _leaves(self._asked()), _leaves(other._asked())
+        return sorted(key for key in first.keys() | second.keys() if first.get(key) != second.get(key))
+
+    def _asked(self) -> dict[str, object]:
+        """Return everything that determines the requests."""
         exclude = {"models": {"__all__": _NOT_ASKED}}
-        content = self.model_dump(mode="json", include=_IDENTITY_FIELDS, exclude=exclude, exclude_none=True)
+        content: dict[str, object] = self.model_dump(
+            mode="json", include=_IDENTITY_FIELDS, exclude=exclude, exclude_none=True
+        )
         if self.task_options:
             content["task_options"] = self.task_options
         if files := {name: packed for name, table in self.limits.items() if (packed := table.of_files())}:
             content["limits"] = files
         content["jury"] = {"seats": self.seats, "panel": _asked_of(self._panel)} if self._panel else None
         content["prompts"] = self._prompt_texts
-        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+        return content
 
     def run_id(self) -> str:
         """Return the name of the run that this manifest begins: the manifest's name."""
@@ -178,6 +189,14 @@ def _places(value: object, secrets: Collection[str], at: str) -> Iterator[str]:
             yield from _places(part, secrets, f"{at}[{number}]")
     elif isinstance(value, str) and any(secret in value for secret in secrets):
         yield at
+
+
+def _leaves(value: object, key: str = "") -> dict[str, object]:
+    """Return the values of nested tables, by their keys with dots between them. Lists and empty tables are values."""
+    if not isinstance(value, dict) or not value:
+        return {key: value}
+    parts = (_leaves(inner, f"{key}.{part}" if key else part) for part, inner in value.items())
+    return {name: leaf for part in parts for name, leaf in part.items()}
 
 
 def _asked_of(judges: tuple[JudgeTable, ...]) -> list[dict[str, JsonValue]]:

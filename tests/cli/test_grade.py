@@ -64,6 +64,7 @@ def test_a_json_list_of_results_is_read_too(tmp_path: Path, capsys: pytest.Captu
     ("arguments", "told"),
     [
         (["layton", "--predictions", "x.jsonl"], "not graded by rule"),
+        (["qa", "--predictions", "x.jsonl"], "`layton-batch judge FILE --task qa` puts answers before a jury"),
         (["mcq_idk", "--predictions", "x.jsonl", "--protocol", "zeroeval"], "protocol 'zeroeval'"),
         (["mcq_idk", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
         (["zebralogic", "--predictions", "x.jsonl", "--updated", "u.json"], "--updated is for rome"),

@@ -100,6 +100,9 @@ def test_a_file_of_questions_where_another_file_belongs_is_told_apart(folder: Pa
     for name in ("quiz.csv", "wide.csv"):
         assert f"`layton-batch run {name} --model PROVIDER:ID`" in call("plan", name).err
         assert "a table of scores has the columns model, item_id and score" in call("leaderboard", name).err
+    (folder / "scores.csv").write_text("item_id,score\n1,0.5\n", encoding="utf-8")
+    named = call("leaderboard", "finch=scores.csv")
+    assert "finch=scores.csv: a table of scores also has the column model" in named.err
 
 
 def test_a_manifest_beside_the_file_that_asks_something_else_stays(folder: Path) -> None:
@@ -107,7 +110,7 @@ def test_a_manifest_beside_the_file_that_asks_something_else_stays(folder: Path)
     before = (folder / "quiz.toml").read_bytes()
     ended = call("run", "quiz.csv", "--model", "openai:gpt-5.2")
     assert (ended.code, (folder / "quiz.toml").read_bytes()) == (2, before)
-    assert "quiz.toml is there and asks for something else" in ended.err
+    assert "quiz.toml is there and asks for something else (models): `layton-batch run quiz.toml`" in ended.err
 
 
 def test_a_file_with_the_columns_of_a_task_is_that_task_s(folder: Path) -> None:

@@ -7,7 +7,7 @@ More columns, where there are any: ``provider``, ``n_hints``, ``sample``, ``kind
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -35,6 +35,15 @@ def is_row(row: Object) -> bool:
 def is_table(path: Path) -> bool:
     """Return whether a file of a table's form has these columns. Raises DataError where it cannot be read."""
     return path.suffix.lower() in _TABLES and any(map(is_row, islice(stream_rows(path), 1)))
+
+
+def lacking_columns(path: Path) -> Sequence[str]:
+    """Return the columns that a file with some of those of such a table lacks; none for any other file."""
+    try:
+        columns = next(stream_rows(path)).keys()
+    except DataError:
+        return ()
+    return sorted(_COLUMNS - columns) if METRIC in columns else ()
 
 
 def read(path: Path) -> list[ScoreFile]:
