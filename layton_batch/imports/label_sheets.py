@@ -9,6 +9,7 @@ from layton_batch.errors import DataError
 from layton_batch.files.sources import read_rows
 from layton_batch.reports.label_sheet import (
     LabelTableResult,
+    check_has_label_ids,
     is_sheet,
     labels_of_sheet,
     sheet_answers,
@@ -34,6 +35,7 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
 def _labels(run: Run, path: Path, settings: Settings) -> LabelTableResult:
     rows = read_rows(str(path), settings.cwd, settings)
     if not is_sheet(rows):
+        check_has_label_ids(rows, str(path))
         return LabelTableResult(parse_annotations(rows), 0)
     read = labels_of_sheet(rows, sheet_answers(run), run.id)
     if rows and not read.labels:

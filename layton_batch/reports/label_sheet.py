@@ -22,6 +22,7 @@ from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation
 from layton_batch.scoring.label_plan import LabelRequest
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
+from layton_batch.scoring.propensity import propensity_of
 from layton_batch.states import PredictionKind
 from layton_batch.text import Table, columns, without_guard
 
@@ -30,6 +31,8 @@ LABELS = ("answer_correct", "justification_correct")
 """Columns that a person fills in."""
 NOTE = "note"
 """Column in which a person may say why."""
+_SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE, "annotator", PROPENSITY, "model"}
+"""Columns of every label sheet beside its ``label_id``."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
 _WORDS = {
@@ -155,6 +158,15 @@ def is_sheet(rows: Rows) -> bool:
     return any(LABEL_ID in row for row in rows)
 
 
+def check_has_label_ids(rows: Rows, source: str) -> None:
+    """Raise DataError for a label sheet without the column ``label_id``. Without it no row is surely of an answer."""
+    if rows and rows[0].keys() >= _SHEET_COLUMNS:
+        raise DataError(
+            f"{source}: the column {LABEL_ID!r} is gone, by which the rows of `label-plan` are known: undo its "
+            "deletion, or fill in a new plan"
+        )
+
+
 def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str) -> LabelTableResult:
     """Read a sheet's labels on a run's answers. Raises DataError naming file, line and column of the first wrong row:
     one of no answer of the run, one that is there twice, or a label that is neither true nor false."""
@@ -186,7 +198,7 @@ def _label(
     return Annotation(
         answer.item_id, answer.model, marks[0], marks[1], both, answer.provider, answer.n_hints, annotator,
         said=(answer.answer, answer.justification), note=_text(row, NOTE).strip()[:_LONGEST_NOTE],
-        propensity=_propensity(row, place),
+        propensity=propensity_of(row, place),
     )  # fmt: skip
 
 
@@ -202,16 +214,3 @@ def _text(row: Mapping[str, JsonValue], name: str) -> str:
     value = row.get(name)
     # lone surrogates, which JSON can carry, cannot be written
     return "" if value is None else without_guard(str(value)).encode("utf-8", "replace").decode()
-
-
-def _propensity(row: Mapping[str, JsonValue], place: RowLocation) -> float | None:
-    text = _text(row, PROPENSITY).strip().replace(",", ".")  # a decimal point, or a comma where the spreadsheet has one
-    if not text:
-        return None
-    try:
-        chance = float(text)
-    except ValueError:
-        chance = 0.0
-    if not 0 < chance <= 1:
-        raise DataError(f"{place}: column {PROPENSITY!r} must be a number above 0 and up to 1, not {text[:60]!r}")
-    return chance

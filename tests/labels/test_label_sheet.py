@@ -111,6 +111,11 @@ def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
     refused = call("import", root.name, "--labels", "ask.csv")
     assert refused.code == 2
     assert "column 'answer_correct' must be true, false or empty, not 'perhaps'" in refused.err
+    for row in rows:
+        del row["label_id"]
+    written("ask.csv", rows)
+    unknown = call("import", root.name, "--labels", "ask.csv")
+    assert (unknown.code, "ask.csv: the column 'label_id' is gone" in unknown.err) == (2, True)
     assert not list((root / "labels").glob("*.jsonl"))
 
 
