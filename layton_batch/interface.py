@@ -38,7 +38,7 @@ from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, 
 from layton_batch.imports.entering import enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
-from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, has_json_replies
+from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
@@ -649,7 +649,10 @@ def judge(
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
         asked_items = opened.load_items()
         item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
-        entered = enter(opened, list(_answered(table, item_ids, json_replies=is_json)))
+        answered = list(_answered(table, item_ids, json_replies=is_json))
+        if unread := check_replies(opened.task, asked_items, answered, "the frame"):
+            _note(unread)
+        entered = enter(opened, answered)
         if not yes:
             planned = plan_to_send(opened, settings, _note)
             to_ask = sum(model.to_ask for model in entered) if planned is None else planned.to_send

@@ -12,15 +12,25 @@ from pathlib import Path
 import orjson
 
 from layton_batch.cli.starting import quoted, write_manifest
+from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.grading.forms import DEFAULT_SPLIT
-from layton_batch.imports.reading import ImportedModel, has_json_replies, item_rows, models
+from layton_batch.imports.reading import (
+    TEXT,
+    ImportedModel,
+    answer_rows,
+    check_replies,
+    has_json_replies,
+    item_rows,
+    models,
+)
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import guess_split, guess_task
+from layton_batch.providers import provider_names
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import OWN, load_task, setting_names
@@ -28,6 +38,9 @@ from layton_batch.tasks.protocol import Task, TaskOptions
 
 JUDGED = "judge"
 """The setting by which a task that a rule grades is given to a jury."""
+
+_OF_ANSWERS = ("reference", "model", "provider", "family", "sample", *TEXT)
+"""Columns that files of answers have, and files of questions with their key do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +78,14 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
+    _check_who_answered(arguments, settings)
     benchmark = _benchmark(arguments, settings)
     answers = models(
         arguments.file, {item.id for item in benchmark.items}, settings, arguments.model, arguments.family,
         arguments.provider, json_replies=has_json_replies(benchmark.task, benchmark.items),
     )  # fmt: skip
+    if unread := check_replies(benchmark.task, benchmark.items, answers, str(arguments.file)):
+        say(unread)
     path = arguments.file.with_name(f"{arguments.file.stem}-judged.toml")
     panel = None if arguments.panel is None else str(arguments.panel.expanduser().absolute())
     draft, text = (
@@ -80,6 +96,26 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
         rows = item_rows(arguments.file, settings)
         atomic.write_bytes(_own_items(arguments.file), b"".join(orjson.dumps(row) + b"\n" for row in rows))
     return write_manifest(path, text, draft), answers
+
+
+def _check_who_answered(arguments: JudgeArguments, settings: Settings) -> None:
+    """Raise ManifestError where --model names a model to ask, and for questions with their key instead of answers."""
+    rows = [row for _, row in answer_rows(arguments.file, settings)]
+    provider, sign, model = (arguments.model or "").partition(":")
+    if sign and provider in provider_names() and all(row.get("model") != arguments.model for row in rows):
+        raise ManifestError(
+            f"judge: --model {arguments.model}: --model names who answered, and no row of {arguments.file} names this "
+            f"model; judges: --panel FILE; an answering model: --model {model} --provider {provider}"
+        )
+    if arguments.items is not None or arguments.model or arguments.family or arguments.provider:
+        return
+    columns = {name for row in rows for name, value in row.items() if value is not None}
+    if columns >= {"question", "answer"} and columns.isdisjoint(_OF_ANSWERS):
+        raise ManifestError(
+            f"judge: {arguments.file} has questions and answers, but no column 'reference' or 'model'. If the answers "
+            f"are the key, `layton-batch run {arguments.file} --model PROVIDER:ID` asks models. If a model gave them, "
+            "name it: --model NAME"
+        )
 
 
 def _own_items(file: Path) -> Path:

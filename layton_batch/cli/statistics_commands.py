@@ -243,7 +243,7 @@ def _check_replaceable(path: Path, sources: Sequence[str] | None, runs: Path) ->
     try:
         rows = [row for _, row in placed]
     except DataError as error:
-        raise ManifestError(f"label-plan: --out {path}: name another file; the one there cannot be read: {error}") from error
+        raise ManifestError(f"label-plan: --out {path}: name another file: {error}") from error
     if any(COLUMN not in row for row in rows):
         raise ManifestError(f"label-plan: --out {path}: the file there is not of `label-plan`; name another file")
     if filled := count_filled_rows(rows):

@@ -17,7 +17,7 @@ from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
 from layton_batch.tasks.protocol import Task
-from layton_batch.text import without_guard
+from layton_batch.text import plural, without_guard
 
 ITEM = ("item_id", "riddle_id", "question_id", "sample_id", "custom_id", "id")
 """Columns that may hold the item's id. The first counts that names an item of the run: programs call other things so
@@ -85,7 +85,7 @@ def models(
     and ``provider``: of every model, instead of the columns of these names. ``json_replies`` and errors as for
     ``predictions``.
     """
-    rows = list(_placed(path, settings))
+    rows = list(answer_rows(path, settings))
     has_names = any(row.get("model") is not None for _, row in rows)
     first_rows: dict[str, Row] = {}
     for where, row in rows:
@@ -113,7 +113,7 @@ def item_rows(path: Path, settings: Settings) -> list[dict[str, JsonValue]]:
     Raises DataError where a row has no id or no question, and where two rows ask something else under one id.
     """
     items: dict[str, dict[str, JsonValue]] = {}
-    for where, row in _placed(path, settings):
+    for where, row in answer_rows(path, settings):
         item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
         question, reference = _named(row, "question"), _named(row, "reference")
         if item_id is None or question is None:
@@ -168,7 +168,7 @@ def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) 
     judge's reply) and ``model`` (the judge). Raises DataError."""
     replies: dict[str, dict[str, Response]] = {}
     for path in paths:
-        for where, row in _placed(path, settings):
+        for where, row in answer_rows(path, settings):
             judge, text = row.get("model"), row.get("answer")
             if not isinstance(judge, str) or not judge:
                 raise DataError(f"{where}: 'model' must be the judge's name")
@@ -193,10 +193,30 @@ def has_json_replies(task: Task, items: Sequence[Item]) -> bool:
     return bool(items) and task.prompt(items[0]).response_schema is not None
 
 
+def check_replies(task: Task, items: Sequence[Item], imported: Sequence[ImportedModel], source: str) -> str | None:
+    """Return a sentence on the replies that the task cannot read; None where it can read all of them.
+
+    Raises DataError where it can read none: a jury would be asked nothing.
+    """
+    replies = [(item, model) for model in imported for item in items if item.id in model.answers]
+    kinds = [task.parse(item, model.spec.name, model.answers[item.id]).kind for item, model in replies]
+    given, unread = len(kinds) - kinds.count(PredictionKind.MISSING), kinds.count(PredictionKind.UNPARSED)
+    if not unread:
+        return None
+    form = f"must have the form that the prompt of {task.name} asks for"
+    if has_json_replies(task, items):
+        form = f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer'"
+    if unread == given:
+        raise DataError(f"{source}: no reply can be read: column 'response' {form}")
+    replies_text = plural(given, "reply", "replies")
+    return f"{source}: {unread} of {replies_text} cannot be read and count as wrong: column 'response' {form}"
+
+
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _placed(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
+def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
+    """Yield the rows of a file of answers, each with what errors call it. Raises DataError."""
     full = settings.cwd / path
     check_file(full, path)
     listed = json_list(full)
@@ -221,7 +241,7 @@ def _texts(row: Row) -> Row:
 
 
 def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, Row]]:
-    rows = list(_placed(path, settings))
+    rows = list(answer_rows(path, settings))
     named = {row["model"] for _, row in rows if isinstance(row.get("model"), str)}
     if len(named) < 2:
         return rows

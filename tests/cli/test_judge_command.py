@@ -149,6 +149,75 @@ def test_what_cannot_be_judged_is_told_and_leaves_no_manifest(
     assert not (folder / "answers-judged.toml").exists()
 
 
+TABLE = "id,question,reference,{}\n1,What is 12 times 12?,144,{}\n2,How many sides has a hexagon?,6,{}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "told"),
+    [
+        (
+            TABLE.format("response", "It is 144", "six"),
+            (),
+            (
+                "own.csv: no reply can be read: column 'response' must hold the JSON that the prompt of qa asks for; "
+                "plain answers belong in a column 'answer'"
+            ),
+        ),
+        (
+            TABLE.format("answer", "144", "six"),
+            ("--model", "openai:gpt-6.1-sol"),
+            (
+                "--model names who answered, and no row of own.csv names this model; judges: --panel FILE; an "
+                "answering model: --model gpt-6.1-sol --provider openai"
+            ),
+        ),
+        (
+            "id,question,answer\n1,What is 12 times 12?,144\n",
+            (),
+            (
+                "no column 'reference' or 'model'. If the answers are the key, `layton-batch run own.csv --model "
+                "PROVIDER:ID` asks models. If a model gave them, name it: --model NAME"
+            ),
+        ),
+    ],
+)
+def test_a_table_that_is_meant_otherwise_begins_nothing(
+    folder: Path, text: str, options: tuple[str, ...], told: str
+) -> None:
+    (folder / "own.csv").write_text(text, encoding="utf-8")
+    before = sorted(folder.iterdir())
+    ended = call("judge", "own.csv", *options, "--sandbox", "--yes")
+    assert (ended.code, told in ended.err) == (2, True), ended.err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_replies_that_cannot_be_read_are_counted_before_anyone_is_paid(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in KEYS:
+        monkeypatch.setenv(name, "a-key")
+    table = TABLE.replace("id,", "model,id,").replace("\n1", "\nopenai:x,1").replace("\n2", "\nopenai:x,2")
+    text = table.format("response", '"{""answer"": ""144""}"', "six")
+    (folder / "own.csv").write_text(text, encoding="utf-8")
+    ended = call("judge", "own.csv", "--model", "openai:x", "--offline")
+    assert (ended.code, "own.csv: 1 of 2 replies cannot be read and count as wrong" in ended.err) == (3, True), (
+        ended.err
+    )
+
+
+def test_a_manifest_of_another_jury_is_named_with_the_key_that_differs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in KEYS:
+        monkeypatch.setenv(name, "a-key")
+    assert call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline").code == 3
+    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline", "--seats", "9")
+    assert (ended.code, "answers-judged.toml is there and asks for something else (jury.seats)" in ended.err) == (
+        2,
+        True,
+    )
+
+
 def test_a_manifest_without_models_takes_predictions_and_its_run_judges_them(folder: Path) -> None:
     (folder / "own.toml").write_text(MANIFEST, encoding="utf-8")
     assert "no [[models]]: nobody is asked" in call("plan", "own.toml", "--offline").out
