@@ -12,18 +12,21 @@ from layton_batch.errors import LaytonBatchError
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
-_COMMAND_OR_OPTION = re.compile(r"`[^`]*`|--([a-z]+(?:-[a-z]+)*)")
+_COMMAND_OR_OPTION = re.compile(r"`--(?P<set>[a-z]+) (?P<value>[^` ]+)`|`[^`]*`|--(?P<option>[a-z]+(?:-[a-z]+)*)")
 
 
 def names_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Let the errors of a function name its arguments: ``max_usd`` for ``--max-usd``, ``yes=True`` for ``--yes``.
+    """Let the errors of a function name its arguments: ``max_usd`` for ``--max-usd``, ``yes=True`` for ``--yes``,
+    ``runs='elsewhere'`` for ``--runs elsewhere`` in backticks.
 
     Commands in backticks stay, and so do options without an argument of that name.
     """
     arguments = signature(function).parameters
 
     def argument(match: re.Match[str]) -> str:
-        name = (match[1] or "").replace("-", "_")
+        if match["set"] in arguments:
+            return f"`{match['set']}={match['value']!r}`"
+        name = (match["option"] or "").replace("-", "_")
         if name not in arguments:
             return match[0]
         return f"{name}=True" if arguments[name].default is False else name

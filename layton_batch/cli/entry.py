@@ -110,6 +110,8 @@ def _unknown_option(error: Exception) -> str | None:
         return None
     if context.info_name == "plan" and option in MANIFEST_KEYS:
         return f"plan has no {option}: set {MANIFEST_KEYS[option]} in the manifest"
+    if context.info_name == "export" and option == "--format":
+        return "export has no --format: --to names the form, such as --to csv"
     if option == "--dry-run":
         return (
             f"{context.info_name} has no --dry-run: `layton-batch plan MANIFEST` shows what `run` would send and cost, "

@@ -253,7 +253,7 @@ def init(
             f"init: {task} is a file, not a task: `layton-batch run {task} --model PROVIDER:ID` writes its manifest"
         )
     if task not in task_names():
-        raise ManifestError(f"init: {unknown_task(task)}")
+        raise ManifestError(f"init: {unknown_task(task)}; --out names a folder")
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     name = _run_name(folder, task)
     contents = {items: "".join(_first_items(task)), manifest: _template(name, task, items.name)}

@@ -149,7 +149,7 @@ def _decimal(value: object) -> object:
         try:
             return Decimal(str(value))
         except InvalidOperation:
-            raise _wrong("must be a number") from None
+            raise _wrong(f"must be a number such as 5.00, not {str(value)[:40]!r}") from None
     return value
 
 

@@ -19,6 +19,8 @@ from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, 
 from layton_batch.stats.planning import Separation, labels_to_separate
 from layton_batch.text import did_you_mean
 
+_NAMES_SHOWN = 12
+
 
 @dataclass(frozen=True, slots=True)
 class ComparedModel:
@@ -75,7 +77,9 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
         longest = ", ".join(_spellings(entrant)[-1] for entrant in matches)
         raise DataError(f"{name!r} is ambiguous: give one of {longest}")
     hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
-    raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint}")
+    names = list(dict.fromkeys(entrant.model for entrant in entrants))
+    shown = f" ({', '.join(names[:_NAMES_SHOWN])}{', …' if len(names) > _NAMES_SHOWN else ''})"
+    raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint or shown}")
 
 
 def _spellings(entrant: Entrant) -> tuple[str, ...]:

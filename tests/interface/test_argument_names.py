@@ -18,6 +18,7 @@ def _refuse(message: str, max_usd: float | None = None, yes: bool = False) -> No
     [
         ("--max-usd 'much': give an amount", "max_usd 'much': give an amount"),
         ("give --max-usd or --yes; nothing was sent", "give max_usd or yes=True; nothing was sent"),
+        ("there; `--yes x` or `--folder y`", "there; `yes='x'` or `--folder y`"),
         ("`layton-batch resolve x --yes` decides", "`layton-batch resolve x --yes` decides"),
         ("--sandbox is no argument", "--sandbox is no argument"),
         ("well-known, a--b", "well-known, a--b"),
