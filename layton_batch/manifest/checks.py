@@ -312,10 +312,10 @@ class _Check:
     def _by_argument(self, problem: Problem) -> Problem:
         """Name the argument that a problem is about, where there are arguments."""
         key = problem.key
-        matches = (known for known in self.arguments if problem.file == self.file and key[: len(known)] == known)
-        if (known := next(matches, None)) is None:
+        prefixes = (prefix for prefix in self.arguments if problem.file == self.file and key[: len(prefix)] == prefix)
+        if (prefix := next(prefixes, None)) is None:
             return problem
-        return replace(problem, key=(self.arguments[known], *key[len(known) :]))
+        return replace(problem, key=(self.arguments[prefix], *key[len(prefix) :]))
 
     def _add(self, file: str, key: Key, reason: str) -> None:
         self.problems.append(Problem(file, key, reason))

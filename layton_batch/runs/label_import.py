@@ -57,11 +57,11 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
 
     ``source``: for messages. Raises DataError where no label is on an answer of the run.
     """
-    known = _KnownAnswers.of_run(run)
-    if given and all(map(known.lacks, given)):
+    answers = _KnownAnswers.of_run(run)
+    if given and all(map(answers.lacks, given)):
         raise DataError(
             f"{source}: no row is of a model and an item of {run.id}; nothing was imported. A row names the model as "
-            f"the leaderboard does or as its provider does. {known.reason(given[0])}"
+            f"the leaderboard does or as its provider does. {answers.reason(given[0])}"
         )
     active_by_subject, newest = latest(run.load_labels().annotations), latest(given)
     news = [label for subject, label in newest.items() if _is_news(label, active_by_subject.get(subject))]
@@ -69,14 +69,14 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
         atomic.write_bytes(_free_name(run.folder.labels, content), content)
     changed = sum(label.about in active_by_subject for label in news)
-    strangers = [label for label in news if known.lacks(label)]
+    strangers = [label for label in news if answers.lacks(label)]
     return LabelImport(
         run.id,
         added=len(news) - changed,
         changed=changed,
         unchanged=len(newest) - len(news),
         strangers=len(strangers),
-        stranger_rows=tuple(map(known.reason, strangers[:_STRANGERS_SHOWN])),
+        stranger_rows=tuple(map(answers.reason, strangers[:_STRANGERS_SHOWN])),
     )
 
 

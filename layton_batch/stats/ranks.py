@@ -8,7 +8,7 @@ The rank ranges follow from intervals of all pairs' differences that hold at onc
 pairs that are told apart need no longer be held. A rank there is 1 + the number of models that are better. Ranges from
 the drawn ranks themselves are shorter, and too short: of seven equal models they missed a rank on two boards of three,
 for no draw shows them equal. Source: Mogstad, Romano, Shaikh and Wilhelm, Inference for ranks, Review of Economic
-Studies 91 (2024), section 3.
+Studies 91 (2024).
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:
 
 _SAME = 1e-7
 """Differences of scores up to this are rounding."""
-_PAIRS, _LEAST_DRAWS = 200_000_000, 400
-"""Differences looked at for one reach: of many models fewer draws do."""
+_CELLS_OF_A_REACH, _LEAST_DRAWS = 200_000_000, 400
+"""Differences, of pairs in draws, that are looked at for one reach: of many models fewer draws do, but as many."""
 _CELLS = 1 << 17  # ranked at once: what a processor has at hand
 
 
@@ -142,20 +142,17 @@ def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None
     covariance = centred.T @ centred / max(len(centred), 1)
     variance = np.diag(covariance)
     deviation = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 0.0))
-    np.fill_diagonal(deviation, 0.0)
-    apart = np.abs(mean[first] - mean[second])
-    between = deviation[first, second]
-    is_open = between > _SAME
-    reach = 0.0
-    while is_open.any():
-        reach = _joint_reach(centred[: max(_LEAST_DRAWS, _PAIRS // len(first))], first[is_open], second[is_open],
-                             between[is_open], level)  # fmt: skip
-        still = is_open & (apart <= reach * between)
-        if still.sum() == is_open.sum():
-            break
-        is_open = still
-    is_better = mean - mean[:, None] > reach * deviation + _SAME
-    may_be_better = ~is_better & ~is_better.T & (deviation > _SAME)
+    apart, between = np.abs(mean[first] - mean[second]), deviation[first, second]
+    is_open, was_open = between > _SAME, 0
+    step = min(math.ceil(len(centred) * len(first) / _CELLS_OF_A_REACH), len(centred) // _LEAST_DRAWS)
+    some_draws = centred[:: max(step, 1)]  # from all of them: draws that stand together are alike
+    while is_open.any() and is_open.sum() != was_open:
+        was_open = is_open.sum()
+        reach = _joint_reach(some_draws, first[is_open], second[is_open], between[is_open], level)
+        is_open[is_open] = apart[is_open] <= reach * between[is_open] + _SAME
+    may_be_better = np.zeros((models, models), dtype=bool)
+    may_be_better[first, second] = may_be_better[second, first] = is_open
+    is_better = (mean - mean[:, None] > _SAME) & ~may_be_better
     best = 1 + is_better.sum(axis=1)
     worst = best + may_be_better.sum(axis=1)
     if rank is not None:

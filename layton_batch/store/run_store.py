@@ -678,9 +678,9 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
     connection.execute(table.delete().where(mine, table.c.name.in_(names)))
     rows = []
     for file in files:
-        known = stored.get(file.name, ())
-        present = [digest for digest in file.earlier_sha256 if digest in known]
-        earlier = [*present, *(digest for digest in known if digest not in present)][: schema.EARLIER_DIGESTS]
+        recorded = stored.get(file.name, ())
+        present = [digest for digest in file.earlier_sha256 if digest in recorded]
+        earlier = [*present, *(digest for digest in recorded if digest not in present)][: schema.EARLIER_DIGESTS]
         rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": " ".join(earlier) or None})
     if rows:
         connection.execute(table.insert(), rows)

@@ -27,7 +27,7 @@ from layton_batch.store.rows import COUNTERS, FLAGS
 
 metadata = MetaData()
 EARLIER_DIGESTS = 3
-"""How many digests of what a file was before are kept."""
+"""Number of digests that are kept of what a file was before."""
 
 
 class UsdColumn(TypeDecorator[Decimal]):

@@ -100,6 +100,22 @@ def test_rank_ranges_hold_all_ranks_at_once_in_draws_that_did_not_make_them(mode
     assert content > 0.93  # .69 with 1,000 models where the same draws made and checked the ranges
 
 
+def test_rank_ranges_of_many_models_are_made_of_draws_from_the_whole_posterior() -> None:
+    rng = np.random.default_rng(3)
+    means = rng.uniform(0.2, 0.9, 500)
+    spreads = np.linspace(0.005, 0.04, 4000)[:, None]  # draws stand by the point of the posterior that they are from
+    sets = rank_ranges(JointDraws(means + spreads * rng.normal(size=(4000, 500)), np.arange(500)))
+    fresh = draw_ranks(means + rng.uniform(0.005, 0.04, (600, 1)) * rng.normal(size=(600, 500)))
+    assert ((fresh >= sets.best) & (fresh <= sets.worst)).all(axis=1).mean() > 0.93  # of the first draws alone: .87
+
+
+def test_a_level_that_no_number_of_draws_reaches_tells_no_two_models_apart() -> None:
+    sets = rank_ranges(
+        JointDraws(np.random.default_rng(4).normal([0.2, 0.9], 0.01, (1000, 2)), np.arange(2)), level=0.9999
+    )
+    assert (sets.best.tolist(), sets.worst.tolist()) == ([1, 1], [2, 2])
+
+
 def test_rank_ranges_hold_all_ranks_of_equal_models_at_once_and_not_much_more() -> None:
     rng = np.random.default_rng(7)
     held = 0
