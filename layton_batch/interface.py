@@ -38,16 +38,16 @@ from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, 
 from layton_batch.imports.entering import enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
-from layton_batch.imports.reading import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
+from layton_batch.imports.prediction_files import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.records import JsonValue, ModelSpec
 from layton_batch.reports.cost import summed_json
-from layton_batch.reports.leaderboard import board_html
-from layton_batch.reports.plan import plan_json, plan_table
-from layton_batch.reports.status import next_steps
+from layton_batch.reports.leaderboard_tables import board_html
+from layton_batch.reports.plan_tables import plan_json, plan_table
+from layton_batch.reports.status_tables import next_steps
 from layton_batch.reports.table import as_html
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
@@ -58,7 +58,7 @@ from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
 from layton_batch.scoring.evidence import entrants_of
-from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.settings import Settings

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches.cancel import is_cancelled
-from layton_batch.batches.orders import carry_out_orders
+from layton_batch.batches.order_execution import carry_out_orders
 from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
 from layton_batch.records import Batch, Job

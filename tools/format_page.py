@@ -15,7 +15,7 @@ from layton_batch import states
 from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
-from layton_batch.reports.status import status_json
+from layton_batch.reports.status_tables import status_json
 from layton_batch.runs.status import JobStatus, RunState, Status
 
 WORDS = Path(__file__).with_suffix(".toml")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from layton_batch.annotate.answers import Answers, Key
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.annotators import AnnotatorAgreement, annotator_agreement
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotator_agreement
 from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
 from layton_batch.stages.rank import evidence, joined
 

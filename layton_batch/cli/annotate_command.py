@@ -38,9 +38,9 @@ def annotate(
     from concurrent.futures import ThreadPoolExecutor
     from contextlib import closing, suppress
 
-    from layton_batch.annotate.app import LONGEST_NAME, App
     from layton_batch.annotate.guard import AppKeys
-    from layton_batch.annotate.server import listening, serving
+    from layton_batch.annotate.labelling_app import LONGEST_NAME, App
+    from layton_batch.annotate.labelling_server import listening, serving
     from layton_batch.annotate.session import DESIGNS, LabellingSession
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError

@@ -35,7 +35,7 @@ def agree(
     """
     if not (given or is_new_revision(opened)):
         return
-    from layton_batch.reports.plan import in_short
+    from layton_batch.reports.plan_tables import in_short
 
     planned = plan_to_send(opened, settings, say, given)
     if planned is not None and not quiet:

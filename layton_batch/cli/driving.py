@@ -23,7 +23,7 @@ from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import cautions
 
 if TYPE_CHECKING:
-    from layton_batch.imports.reading import ImportedModel
+    from layton_batch.imports.prediction_files import ImportedModel
     from layton_batch.stages.preview import ImportedAnswers
 
 

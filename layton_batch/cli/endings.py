@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
-from layton_batch.reports.status import next_steps, print_status
+from layton_batch.reports.status_tables import next_steps, print_status
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source, shown_path
@@ -46,7 +46,7 @@ def print_outcome(run: Run, status: Status) -> None:
 def _print_results(run: Run) -> None:
     """Print the leaderboard and the bill of a run that is done."""
     from layton_batch.reports.cost import print_costs
-    from layton_batch.reports.leaderboard import print_board
+    from layton_batch.reports.leaderboard_tables import print_board
     from layton_batch.reports.table import console
     from layton_batch.stages.publish import cost_report
     from layton_batch.stages.rank import board, reader_notes

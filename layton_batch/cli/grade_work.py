@@ -21,7 +21,7 @@ from layton_batch.grading.forms import chosen_metric
 from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.submissions import SearchSettings, submissions
 from layton_batch.records import JsonValue
-from layton_batch.reports.leaderboard import print_board
+from layton_batch.reports.leaderboard_tables import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile

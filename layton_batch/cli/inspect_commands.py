@@ -136,7 +136,7 @@ def leaderboard(
     from layton_batch.cli.terminal import say
     from layton_batch.errors import ManifestError
     from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-    from layton_batch.reports.leaderboard import FORMATS, write_board
+    from layton_batch.reports.leaderboard_tables import FORMATS, write_board
     from layton_batch.scoring.leaderboard import on_this_set
     from layton_batch.scoring.uncalibrated import UNCALIBRATED
     from layton_batch.settings import Settings

@@ -13,7 +13,7 @@ from layton_batch.cli.terminal import print_json, say
 from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.reports.status import Words, next_steps, print_status, status_json
+from layton_batch.reports.status_tables import Words, next_steps, print_status, status_json
 from layton_batch.reports.table import say_line
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import (

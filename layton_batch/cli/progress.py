@@ -12,7 +12,7 @@ from layton_batch.cli.outages import ProviderOutages
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Batch, Event
-from layton_batch.reports.status import batches_table, expectation, jobs_table, money_line, most_urgent
+from layton_batch.reports.status_tables import batches_table, expectation, jobs_table, money_line, most_urgent
 from layton_batch.reports.table import console, grid
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.states import AT_PROVIDER, OPEN

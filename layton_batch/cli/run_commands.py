@@ -120,8 +120,8 @@ def plan(
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError, OverBudgetError
-    from layton_batch.reports.plan import plan_json, print_plan
-    from layton_batch.reports.status import ADD_PRICES, NO_PRICE
+    from layton_batch.reports.plan_tables import plan_json, print_plan
+    from layton_batch.reports.status_tables import ADD_PRICES, NO_PRICE
     from layton_batch.runs.model_questions import ask_providers
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
@@ -324,7 +324,7 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
     from layton_batch.cli.driving import say_trouble
     from layton_batch.cli.endings import exit_code, print_outcome
     from layton_batch.cli.terminal import print_json
-    from layton_batch.reports.status import status_json
+    from layton_batch.reports.status_tables import status_json
 
     if as_json:
         print_json(status_json(status))
@@ -347,10 +347,10 @@ def cancel(
     Exit codes: 0 all ended, 75 (after --no-wait or Ctrl-C) call again, 4 a person must decide about a lost batch.
     """
     from layton_batch.cli.endings import cancel_exit_code
-    from layton_batch.cli.orders import cancelled
+    from layton_batch.cli.order_commands import cancelled
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
-    from layton_batch.reports.status import print_status, status_json
+    from layton_batch.reports.status_tables import print_status, status_json
     from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
 
@@ -374,7 +374,7 @@ def retry(run_name: RunName = None, runs: Runs = RUNS, as_json: Json = False) ->
     """
     from layton_batch.batches.retry import retry_run
     from layton_batch.cli.endings import retried
-    from layton_batch.cli.orders import ordered
+    from layton_batch.cli.order_commands import ordered
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import AnotherDriverError
     from layton_batch.runs.folders import find_run
@@ -428,7 +428,7 @@ def resolve(
     from layton_batch.batches.resolve import give_up as give_batch_up
     from layton_batch.cli.before_calling import say_addresses
     from layton_batch.cli.endings import resolved
-    from layton_batch.cli.orders import ordered, require_lost
+    from layton_batch.cli.order_commands import ordered, require_lost
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import AnotherDriverError, ManifestError, ProviderError
     from layton_batch.runs.folders import find_run, is_run

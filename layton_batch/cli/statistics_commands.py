@@ -63,8 +63,8 @@ def judges(
     from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.annotators import print_annotators
     from layton_batch.reports.statistics import print_diagnosis
-    from layton_batch.scoring.annotators import annotator_agreement
-    from layton_batch.scoring.judges import diagnose
+    from layton_batch.scoring.annotator_agreement import annotator_agreement
+    from layton_batch.scoring.judge_quality import diagnose
 
     evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level), verdicts=True)
     judge_families = evidence.judge_families | _pairs(families or [])

@@ -16,7 +16,7 @@ import orjson
 from layton_batch import __version__
 from layton_batch.exports.run_contents import ModelContents, Row, RunContents
 from layton_batch.files.run_folder import slug
-from layton_batch.grading.harnesses.every_eval_ever import HINTS_MARK, JUDGE_MARK, METRIC_MARK, SAMPLE_MARK, SUFFIX
+from layton_batch.grading.harnesses.every_eval_ever_logs import HINTS_MARK, JUDGE_MARK, METRIC_MARK, SAMPLE_MARK, SUFFIX
 from layton_batch.records import Item, JsonValue, ModelSpec
 from layton_batch.stages.candidates import candidates
 from layton_batch.states import PredictionKind, Role

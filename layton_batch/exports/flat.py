@@ -11,7 +11,7 @@ from layton_batch.exports.run_contents import ModelContents, RunContents
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import JsonValue
-from layton_batch.reports.leaderboard import board_csv
+from layton_batch.reports.leaderboard_tables import board_csv
 from layton_batch.reports.table import as_csv
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.text import Table, columns

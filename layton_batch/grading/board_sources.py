@@ -209,7 +209,7 @@ def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.Data
 
 def _bring_together(combined: Sources, options: BoardOptions) -> None:
     """Restrict the marks of other programs and of runs to the items that all models have."""
-    from layton_batch.grading.harnesses.together import marked
+    from layton_batch.grading.harnesses.file_forms import marked
     from layton_batch.grading.ranking import of_sheet, shared_sheets
 
     read = marked(combined.files, options.metric, options.max_score)
@@ -249,18 +249,18 @@ def _named(source: str) -> bool:
 
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.grading.harnesses import score_table, together
+    from layton_batch.grading.harnesses import file_forms, score_table
     from layton_batch.scoring.gold_file import read_gold
 
     is_named = not _is_file(source)
     name, path = ("", source) if not is_named else source.split("=", 1)
-    files = None if "://" in path else together.read(Path(path))
+    files = None if "://" in path else file_forms.read(Path(path))
     if files is not None:
-        return Sources(ScoringRules(), files=together.named(files, name.strip()) if name else files)
+        return Sources(ScoringRules(), files=file_forms.named(files, name.strip()) if name else files)
     if is_named:
         if lacking := score_table.lacking_columns(Path(path)):
             raise ManifestError(f"{source}: a table of scores also has the column {' and '.join(lacking)}")
-        raise ManifestError(f"{source}: only files of other programs take a name ({together.NAMES})")
+        raise ManifestError(f"{source}: only files of other programs take a name ({file_forms.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
     return _of_gold(gold, wanted, verdicts=verdicts)

@@ -16,7 +16,7 @@ import orjson
 from layton_batch.batches.names import custom_id
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
-from layton_batch.imports.reading import Answers, ImportedModel
+from layton_batch.imports.prediction_files import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.records import Batch, Content, Item, Job, ModelSpec, Response
 from layton_batch.runs.context import Run

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.errors import ManifestError
-from layton_batch.imports import reading
+from layton_batch.imports import prediction_files
 from layton_batch.imports.entering import ImportResult, enter
-from layton_batch.imports.every_eval_ever import models
+from layton_batch.imports.every_eval_ever_models import models
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import ModelSpec
@@ -76,7 +76,7 @@ def import_answers(run: Run, files: ImportedFiles, settings: Settings) -> list[I
 def _spec(run: Run, name: str, predictions: Path | None, family: str | None, provider: str | None) -> ModelSpec:
     """Return the specification of the model: that of a new model with predictions, or of a model of the run."""
     if predictions is not None:
-        return ModelSpec(name, provider or reading.IMPORTED, name, family or name)
+        return ModelSpec(name, provider or prediction_files.IMPORTED, name, family or name)
     specs = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT and job.spec.name == name]
     if not specs:
         raise ManifestError(f"import: the run has no model {name!r}; give --predictions as well")
@@ -89,18 +89,18 @@ def _spec(run: Run, name: str, predictions: Path | None, family: str | None, pro
 
 def _of_model(
     run: Run, spec: ModelSpec, settings: Settings, predictions: Path | None, verdict_files: Sequence[Path]
-) -> list[reading.ImportedModel]:
+) -> list[prediction_files.ImportedModel]:
     """Read the model's answers: an import for each sample and each of the run's hint levels."""
     items, levels = _items(run), run.manifest.items.levels
-    given = reading.verdicts(verdict_files, items, settings)
+    given = prediction_files.verdicts(verdict_files, items, settings)
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
     if predictions is None:
-        return [reading.ImportedModel(spec, {}, source, given)]
-    is_json = reading.has_json_replies(run.task, run.load_items())
-    samples = reading.predictions(predictions, spec, items, levels, settings, json_replies=is_json)
+        return [prediction_files.ImportedModel(spec, {}, source, given)]
+    is_json = prediction_files.has_json_replies(run.task, run.load_items())
+    samples = prediction_files.predictions(predictions, spec, items, levels, settings, json_replies=is_json)
     if given and len(samples) > 1:
         raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
-    return [reading.ImportedModel(sample_spec, answers, source, given) for sample_spec, answers in samples]
+    return [prediction_files.ImportedModel(sample_spec, answers, source, given) for sample_spec, answers in samples]
 
 
 def _items(run: Run) -> frozenset[str]:

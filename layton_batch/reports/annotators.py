@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from layton_batch.reports.statistics import print_sections
-from layton_batch.scoring.annotators import AnnotatorAgreement
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.judges_told import annotators_told
 
 

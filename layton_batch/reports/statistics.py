@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from layton_batch.reports.table import heading, say_line, show
 from layton_batch.scoring.compare import ComparedModel, Comparison
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judges import Diagnosis
+from layton_batch.scoring.judge_quality import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import LabellingPlan
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET

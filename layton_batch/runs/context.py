@@ -21,11 +21,11 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Account, Batch, Item, ModelSpec
-from layton_batch.runs.engine import Engine
 from layton_batch.runs.folders import on_this_machine
 from layton_batch.runs.identity import job_identity, predict_id, run_mark
 from layton_batch.runs.prompt_cache import PromptCache
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
+from layton_batch.runs.work_engine import Engine
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import Task
 

@@ -76,7 +76,7 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
             f"--runs {place}: files can be kept there, and the state of runs cannot: set LAYTON_BATCH_STATE to a "
             "PostgreSQL database (postgresql+psycopg://user:password@host/database)"
         )
-    from layton_batch.runs.engine import THREADS
+    from layton_batch.runs.work_engine import THREADS
 
     if settings.engine != THREADS:
         raise ManifestError(f"--runs {place}: with engine {settings.engine!r} all workers need one folder on a disk")

@@ -42,7 +42,6 @@ from layton_batch.records import Account, Item
 from layton_batch.redaction import is_telling
 from layton_batch.runs.accounts import account_digest, is_played, organisation_digest
 from layton_batch.runs.context import Providers, Run
-from layton_batch.runs.engine import Engine
 from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
@@ -50,6 +49,7 @@ from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.recorded_files import check_files, recording
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
+from layton_batch.runs.work_engine import Engine
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Task
 from layton_batch.text import plural

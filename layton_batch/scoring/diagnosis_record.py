@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
-from layton_batch.scoring.annotators import AnnotatorAgreement
-from layton_batch.scoring.judges import Diagnosis
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
+from layton_batch.scoring.judge_quality import Diagnosis
 
 TABLE = "judges"
 

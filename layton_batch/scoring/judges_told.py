@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from layton_batch.makers import maker_name
-from layton_batch.scoring.annotators import AnnotatorAgreement
-from layton_batch.scoring.judges import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency, SelfPreference
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
+from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency, SelfPreference
 from layton_batch.stats.judges import UNIDENTIFIABLE
 from layton_batch.stats.surveys import Audit
 from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table

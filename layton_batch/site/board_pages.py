@@ -20,7 +20,7 @@ from layton_batch.site.item_rates import item_rates
 from layton_batch.site.model_facts import ModelFacts, label_need
 from layton_batch.site.origin import citation, licence, sentence
 from layton_batch.site.pages import more_assets, write
-from layton_batch.site.reading import BoardSettings
+from layton_batch.site.run_tables import BoardSettings
 
 if TYPE_CHECKING:
     from layton_batch.site.board_charts import Chart

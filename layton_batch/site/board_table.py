@@ -33,7 +33,7 @@ from layton_batch.scoring.leaderboard import (
 )
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
-from layton_batch.site.reading import BoardSettings
+from layton_batch.site.run_tables import BoardSettings
 from layton_batch.text import NONE, number_text, percent, plural
 
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100)

@@ -19,7 +19,6 @@ from layton_batch.site.board_pages import RankedRun, write_board_pages
 from layton_batch.site.board_table import board_on_this_set, show_board
 from layton_batch.site.comparison import has_comparison
 from layton_batch.site.cost_page import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
-from layton_batch.site.digests import write_digests
 from layton_batch.site.explorer import ItemPage, item_pages
 from layton_batch.site.item_extras import answer_cells
 from layton_batch.site.item_list_page import ItemEntry, listed_item, write_list
@@ -27,9 +26,10 @@ from layton_batch.site.model_facts import model_facts
 from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
 from layton_batch.site.progress_page import show_progress
-from layton_batch.site.reading import asked, date_of_tables, failures, table
 from layton_batch.site.run_pages import write_run_pages
+from layton_batch.site.run_tables import asked, date_of_tables, failures, table
 from layton_batch.site.sent import SentRequests
+from layton_batch.site.site_digests import write_digests
 
 ANSWERS = "every_eval_ever.zip"
 SOURCES = "sources.tar.zst"

@@ -15,7 +15,7 @@ import polars as pl
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.pairs import MOST
 from layton_batch.site.pages import short_line
-from layton_batch.site.reading import table
+from layton_batch.site.run_tables import table
 from layton_batch.states import PredictionKind
 
 MOST_CELLS = 400_000

@@ -14,7 +14,7 @@ from layton_batch.site.item_extras import NO_EXTRAS, ItemContent, extras_of
 from layton_batch.site.item_rows import ItemRecords, JudgeWord, item_ids, person_word, portions, records_of
 from layton_batch.site.pages import LONGEST, ShownText, passage, short_line
 from layton_batch.site.people import disagrees, people_words
-from layton_batch.site.reading import selected, table
+from layton_batch.site.run_tables import selected, table
 from layton_batch.site.search import search_words
 from layton_batch.site.sent import SentRequests
 from layton_batch.states import PredictionKind

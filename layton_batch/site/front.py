@@ -15,9 +15,9 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.folders import made_up_note
 from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
-from layton_batch.site.digests import write_digests
 from layton_batch.site.pages import render, short_line
-from layton_batch.site.reading import BoardSettings, asked, date_of_tables, table
+from layton_batch.site.run_tables import BoardSettings, asked, date_of_tables, table
+from layton_batch.site.site_digests import write_digests
 
 MARKER = "front.json"
 """Tells an ``index.html`` that this module wrote, and may write anew, from any other."""

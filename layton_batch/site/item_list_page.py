@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from layton_batch.site.common_failures import NAME, ItemFailures, shared_answer, write_wrong
 from layton_batch.site.explorer import STANDINGS, ItemPage, ItemTally
 from layton_batch.site.pages import loading_assets, short_line, write
 from layton_batch.site.search import write_words
-from layton_batch.site.wrong_answers import NAME, ItemFailures, shared_answer, write_wrong
 
 BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
 """Groups of items, by the number of graded models that got them right."""

@@ -13,7 +13,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.model_facts import small_money
 from layton_batch.site.pages import LONGEST, short_line
 from layton_batch.site.people import LabelKey, PeopleWord
-from layton_batch.site.reading import selected, table
+from layton_batch.site.run_tables import selected, table
 
 Key = tuple[object, object, object, object]
 """Item, model, sample, number of hints; None where a table does not record them."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, read_record
-from layton_batch.scoring.judges import JudgeFinding
+from layton_batch.scoring.judge_quality import JudgeFinding
 from layton_batch.scoring.judges_told import (
     Section,
     annotators_told,

@@ -14,7 +14,7 @@ from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.board_table import Board
 from layton_batch.site.pages import ShownText, passage, short_line
-from layton_batch.site.reading import BoardSettings
+from layton_batch.site.run_tables import BoardSettings
 from layton_batch.site.terms import terms
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")

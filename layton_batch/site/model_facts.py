@@ -13,7 +13,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.makers import maker_name
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.site.pages import short_line
-from layton_batch.site.reading import table
+from layton_batch.site.run_tables import table
 from layton_batch.text import NONE
 
 

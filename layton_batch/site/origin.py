@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.site.reading import BoardSettings
+from layton_batch.site.run_tables import BoardSettings
 from layton_batch.text import plural
 
 _LICENCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.reading import table
+from layton_batch.site.run_tables import table
 
 LabelKey = tuple[object, object, object, object]
 """Item, model, hint level, sample."""

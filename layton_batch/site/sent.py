@@ -17,7 +17,7 @@ import orjson
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.pages import short_line
-from layton_batch.site.reading import table
+from layton_batch.site.run_tables import table
 from layton_batch.states import Role
 
 MOST_BYTES = 4 << 30

@@ -18,11 +18,11 @@ from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
 from layton_batch.scoring.annotations import JoinedLabels, annotated_words, join, with_annotations
-from layton_batch.scoring.annotators import annotator_agreement
+from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
 from layton_batch.scoring.gold import judged_of, labels_of
-from layton_batch.scoring.judges import diagnose, has_verdicts
+from layton_batch.scoring.judge_quality import diagnose, has_verdicts
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, stored, with_flag
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes

@@ -13,12 +13,12 @@ from pathlib import Path
 from layton_batch.errors import DataError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prompt, ResponseSchema
-from layton_batch.tasks.layton_rules import original
-from layton_batch.tasks.layton_rules.original import CORRECTED, ORIGINAL, check_prompts
+from layton_batch.tasks.benchmark_rows import id_of, needed_text, picture_in, text_of
+from layton_batch.tasks.layton_rules import original_requests
+from layton_batch.tasks.layton_rules.original_requests import CORRECTED, ORIGINAL, check_prompts
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import HERE, SUBMITTED, VERDICT_FIELDS, QaTask, parts_of
 from layton_batch.tasks.reply_json import object_schema
-from layton_batch.tasks.rows import id_of, needed_text, picture_in, text_of
 from layton_batch.tasks.templates import TemplateVariables
 
 SPLITS = ("llm", "vlm")
@@ -47,7 +47,7 @@ class LaytonTask(QaTask):
     """The layton task for one split and hint level. Template names: see ``prompts/layton/``.
 
     ``fence = False``: the manifest's own templates get the words of riddles and participants as they are. ``protocol =
-    "original"``: the published form of the requests (``layton_rules/original.py``), under the manifest's own
+    "original"``: the published form of the requests (``layton_rules/original_requests.py``), under the manifest's own
     instructions.
     """
 
@@ -75,7 +75,7 @@ class LaytonTask(QaTask):
         chosen = ((number, row) for number, row in enumerate(rows, 1) if row.get("split") in (split, None))
         items = ((_item(row, number, split), row) for number, row in chosen)
         if self.protocol == ORIGINAL:
-            return item_list(original.with_references(item, row) for item, row in items)
+            return item_list(original_requests.with_references(item, row) for item, row in items)
         return item_list(item for item, _ in items)
 
     def bundled(self, split: str) -> Path:
@@ -87,7 +87,7 @@ class LaytonTask(QaTask):
         hints = item.hints[: self._options.hints]
         system = self._templates.render("participant_system", has_image=bool(item.images))
         if self.protocol == ORIGINAL:
-            return Prompt(system, original.asked(item, hints), ANSWER_SCHEMA)
+            return Prompt(system, original_requests.asked(item, hints), ANSWER_SCHEMA)
         shown_hints = self._hints("participant_hints", hints)
         rest = self._templates.render("participant_hints", hints=shown_hints) if shown_hints else ""
         return Prompt(system, parts_of(self._question("participant_question", item), item.images, rest), ANSWER_SCHEMA)
@@ -96,7 +96,7 @@ class LaytonTask(QaTask):
         if self.protocol != ORIGINAL:
             return super().judge_prompt(candidate)
         system = self._templates.render("judge_system", has_image=bool(candidate.item.images))
-        return Prompt(system, original.judged(candidate.item, candidate.prediction), VERDICT_SCHEMA)
+        return Prompt(system, original_requests.judged(candidate.item, candidate.prediction), VERDICT_SCHEMA)
 
 
 # ---- rows to items -------------------------------------------------------------------------------------------------

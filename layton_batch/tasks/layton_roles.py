@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Item, JsonValue, Prompt
 from layton_batch.tasks.layton import ANSWER_SCHEMA, LaytonTask
-from layton_batch.tasks.layton_rules.original import CORRECTED
+from layton_batch.tasks.layton_rules.original_requests import CORRECTED
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.templates import TemplateVariables
 

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
-from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
-from layton_batch.tasks.mcq_idk_rules.items import (
+from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
+from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading, after_thoughts, without_thoughts
+from layton_batch.tasks.mcq_idk_rules.mcq_items import (
     MAX_OPTIONS,
     MIN_OPTIONS,
     Key,
@@ -26,16 +27,15 @@ from layton_batch.tasks.mcq_idk_rules.items import (
     item_key,
     option_letters,
 )
-from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading, after_thoughts, without_thoughts
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, McqOutcome, mark
-from layton_batch.tasks.mcq_idk_rules.original import read_original
+from layton_batch.tasks.mcq_idk_rules.original_letters import read_original
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Templates, TemplateVariables, without_surrogates
 
 if TYPE_CHECKING:
-    from layton_batch.tasks.mcq_idk_rules.offline import McqForm
+    from layton_batch.tasks.mcq_idk_rules.evaluate_idk_files import McqForm
 
 HERE = Path(__file__).parent
 ORIGINAL, ORIGINAL_V2, CORRECTED = "original", "original_v2", "corrected"
@@ -171,7 +171,7 @@ class McqIdkTask:
 
     def offline(self, options: GradingOptions) -> McqForm:
         """Return the form that reads and reports predictions made elsewhere."""
-        from layton_batch.tasks.mcq_idk_rules.offline import McqForm
+        from layton_batch.tasks.mcq_idk_rules.evaluate_idk_files import McqForm
 
         return McqForm(self, options)
 

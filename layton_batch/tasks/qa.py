@@ -17,9 +17,9 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
+from layton_batch.tasks.benchmark_rows import id_of, needed_text, pictures_named, text_of, with_folders
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
-from layton_batch.tasks.rows import id_of, needed_text, pictures_named, text_of, with_folders
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 
 HERE = Path(__file__).parent

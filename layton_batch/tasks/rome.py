@@ -18,18 +18,18 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
+from layton_batch.tasks.benchmark_rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
-from layton_batch.tasks.rome_rules import corrected, original
+from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
 from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, PROTOCOLS, RomeGrade
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
 from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
-from layton_batch.tasks.rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 
 if TYPE_CHECKING:
-    from layton_batch.tasks.rome_rules.offline import RomeForm
+    from layton_batch.tasks.rome_rules.rome_files import RomeForm
 
 HERE = Path(__file__).parent
 SPLITS = ("llm", "vlm")
@@ -60,7 +60,7 @@ class RuleGrade(Grade):
     mark: RomeGrade = field(kw_only=True)
 
 
-_RULES = {ORIGINAL: original.grade, CORRECTED: corrected.grade}
+_RULES = {ORIGINAL: original_evaluators.grade, CORRECTED: corrected_evaluators.grade}
 
 
 class _Rome:
@@ -145,7 +145,7 @@ class _Rome:
         """The stated answer, or None and why there is none. The published code takes every reply for an answer."""
         is_cut = response.finish_reason is FinishReason.LENGTH
         if self.protocol == ORIGINAL and text:
-            return original.prepare(text), TRUNCATED if is_cut else None
+            return original_evaluators.prepare(text), TRUNCATED if is_cut else None
         if response.refusal or response.finish_reason is FinishReason.REFUSAL:
             return None, REFUSED
         statement = final_statement(text)
@@ -177,7 +177,7 @@ class RomeTask(_Rome):
 
     def offline(self, options: GradingOptions) -> RomeForm:
         """Return the form that reads and reports predictions made elsewhere."""
-        from layton_batch.tasks.rome_rules.offline import RomeForm
+        from layton_batch.tasks.rome_rules.rome_files import RomeForm
 
         return RomeForm(self, options)
 

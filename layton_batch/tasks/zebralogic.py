@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Literal
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
+from layton_batch.tasks.benchmark_rows import id_of, needed_text
 from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure, joined
-from layton_batch.tasks.rows import id_of, needed_text
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, without_surrogates
-from layton_batch.tasks.zebralogic_rules.corrected import CORRECTED
-from layton_batch.tasks.zebralogic_rules.gold import GROUPS, GoldGrid, gold_from
+from layton_batch.tasks.zebralogic_rules.corrected_grids import CORRECTED
 from layton_batch.tasks.zebralogic_rules.grading import (
     REFUSED,
     TRUNCATED,
@@ -32,11 +31,12 @@ from layton_batch.tasks.zebralogic_rules.grading import (
     Tag,
     ended,
 )
-from layton_batch.tasks.zebralogic_rules.original import ORIGINAL
+from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL
+from layton_batch.tasks.zebralogic_rules.right_grids import GROUPS, GoldGrid, gold_from
 from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 
 if TYPE_CHECKING:
-    from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
+    from layton_batch.tasks.zebralogic_rules.agi_evals_files import ZebraForm
 
 HERE = Path(__file__).parent
 PROTOCOLS: Mapping[str, GridRules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
@@ -166,7 +166,7 @@ class ZebraLogicTask:
 
     def offline(self, options: GradingOptions) -> ZebraForm:
         """Return the form that reads and reports predictions made elsewhere."""
-        from layton_batch.tasks.zebralogic_rules.offline import ZebraForm
+        from layton_batch.tasks.zebralogic_rules.agi_evals_files import ZebraForm
 
         return ZebraForm(self, options)
 

@@ -24,15 +24,15 @@ from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from
-from layton_batch.site.digests import DIGESTS, differing_files
 from layton_batch.site.front import MARKER as FRONT
+from layton_batch.site.site_digests import DIGESTS, differing_files
 from layton_batch.stages.publish import cost_report
 from layton_batch.store.intents import strange_intents
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.differences import compare_folders, count_files
 from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.recompute import Recomputation, recompute
-from layton_batch.verification.rows import check_rows
+from layton_batch.verification.row_checks import check_rows
 
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""

@@ -30,7 +30,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 from layton_batch.site.build import MARKER
-from layton_batch.site.digests import DIGESTS, write_digests
+from layton_batch.site.site_digests import DIGESTS, write_digests
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.recompute import recompute

@@ -12,8 +12,8 @@ import zstandard
 
 from layton_batch.errors import DataError
 from layton_batch.grading.harnesses import inspect_logs
+from layton_batch.grading.harnesses.file_forms import read
 from layton_batch.grading.harnesses.score_file import ScoreFile
-from layton_batch.grading.harnesses.together import read
 from tests.support.harness_files import GOLDEN
 
 

@@ -20,10 +20,10 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import addresses
 from layton_batch.files.limits import LIMITS, FileLimits, check_parquet
 from layton_batch.files.sources import json_list, read_rows, stream_rows
-from layton_batch.grading.harnesses import inspect_logs, together
+from layton_batch.grading.harnesses import file_forms, inspect_logs
 from layton_batch.scoring.vote_files import read_votes
 from layton_batch.settings import Settings
-from layton_batch.tasks.rome_rules.offline import read_predictions
+from layton_batch.tasks.rome_rules.rome_files import read_predictions
 from tests.support.manual_clock import ManualClock
 
 MIB = 1 << 20
@@ -138,7 +138,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "source": rows,
     "streamed": lambda path: list(stream_rows(path)),
     "rome": lambda path: list(read_predictions(path)),
-    "harness": lambda path: list(together.every_eval_ever.json_lines(path)),
+    "harness": lambda path: list(file_forms.every_eval_ever.json_lines(path)),
 }
 
 
@@ -175,7 +175,7 @@ def test_a_list_that_is_read_whole_has_a_limit(tmp_path: Path, small: None) -> N
     [
         lambda path: list(stream_rows(path)),
         lambda path: list(read_predictions(path)),
-        together.read,
+        file_forms.read,
         inspect_logs.read_zip,
         json_list,
         lambda path: read_votes(str(path), "score"),

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 from starlette.testclient import TestClient
 
-from layton_batch.annotate.app import App
 from layton_batch.annotate.guard import AppKeys
+from layton_batch.annotate.labelling_app import App
 from layton_batch.annotate.session import LabellingSession
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from layton_batch.scoring.annotations import Annotation, JoinedLabels
-from layton_batch.scoring.annotators import annotator_agreement
+from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.stats.raters import kappa
 from layton_batch.stats.shares import wilson_interval

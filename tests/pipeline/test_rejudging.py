@@ -19,7 +19,7 @@ from layton_batch.runs.status import RunState
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.gold import GoldSet
 from layton_batch.scoring.gold_file import read_gold
-from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches import orders
+from layton_batch.batches import order_execution
 from layton_batch.batches import retry as retrying
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.retry import retry_run
@@ -173,7 +173,7 @@ def test_an_order_that_lacks_a_key_is_refused_and_the_run_goes_on(
         with open_store(run.folder, bench.settings) as person:
             give_order(person, OrderKind.RESUBMIT, bench.clock.now(), batch_id=run.store.batches()[0].id)
         with monkeypatch.context() as patched:
-            patched.setattr(orders, "send_again", without_a_key)
+            patched.setattr(order_execution, "send_again", without_a_key)
             advance(run)
         assert not pending_orders(run.store)
         (refused_order,) = [event.detail for event in run.store.events() if event.kind == "order_refused"]

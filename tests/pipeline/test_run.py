@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.pipeline import advance
 from layton_batch.providers import BUILT_IN
-from layton_batch.reports.status import print_status
+from layton_batch.reports.status_tables import print_status
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState, read_status

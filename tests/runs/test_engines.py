@@ -20,8 +20,8 @@ import pytest
 
 from layton_batch.errors import DamagedTableError, EngineError, ManifestError
 from layton_batch.loop import drive
-from layton_batch.runs.engine import MOST_ENDED, PROCESSES, THREADS, Engine
 from layton_batch.runs.status import RunState
+from layton_batch.runs.work_engine import MOST_ENDED, PROCESSES, THREADS, Engine
 from layton_batch.settings import Settings
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
@@ -186,7 +186,7 @@ def test_the_command_says_which_engines_there_are(tmp_path: Path) -> None:
 def test_a_cluster_that_is_not_there_ends_the_run_with_a_sentence_and_it_goes_on_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("layton_batch.runs.engine.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("layton_batch.runs.work_engine.CONNECT_SECONDS", 0.2)
     with lab(tmp_path) as bench:
         own = bench.settings
         bench.settings = own.with_engine("dask://127.0.0.1:1")
@@ -202,7 +202,7 @@ def test_a_cluster_that_is_not_there_ends_the_run_with_a_sentence_and_it_goes_on
 def test_a_scheduler_that_accepts_and_never_answers_ends_the_run_before_anything_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("layton_batch.runs.engine.CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr("layton_batch.runs.work_engine.CONNECT_SECONDS", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as silent, lab(tmp_path) as bench:
         with_engine(bench, f"dask://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(EngineError, match="cannot be reached"):
@@ -258,7 +258,7 @@ def test_work_of_a_frozen_scheduler_is_given_up_at_the_deadline(tmp_path: Path) 
 def test_a_cluster_that_does_not_see_the_folder_of_runs_is_refused_before_anything_is_paid(
     tmp_path: Path, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("layton_batch.runs.engine.copy_nonce", see_nothing)
+    monkeypatch.setattr("layton_batch.runs.work_engine.copy_nonce", see_nothing)
     with lab(tmp_path) as bench:
         with pytest.raises(ManifestError, match=r"its worker .* cannot work in .*No such file.*mount the folder"):
             with_engine(bench, cluster.address).finish(TEXT)

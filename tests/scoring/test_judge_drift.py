@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judges import JudgeDrift, diagnose
+from layton_batch.scoring.judge_quality import JudgeDrift, diagnose
 from layton_batch.scoring.judges_told import diagnosis_told
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import exact_sign_test

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judges import Diagnosis, diagnose
+from layton_batch.scoring.judge_quality import Diagnosis, diagnose
 from layton_batch.scoring.judges_told import Section, diagnosis_told
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.text import Table

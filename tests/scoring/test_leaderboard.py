@@ -16,7 +16,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files.leaderboard_columns import ESTIMATE, STORED
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
-from layton_batch.reports import leaderboard as report
+from layton_batch.reports import leaderboard_tables as report
 from layton_batch.reports.table import folded
 from layton_batch.scoring import board, leaderboard, uncalibrated
 from layton_batch.scoring.evidence import Entrant, ItemScores

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from unittest import mock
 
-from layton_batch.runs import engine
+from layton_batch.runs import work_engine
 from tests.simulation.interruptions import Inline
 from tests.support.manual_clock import ManualClock
 
@@ -47,7 +47,7 @@ class Workers(Inline):
                 clock.sleep(seconds)
 
         with (
-            mock.patch.object(engine, "_processes", return_value=self),
-            mock.patch.object(engine, "wait", wait),
+            mock.patch.object(work_engine, "_processes", return_value=self),
+            mock.patch.object(work_engine, "wait", wait),
         ):
             yield

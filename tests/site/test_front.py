@@ -11,7 +11,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, write_front
 from layton_batch.site.origin import citation, licence, sentence
-from layton_batch.site.reading import BoardSettings
+from layton_batch.site.run_tables import BoardSettings
 from tests.support.fabricated_run import FabricatedRun, Words
 from tests.support.read_html import read_page
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 
-from layton_batch.scoring.annotators import AnnotatorAgreement
+from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord
 from layton_batch.scoring.evidence import Entrant
-from layton_batch.scoring.judges import diagnose
+from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.rules import ScoringRules
 from tests.support.evidence import Judged, frames, judged_frame
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import gold_from
+from layton_batch.tasks.zebralogic_rules.right_grids import gold_from
 from tools.logic_grids.clues import OF_A_HOUSE, Clue, Grid, Relation, Thing
 from tools.logic_grids.generator import Puzzle
 

@@ -9,7 +9,7 @@ from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Q
 from layton_batch.sandbox.answerers.reply_forms import text_tokens
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
-from layton_batch.sandbox.wire.checks import (
+from layton_batch.sandbox.wire.request_checks import (
     as_count,
     as_list,
     as_object,

@@ -16,9 +16,9 @@ from layton_batch.sandbox.engine.execution import lines_of
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire import model_endpoints
-from layton_batch.sandbox.wire.checks import as_list, as_object, as_text
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, rfc3339, save_upload
 from layton_batch.sandbox.wire.gemini_rows import GeminiRows, error_body
+from layton_batch.sandbox.wire.request_checks import as_list, as_object, as_text
 
 _ME = "gemini"
 _NAME = re.compile(r"files/[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")

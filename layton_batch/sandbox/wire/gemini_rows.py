@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping
 from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection, Row
 from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, new_id
-from layton_batch.sandbox.wire.checks import as_count, as_list, as_object, as_text, image_bytes, one_of, temperature
+from layton_batch.sandbox.wire.request_checks import (
+    as_count,
+    as_list,
+    as_object,
+    as_text,
+    image_bytes,
+    one_of,
+    temperature,
+)
 
 _REQUEST = frozenset(
     [

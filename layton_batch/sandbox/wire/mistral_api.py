@@ -14,9 +14,9 @@ from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile
 from layton_batch.sandbox.wire import model_endpoints
 from layton_batch.sandbox.wire.chat_rows import chat_question
-from layton_batch.sandbox.wire.checks import as_count, as_list, as_object, as_text, no_strangers
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.mistral_rows import RULES, MistralRows, error_body, new_uuid
+from layton_batch.sandbox.wire.request_checks import as_count, as_list, as_object, as_text, no_strangers
 
 _ME = "mistral"
 _CREATE = frozenset({"input_files", "requests", "endpoint", "model", "agent_id", "metadata", "timeout_hours"})

@@ -18,7 +18,7 @@ from layton_batch.sandbox.wire.chat_rows import (
     finish_word,
     thinking_text,
 )
-from layton_batch.sandbox.wire.checks import as_object
+from layton_batch.sandbox.wire.request_checks import as_object
 
 _PARAMETERS = frozenset(
     [

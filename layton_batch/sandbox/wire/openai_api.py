@@ -11,9 +11,9 @@ from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
 from layton_batch.sandbox.wire import model_endpoints
-from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.openai_rows import DialectRules, OpenAIRows, error_body
+from layton_batch.sandbox.wire.request_checks import as_object, as_text, no_strangers, one_of
 
 _DAY = 86400
 _JSONL = "application/jsonl"

@@ -12,9 +12,9 @@ from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import SandboxBatch, new_id
 from layton_batch.sandbox.wire import model_endpoints
-from layton_batch.sandbox.wire.checks import as_list, as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
 from layton_batch.sandbox.wire.openrouter_rows import OpenRouterRows, error_body
+from layton_batch.sandbox.wire.request_checks import as_list, as_object, as_text, no_strangers, one_of
 
 _AT = "/api/v1/batches"
 _CREATE = frozenset({"endpoint", "model", "completion_window", "provider", "callback_url", "requests"})

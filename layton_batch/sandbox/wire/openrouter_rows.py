@@ -18,7 +18,7 @@ from layton_batch.sandbox.wire.chat_rows import (
     finish_word,
     thinking_text,
 )
-from layton_batch.sandbox.wire.checks import as_count, as_object, no_strangers, one_of
+from layton_batch.sandbox.wire.request_checks import as_count, as_object, no_strangers, one_of
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _PARAMETERS = frozenset(

@@ -9,7 +9,7 @@ from layton_batch.sandbox.answerers.questions import ModelReply, Question
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.store import new_id
 from layton_batch.sandbox.wire.chat_rows import IMAGE_DETAILS
-from layton_batch.sandbox.wire.checks import (
+from layton_batch.sandbox.wire.request_checks import (
     SchemaForm,
     as_count,
     as_list,

@@ -26,8 +26,8 @@ from layton_batch.sandbox.wire.chat_rows import (
     finish_word,
     thinking_text,
 )
-from layton_batch.sandbox.wire.checks import as_object, as_text, no_strangers, one_of
 from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer, rfc3339
+from layton_batch.sandbox.wire.request_checks import as_object, as_text, no_strangers, one_of
 
 _ME = "together"
 _DAY = 86400

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, stdev
 
-from layton_batch.tasks.mcq_idk_rules.items import idk_letter
-from layton_batch.tasks.mcq_idk_rules.report import LetterRow, plain_cell
+from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter
+from layton_batch.tasks.mcq_idk_rules.model_report import LetterRow, plain_cell
 from layton_batch.text import plural
 
 KINDS = ("right", "wrong", '"I don\'t know"', "no letter")

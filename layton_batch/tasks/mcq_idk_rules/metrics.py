@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from math import sqrt
 
-from layton_batch.tasks.mcq_idk_rules.items import idk_letter
+from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter
 
 METRICS = ("trad_score", "idk_score", "idk_freq", "extract_fail")
 """In the published order; the first is the one the published table is sorted by."""

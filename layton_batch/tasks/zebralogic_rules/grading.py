@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from layton_batch.records import JsonValue
 from layton_batch.states import FinishReason
-from layton_batch.tasks.zebralogic_rules.gold import Cell, GoldGrid
+from layton_batch.tasks.zebralogic_rules.right_grids import Cell, GoldGrid
 
 
 class Tag(StrEnum):

@@ -18,8 +18,8 @@ from functools import lru_cache
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import Cell, GoldGrid
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared
+from layton_batch.tasks.zebralogic_rules.right_grids import Cell, GoldGrid
 from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 _BRACE = re.compile(r"[{}]")

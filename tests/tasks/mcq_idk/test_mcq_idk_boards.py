@@ -12,10 +12,17 @@ import pytest
 from PIL import Image
 
 from layton_batch.drawing import rendered
-from layton_batch.tasks.mcq_idk_rules.charts import bar_chart, risk_chart
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, AbstentionCounts, Estimate, McqGrade
-from layton_batch.tasks.mcq_idk_rules.report import BoardRow, by_letter, by_outcome, markdown, ordered, vote_estimates
+from layton_batch.tasks.mcq_idk_rules.model_report import (
+    BoardRow,
+    by_letter,
+    by_outcome,
+    markdown,
+    ordered,
+    vote_estimates,
+)
 from layton_batch.tasks.mcq_idk_rules.result_files import ResultFile, latest
+from layton_batch.tasks.mcq_idk_rules.risk_coverage import bar_chart, risk_chart
 
 RIGHT, WRONG, ABSTAINED = McqGrade(1, 1, 0, 0), McqGrade(0, -1, 0, 0), McqGrade(0, 0, 1, 0)
 

@@ -9,11 +9,11 @@ from string import ascii_uppercase
 import pytest
 
 from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
-from layton_batch.tasks.mcq_idk_rules import original
-from layton_batch.tasks.mcq_idk_rules.corrected import read_corrected
-from layton_batch.tasks.mcq_idk_rules.items import idk_letter, shuffled_order
+from layton_batch.tasks.mcq_idk_rules import original_letters
+from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
 from layton_batch.tasks.mcq_idk_rules.letter_reading import CLOSE, OPEN, after_thoughts, without_thoughts
-from layton_batch.tasks.mcq_idk_rules.original import read_original
+from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter, shuffled_order
+from layton_batch.tasks.mcq_idk_rules.original_letters import read_original
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------
 
@@ -91,8 +91,8 @@ def test_the_original_reads_in_its_odd_order(text: str, letter: str | None, rule
 
 def test_possessive_quantifiers_match_what_the_greedy_ones_match() -> None:
     """The originals are greedy; ours must not differ, but for the time they take."""
-    named = [*(pattern for _, pattern in original._STAGE_1), original._HASH, *original._BOXED]
-    pairs = [(pattern, greedy(pattern)) for pattern in (*named, original._ANSWER, original._OPTION)]
+    named = [*(pattern for _, pattern in original_letters._STAGE_1), original_letters._HASH, *original_letters._BOXED]
+    pairs = [(pattern, greedy(pattern)) for pattern in (*named, original_letters._ANSWER, original_letters._OPTION)]
     draw = random.Random(11)
     pieces = [
         "answer", "Answer", "final answer", "final answer is", " is", "is", ":", "-", " ", "  ", "\n", "\t", "A", "(B)",

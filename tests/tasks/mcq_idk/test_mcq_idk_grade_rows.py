@@ -9,7 +9,7 @@ import pytest
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL
-from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport
+from layton_batch.tasks.mcq_idk_rules.model_report import AbstentionReport
 from tests.tasks import offline_rows
 
 Row = dict[str, JsonValue]

@@ -12,7 +12,7 @@ import pytest
 from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules.letter_reading import without_thoughts
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
-from layton_batch.tasks.mcq_idk_rules.report import AbstentionReport, cell
+from layton_batch.tasks.mcq_idk_rules.model_report import AbstentionReport, cell
 from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
 

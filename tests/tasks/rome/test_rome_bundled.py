@@ -13,7 +13,7 @@ import pytest
 
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.rome import RomeTask
-from layton_batch.tasks.rome_rules.corrected import EVALUATORS
+from layton_batch.tasks.rome_rules.corrected_evaluators import EVALUATORS
 from tests.tasks.rome.grading import grade_answer
 
 COLUMNS = ["question_id", "question", "reference", "evaluator", "evaluator_kwargs", "task"]

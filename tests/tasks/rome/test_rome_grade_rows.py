@@ -12,7 +12,7 @@ import pytest
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.tasks.offline import RowsFile, json_text
 from layton_batch.tasks.rome_rules.grades import PROTOCOLS
-from layton_batch.tasks.rome_rules.offline import read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.rome_files import read_annotations, read_predictions
 from tests.tasks.rome.grading import graded
 
 QUESTIONS = [

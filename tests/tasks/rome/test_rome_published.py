@@ -9,9 +9,9 @@ import json
 import pytest
 
 from layton_batch.tasks.offline import RowsFile, json_text
-from layton_batch.tasks.rome_rules import original
+from layton_batch.tasks.rome_rules import original_evaluators
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.offline import read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.rome_files import read_annotations, read_predictions
 from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
 from tests.tasks.rome.grading import grade_answer, graded
@@ -74,7 +74,7 @@ def cases(evaluator: str) -> list[dict]:
 def test_the_original_equals_the_published_evaluator_on_every_case(evaluator: str) -> None:
     for case in cases(evaluator):
         mark = grade_answer(case["evaluator"], case["kwargs"], case["answer"], "original")
-        assert original.prepare(case["answer"]) == case["extracted"], case["id"]
+        assert original_evaluators.prepare(case["answer"]) == case["extracted"], case["id"]
         if case["expected_error"]:
             assert mark.score == 0, case["id"]
             assert (mark.error or "").startswith(case["expected_error"]), case["id"]

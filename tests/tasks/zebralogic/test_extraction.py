@@ -12,9 +12,9 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.json_objects import objects
 from layton_batch.tasks.zebralogic import PROTOCOLS, rules_of
-from layton_batch.tasks.zebralogic_rules.gold import gold_from
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, Tag, infrastructure_tag
-from layton_batch.tasks.zebralogic_rules.original import ORIGINAL, _fenced
+from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL, _fenced
+from layton_batch.tasks.zebralogic_rules.right_grids import gold_from
 from layton_batch.tasks.zebralogic_rules.strict_json import MAX_DEPTH, TooDeepError, load
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.offline import GridReport
+from layton_batch.tasks.zebralogic_rules.agi_evals_files import GridReport
 from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
 from tools.logic_grids.clues import Clue, Relation, Thing

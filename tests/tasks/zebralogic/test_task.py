@@ -21,7 +21,7 @@ from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import TaskOptions, juried
 from layton_batch.tasks.zebralogic import PROTOCOLS, ZebraLogicTask
-from layton_batch.tasks.zebralogic_rules.gold import PRIVATE_SOURCE
+from layton_batch.tasks.zebralogic_rules.right_grids import PRIVATE_SOURCE
 from tests.support.manual_clock import ManualClock
 
 from .grids import GRID, SOLUTION, WRONG, reply

@@ -11,7 +11,7 @@ import pytest
 from layton_batch.cli.outages import AGAIN, NONE_REACHED, ProviderOutages
 from layton_batch.cli.progress import waiting_line
 from layton_batch.records import Batch
-from layton_batch.reports.status import duration, jobs_table, next_steps, print_status, status_json
+from layton_batch.reports.status_tables import duration, jobs_table, next_steps, print_status, status_json
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.batch_states import ended, flying, planned, submitting

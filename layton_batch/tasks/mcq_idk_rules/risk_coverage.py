@@ -11,7 +11,7 @@ import altair as alt
 
 from layton_batch.drawing import INK, Axis, Row, named_points, table, titled
 from layton_batch.tasks.mcq_idk_rules.metrics import AbstentionCounts
-from layton_batch.tasks.mcq_idk_rules.report import BoardRow
+from layton_batch.tasks.mcq_idk_rules.model_report import BoardRow
 from layton_batch.text import shortened
 
 # ---- scores --------------------------------------------------------------------------------------------------------

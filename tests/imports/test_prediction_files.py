@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.imports.reading import models
+from layton_batch.imports.prediction_files import models
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 

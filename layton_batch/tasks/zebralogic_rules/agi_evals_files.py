@@ -29,8 +29,8 @@ from layton_batch.tasks.offline import (
     response,
 )
 from layton_batch.tasks.zebralogic import CellGrade, PuzzleItem, ZebraLogicTask, gold_of
-from layton_batch.tasks.zebralogic_rules.gold import GROUPS, GoldGrid, gold_from
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, GridGrade, Tag, infrastructure_tag
+from layton_batch.tasks.zebralogic_rules.right_grids import GROUPS, GoldGrid, gold_from
 from layton_batch.tasks.zebralogic_rules.zeroeval import BEST_OF_N, MODES, RM_BON, check_mode, grade_samples
 from layton_batch.text import NONE, Table, text_table
 

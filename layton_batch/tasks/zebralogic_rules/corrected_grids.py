@@ -12,8 +12,8 @@ from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.json_objects import objects, outermost
-from layton_batch.tasks.zebralogic_rules.gold import GoldGrid, house_number, tolerant_house_key
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.right_grids import GoldGrid, house_number, tolerant_house_key
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import lru_cache
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.gold import GoldGrid
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
+from layton_batch.tasks.zebralogic_rules.right_grids import GoldGrid
 from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 MAX_WRONG_CELLS = 20

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files.sources import check_file
-from layton_batch.grading.harnesses.every_eval_ever import (
+from layton_batch.grading.harnesses.every_eval_ever_logs import (
     HINTS_MARK,
     JUDGE_MARK,
     SAMPLE_MARK,
@@ -17,7 +17,7 @@ from layton_batch.grading.harnesses.every_eval_ever import (
     whole_number,
 )
 from layton_batch.grading.harnesses.score_file import Object, json_lines, object_at, text_at
-from layton_batch.imports.reading import IMPORTED, ImportedModel, asked_as, verdict_text
+from layton_batch.imports.prediction_files import IMPORTED, ImportedModel, asked_as, verdict_text
 from layton_batch.records import ModelSpec, Response
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response

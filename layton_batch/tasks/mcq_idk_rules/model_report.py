@@ -18,7 +18,7 @@ from typing import TypeVar
 from layton_batch.errors import ManifestError
 from layton_batch.records import Grade, JsonValue
 from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.items import Key, idk_letter
+from layton_batch.tasks.mcq_idk_rules.mcq_items import Key, idk_letter
 from layton_batch.tasks.mcq_idk_rules.metrics import (
     METRICS,
     AbstentionCounts,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from layton_batch.annotate import pages
+from layton_batch.annotate import labelling_pages
 from layton_batch.annotate.answers import Key
 from layton_batch.annotate.guard import AppKeys, Guard
 from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
@@ -80,7 +80,9 @@ class App:
 
     def _home(self, _request: Request, annotator: str) -> Response:
         if self.readonly:
-            return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.session.actions()))
+            return self._html(
+                "progress.html", annotator, here="progress", flags=labelling_pages.flagged(self.session.actions())
+            )
         if not annotator:
             return self._html("name.html", annotator, here="name", problem="")
         key = self.session.current(annotator)
@@ -98,8 +100,13 @@ class App:
             flagged=self.session.flagged(annotator, key[0]),
         )
 
+    def _flags(self) -> Sequence[tuple[str, str]]:
+        return labelling_pages.flagged(self.session.actions())
+
     def _progress(self, _request: Request, annotator: str) -> Response:
-        return self._html("progress.html", annotator, here="progress", flags=pages.flagged(self.session.actions()))
+        return self._html(
+            "progress.html", annotator, here="progress", flags=labelling_pages.flagged(self.session.actions())
+        )
 
     def _disputes(self, request: Request, annotator: str) -> Response:
         if self.readonly or not annotator:
@@ -130,7 +137,7 @@ class App:
         name = request.path_params["name"]
         if name not in _ASSETS:
             return Response("There is no such file.\n", 404, media_type="text/plain")
-        return Response(pages.asset(name), media_type=_ASSETS[name])
+        return Response(labelling_pages.asset(name), media_type=_ASSETS[name])
 
     def _html(self, template: str, annotator: str, **values: object) -> Response:
         common = {
@@ -143,14 +150,14 @@ class App:
             "trouble": self.session.forecaster.trouble,
             "is_justified": "justification_correct" in self.session.run.task.metrics,
         }
-        return HTMLResponse(pages.render(template, **common, **values))
+        return HTMLResponse(labelling_pages.render(template, **common, **values))
 
     def _numbers(self) -> dict[str, object]:
         latest = self.session.forecast
-        return dict(pages.progress(latest, self.session.actions(), busy=self.session.forecaster.busy))
+        return dict(labelling_pages.progress(latest, self.session.actions(), busy=self.session.forecaster.busy))
 
     def _said(self, message: str, status: int) -> Response:
-        return HTMLResponse(pages.render("message.html", message=message, run=self.session.run.id), status)
+        return HTMLResponse(labelling_pages.render("message.html", message=message, run=self.session.run.id), status)
 
     # ---- forms -------------------------------------------------------------------------------------------------------
 

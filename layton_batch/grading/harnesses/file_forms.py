@@ -9,7 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
-from layton_batch.grading.harnesses import every_eval_ever, inspect_logs, lm_eval, score_table
+from layton_batch.grading.harnesses import every_eval_ever_logs, inspect_logs, lm_eval, score_table
 from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
 from layton_batch.tasks.offline import GradedModel, ItemOutcome
 
@@ -37,15 +37,15 @@ def read(path: Path) -> list[ScoreFile] | None:
     if path.suffix == ".eval" or zipfile.is_zipfile(path):
         return inspect_logs.read_zip(path)
     first = _first_line(path)
-    if first is not None and every_eval_ever.is_line(first):
-        return every_eval_ever.read(path)
+    if first is not None and every_eval_ever_logs.is_line(first):
+        return every_eval_ever_logs.read(path)
     if first is not None and lm_eval.is_line(first):
         return lm_eval.read(path)
     if first is not None and score_table.is_row(first):
         return score_table.read(path)
     document = _document(path)
-    if document is not None and every_eval_ever.is_document(document):
-        return every_eval_ever.read(every_eval_ever.samples_beside(path))
+    if document is not None and every_eval_ever_logs.is_document(document):
+        return every_eval_ever_logs.read(every_eval_ever_logs.samples_beside(path))
     if document is not None and inspect_logs.is_log(document):
         return inspect_logs.read_document(path, document)
     if document is not None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from layton_batch.tasks.mcq_idk_rules.items import idk_letter, option_letters
 from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, OPEN, LetterReading
+from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter, option_letters
 
 SEVERAL = LetterReading(note="names several letters")
 

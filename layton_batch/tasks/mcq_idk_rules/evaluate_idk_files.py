@@ -21,10 +21,10 @@ from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.mcq_idk import CORRECTED, McqIdkTask, tag_of
-from layton_batch.tasks.mcq_idk_rules import report, result_files
-from layton_batch.tasks.mcq_idk_rules.items import MAX_OPTIONS, MIN_OPTIONS, in_order_of, item_from, option_letters
+from layton_batch.tasks.mcq_idk_rules import model_report, result_files
+from layton_batch.tasks.mcq_idk_rules.mcq_items import MAX_OPTIONS, MIN_OPTIONS, in_order_of, item_from, option_letters
 from layton_batch.tasks.mcq_idk_rules.metrics import best_of
-from layton_batch.tasks.mcq_idk_rules.report import (
+from layton_batch.tasks.mcq_idk_rules.model_report import (
     AbstentionReport,
     BoardRow,
     PublishedTotals,
@@ -144,15 +144,15 @@ class McqForm(OfflineForm):
         return AbstentionReport(self.task, self.asked.keep_rows)
 
     def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
-        return report.abstention_of_one(model)
+        return model_report.abstention_of_one(model)
 
     def unranked(self, graded: GradedSet) -> Iterator[Table]:
-        yield from report.estimates_table("every run", self._rows(graded))
+        yield from model_report.estimates_table("every run", self._rows(graded))
 
     def tables(self, graded: GradedSet) -> Iterator[Table]:
-        yield from report.published_table(graded.models)
-        yield from report.abstention_of_several(graded)
-        yield from report.estimates_table("ensembles", self._ensembles(graded))
+        yield from model_report.published_table(graded.models)
+        yield from model_report.abstention_of_several(graded)
+        yield from model_report.estimates_table("ensembles", self._ensembles(graded))
 
     def extras(self, graded: GradedSet) -> Mapping[str, JsonValue]:
         rows = self._ensembles(graded)
@@ -163,29 +163,29 @@ class McqForm(OfflineForm):
         if option == "--report":
             from layton_batch.tasks.mcq_idk_rules.analysis import analysis
 
-            return analysis(report.rows_by_model(graded.models))
+            return analysis(model_report.rows_by_model(graded.models))
         return markdown(self._rows(graded)) + "\n"
 
     def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
         if option == "--chart":
-            from layton_batch.tasks.mcq_idk_rules.charts import bar_chart
+            from layton_batch.tasks.mcq_idk_rules.risk_coverage import bar_chart
 
             return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol != CORRECTED)
-        from layton_batch.tasks.mcq_idk_rules.charts import risk_chart
+        from layton_batch.tasks.mcq_idk_rules.risk_coverage import risk_chart
 
-        seen = report.views(graded.models)
+        seen = model_report.views(graded.models)
         if not any(view.answered for view in seen.values()):
             raise DataError("grade: --risk-chart: there is no reply that answers anything, so there is no risk to draw")
         return risk_chart(list(seen.items()), self.asked.title)
 
     def _rows(self, graded: GradedSet) -> list[BoardRow]:
-        return report.table_rows(graded.models, self._ensembles(graded))
+        return model_report.table_rows(graded.models, self._ensembles(graded))
 
     def _ensembles(self, graded: GradedSet) -> list[BoardRow]:
         named, standard = self.asked.named_ensembles, self.asked.ensembles
         if (standard or named) and not self._voted:
             by_letter_too = self.protocol == CORRECTED
-            self._voted = report.ensembles(graded.models, named, standard=standard, by_letter_too=by_letter_too)
+            self._voted = model_report.ensembles(graded.models, named, standard=standard, by_letter_too=by_letter_too)
         return self._voted
 
 
