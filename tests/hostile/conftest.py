@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.records import Submission
+from tests.support.pages import without_pages as without_pages
 
 
 @pytest.fixture

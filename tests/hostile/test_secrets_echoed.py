@@ -18,7 +18,8 @@ from tests.support.lab import MODELS, lab, manifest_text
 from tests.support.tampering import Answer, hostile
 
 PROVIDERS = (*MODELS,)
-TEXT = manifest_text(PROVIDERS, limit=2)
+READS_PAGES = True
+TEXT = manifest_text(PROVIDERS, limit=1)
 INSIDE = rb"\"justification\": \""
 """The beginning of every answer's text, as the JSON of a result line has it."""
 

@@ -18,6 +18,7 @@ from tests.support.tiers import tiered
 
 WORLD = ALONE
 (ASKED,), REFEREE = cast(WORLD)
+PARTS = 27
 FIRST = r"-000001\b"
 
 
@@ -30,8 +31,8 @@ def retried_at_the_end(*stops: int) -> Plan:
     return Plan(WORLD, stops=stops, faults=(refused_once(),), retry_at=1_000_000)
 
 
-@pytest.mark.parametrize("ninth", tiered(range(9), ci=(4,)))
-def test_stopped_anywhere_while_a_judge_is_planned_again_every_prediction_gets_its_verdict(ninth: int) -> None:
+@pytest.mark.parametrize("part", tiered(range(PARTS), ci=(13,)))
+def test_stopped_anywhere_while_a_judge_is_planned_again_every_prediction_gets_its_verdict(part: int) -> None:
     with history(retried_at_the_end()) as found:
         points = list(found.course.points)
         assert not broken_claims(found)
@@ -39,7 +40,7 @@ def test_stopped_anywhere_while_a_judge_is_planned_again_every_prediction_gets_i
     sending = max(at for at, point in enumerate(points) if point == f"sent: {REFEREE} create")
     stops = range(graded + 1, sending + 2)
     assert any(points[stop - 1].startswith("renamed batches/history/judge") for stop in stops)
-    broken = [verdict.told() for stop in stops[ninth::9] if (verdict := play(retried_at_the_end(stop))).broken]
+    broken = [verdict.told() for stop in stops[part::PARTS] if (verdict := play(retried_at_the_end(stop))).broken]
     assert not broken, "\n".join(broken)
 
 

@@ -23,7 +23,7 @@ from tests.support.paths import SHARED_DATA
 from tests.support.replay_manifest import replay_manifest
 
 DATA = SHARED_DATA / "layton"
-TEXT = manifest_text(("openai", "anthropic", "gemini"), jury="[jury]\nseats = 2\n" + JUDGES)
+TEXT = manifest_text(("openai", "gemini"), limit=3, jury="[jury]\nseats = 2\n" + JUDGES)
 PAID_BY_THE_AUTHORS = 193.0
 FACTOR = 2.0
 
@@ -182,7 +182,7 @@ def test_the_expected_cost_of_the_papers_splits_is_within_a_factor_of_two_of_wha
 
 
 def test_what_rejudging_costs_stands_in_the_plan_and_is_never_below_what_the_run_sets_aside(tmp_path: Path) -> None:
-    text = manifest_text(limit=6, top='[gold]\nsource = "bundled"\n')
+    text = manifest_text(limit=3, top='[gold]\nsource = "bundled"\n')
     with lab(tmp_path) as bench:
         plan = planned(bench, text)
         bench.finish(text)

@@ -18,7 +18,7 @@ FAULTS = (
     Fault(on="row", action="malformed_text", provider="openai", after=3, times=1),
     Fault(on="row", action="duplicate", provider="gemini", times=1),
 )
-TEXT = manifest_text(("openai", "anthropic"), limit=7, top="[policy]\nreask_unparsed = 1")
+TEXT = manifest_text(limit=7, top="[policy]\nreask_unparsed = 1")
 
 
 def played(folder: Path) -> dict[str, pl.DataFrame]:

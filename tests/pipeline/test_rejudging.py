@@ -31,7 +31,7 @@ from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text
 GOLD = BUNDLED / "gold_llm.jsonl"
 
 
-def asked(how: str = "", *, source: Path = GOLD, limit: int = 12, providers: tuple[str, ...] = ("openai",)) -> str:
+def asked(how: str = "", *, source: Path = GOLD, limit: int = 5, providers: tuple[str, ...] = ("openai",)) -> str:
     """One judge sits, so the jury is never that of the bundled gold set."""
     return manifest_text(providers, limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
 

@@ -13,6 +13,7 @@ from layton_batch.scoring.leaderboard import stored
 from layton_batch.stages.publish import republish
 from tests.support.lab import Lab, lab, manifest_text
 
+READS_PAGES = True
 GOLD = '[gold]\nsource = "bundled"\n'
 SCORED = manifest_text(top=GOLD)
 
@@ -39,7 +40,7 @@ def shown(there: Lab, text: str) -> str:
 def test_a_board_scored_by_other_rules_replaces_table_and_site_and_is_what_leaderboard_prints(there: Lab) -> None:
     there.finish(SCORED)
     before, page = stored_board(there, SCORED), shown(there, SCORED)
-    for scoring in ('method = "paper"', 'metric = "answer_correct"', "level = 0.8\nseed = 7"):
+    for scoring in ('method = "paper"', 'metric = "answer_correct"\nlevel = 0.8\nseed = 7'):
         there.finish(with_scoring(scoring))
         after = stored_board(there, SCORED)
         root = there.run_folder(SCORED).root

@@ -24,6 +24,7 @@ from tests.support.cli_harness import call
 from tests.support.evidence import Rows
 from tests.support.lab import MODELS, Lab, demo_prices, lab, manifest_text
 
+READS_PAGES = True
 OPENAI = MODELS["openai"]
 
 

@@ -42,6 +42,7 @@ CASES = {
 
 FULL = {"mcq_idk": "trad_score", "zebralogic": "puzzle_accuracy", "rome": "accuracy"}
 """The metric on which 1 is a pass, and anything else a failure of one kind."""
+READS_PAGES = True
 PRINTED = 0.0501
 """The leaderboard's scores are in percent with one decimal."""
 

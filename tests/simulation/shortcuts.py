@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import hashlib
 import sqlite3
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -16,8 +18,10 @@ from unittest import mock
 import vl_convert
 from sqlalchemy import URL, Engine, create_engine, make_url
 from sqlalchemy.engine.default import DefaultDialect
+from starlette import routing
 
 from layton_batch.clock import Pacing
+from layton_batch.plug_ins import Registry
 from layton_batch.runs import accounts
 from layton_batch.settings import Settings
 from layton_batch.site import board_charts
@@ -54,6 +58,7 @@ def hastened() -> Iterator[None]:
 
     Sites have no charts, except within :func:`drawn`. A new SQLite store gets its tables from a copy of the schema,
     except within :func:`migrated`. Its engines share their compiled statements. Keys are digested by a quick hash.
+    The paths of a sandbox are compiled once, and plug-ins are searched once for each list of folders.
     """
     with (
         mock.patch.object(board_charts, "charts", return_value=[]),
@@ -61,6 +66,8 @@ def hastened() -> Iterator[None]:
         mock.patch.object(opening, "_create_schema", _copy_schema),
         mock.patch.object(opening, "create_engine", _sharing_on_sqlite),
         mock.patch.object(accounts, "scrypt", _quick_digest),
+        mock.patch.object(routing, "compile_path", functools.cache(routing.compile_path)),
+        mock.patch.object(Registry, "_entry_points", lambda registry: _entry_points(registry.group, tuple(sys.path))),
     ):
         yield
 
@@ -80,6 +87,11 @@ def migrated() -> Iterator[None]:
         mock.patch.object(opening, "create_engine", create_engine),
     ):
         yield
+
+
+@functools.cache
+def _entry_points(group: str, _folders: tuple[str, ...]) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
 
 
 _create_schema = opening._create_schema
