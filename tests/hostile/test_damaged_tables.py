@@ -25,7 +25,7 @@ from layton_batch.states import Lifecycle
 from tests.support.lab import MODELS, Lab, lab, manifest_text
 from tests.support.tiers import tiered
 
-TEXT = manifest_text(("openai", "anthropic"), limit=3)
+TEXT = manifest_text(("openai", "anthropic"), limit=2)
 HURT, WELL = (f"predict-{MODELS[name]}" for name in ("openai", "anthropic"))
 JUDGE = f"judge-tern-3-referee--{MODELS['openai']}"
 

@@ -20,7 +20,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import addresses
 from layton_batch.files.limits import LIMITS, FileLimits, check_parquet
 from layton_batch.files.sources import json_list, read_rows, stream_rows
-from layton_batch.grading.harnesses import file_forms, inspect_logs
+from layton_batch.grading.harnesses import file_forms, inspect_logs, score_file
 from layton_batch.scoring.vote_files import read_votes
 from layton_batch.settings import Settings
 from layton_batch.tasks.rome_rules.rome_files import read_predictions
@@ -141,7 +141,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "source": rows,
     "streamed": lambda path: list(stream_rows(path)),
     "rome": lambda path: list(read_predictions(path)),
-    "harness": lambda path: list(file_forms.every_eval_ever.json_lines(path)),
+    "harness": lambda path: list(score_file.json_lines(path)),
 }
 
 

@@ -262,7 +262,7 @@ def test_a_provider_that_does_not_answer_is_asked_once_a_tick(tmp_path: Path, mo
 def test_results_that_a_provider_does_not_deliver_are_asked_for_once_a_tick_and_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = quiz_text(("openai",), limit=16, top="[limits.openai]\nmax_requests = 1")
+    text = quiz_text(("openai",), limit=10, top="[limits.openai]\nmax_requests = 1")
     asked: list[str] = []
 
     def silent(_: object, snapshot: Snapshot) -> NoReturn:
@@ -273,12 +273,12 @@ def test_results_that_a_provider_does_not_deliver_are_asked_for_once_a_tick_and_
         with bench.open(text) as run, monkeypatch.context() as patch:
             patch.setattr(FileBatches, "results", silent)
             advance(run)
-            assert len(run.store.batches({Lifecycle.IN_FLIGHT})) == 16
+            assert len(run.store.batches({Lifecycle.IN_FLIGHT})) == 10
             bench.clock.sleep(ENDED)
             advance(run)
             assert len(asked) == run.providers.dialect("openai").limits.calls_at_once == 8
             advance(run)
-            assert len(asked) == len(set(asked)) == 16
+            assert len(asked) == len(set(asked)) == 10
         bench.finish_paid_once(text)
 
 

@@ -71,6 +71,7 @@ def test_a_level_that_is_added_is_all_that_is_sent(tmp_path: Path) -> None:
         assert len(bench.billed()) == len(first) + 2 * ITEMS
 
 
+@pytest.mark.nightly
 def test_samples_of_every_level_are_rounds_of_that_level(tmp_path: Path) -> None:
     text = asked("[0, 1]").replace("max_output_tokens = 4000", "max_output_tokens = 4000\nsamples = 2")
     with lab(tmp_path) as bench:

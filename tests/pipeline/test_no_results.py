@@ -151,7 +151,7 @@ def test_a_request_left_out_alone_where_nothing_is_counted_is_a_persons_to_repea
     text = quiz_text(("together",), limit=3)
     with lab(tmp_path, Fault(on="row", action="missing", provider="together", match=r"-000001\b", times=2)) as bench:
         collected = {Lifecycle.COLLECTED}
-        ticks(bench, text, lambda run: len(run.store.batches(collected)) == 2, seconds=1800.0)
+        ticks(bench, text, lambda run: len(run.store.batches(collected)) == 2, seconds=2 * HOUR)
         status = bench.finish(text)
         assert (status.state, status.unanswered) == (RunState.DONE, 1)
         assert bench.clock.now() - START < 3 * DAY

@@ -7,6 +7,7 @@ from pathlib import Path
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
+from tests.pipeline.test_outages import HOUR, first, ticks
 from tests.support.lab import Lab, lab, quiz_text
 
 MODEL = "z-ai/glm-5.3"
@@ -48,6 +49,7 @@ def test_a_create_that_no_list_shows_is_for_a_person_and_is_not_sent_again(tmp_p
 
 def test_requests_of_a_batch_that_expired_without_results_are_out_of_reach_and_not_sent_again(tmp_path: Path) -> None:
     with lab(tmp_path, Fault(provider=PROVIDER, on="batch", action="expire", share=0.0, times=1)) as bench:
+        ticks(bench, asked(), lambda run: first(run).state is Lifecycle.COLLECTED, seconds=6 * HOUR)
         status = bench.finish(asked())
         assert status.state is RunState.DONE
         assert made(bench) == 1

@@ -101,7 +101,7 @@ def test_a_batch_that_never_says_that_it_has_ended_is_a_persons_to_judge(tmp_pat
     text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
     odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
     with lab(tmp_path, odd, failing("cancel", "openai", times=99)) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=HOUR / 2)
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=4 * HOUR)
         with bench.open(text) as run:
             lost = first(run)
             status = read_status(run.store)
@@ -165,7 +165,7 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize("on", tiered(("upload", "create"), ci=("create",)))
 def test_an_expired_key_keeps_what_is_planned_until_it_is_mended(tmp_path: Path, on: str) -> None:
     text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path, failing(on, "openai", status=401, times=20)) as bench:
+    with lab(tmp_path, failing(on, "openai", status=401, times=6)) as bench:
         bench.finish_paid_once(text)
 
 
@@ -210,6 +210,7 @@ def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, t
         bench.finish_paid_once(text)
 
 
+@pytest.mark.nightly
 def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     full = Fault(

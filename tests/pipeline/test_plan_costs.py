@@ -18,7 +18,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role
 from tests.simulation.clock_moves import MovedClock
-from tests.support.lab import JUDGES, Lab, lab, manifest_text
+from tests.support.lab import JUDGES, Lab, lab, manifest_text, write_few_labels
 from tests.support.paths import SHARED_DATA
 from tests.support.replay_manifest import replay_manifest
 
@@ -182,7 +182,8 @@ def test_the_expected_cost_of_the_papers_splits_is_within_a_factor_of_two_of_wha
 
 
 def test_what_rejudging_costs_stands_in_the_plan_and_is_never_below_what_the_run_sets_aside(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top='[gold]\nsource = "bundled"\n')
+    text = manifest_text(limit=3, top='[gold]\nsource = "gold.jsonl"\n')
+    write_few_labels(tmp_path)
     with lab(tmp_path) as bench:
         plan = planned(bench, text)
         bench.finish(text)

@@ -73,14 +73,14 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
 
 
 def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path: Path) -> None:
-    text = manifest_text(limit=5)
-    wrong = Fault(on="row", action="error", status=400, provider="openai", times=2)
+    text = manifest_text(limit=2)
+    wrong = Fault(on="row", action="error", status=400, provider="openai", times=1)
     with lab(tmp_path, wrong) as bench:
         status = bench.finish(text)
-        assert status.unanswered == 2
+        assert status.unanswered == 1
         assert len([batch for batch in status.batches if batch.provider == "openai"]) == 1
         with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            assert retry_run(run) == 2
+            assert retry_run(run) == 1
             assert retry_run(run) == 0
         status = bench.finish(text)
         assert status.state is RunState.DONE
@@ -93,7 +93,7 @@ def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path:
 
 
 def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
-    text = quiz_text(("openai", "mistral"), limit=3)
+    text = quiz_text(limit=2)
     with lab(tmp_path) as bench:
         with bench.open(text) as run:
             advance(run)
@@ -108,7 +108,7 @@ def test_retry_lets_a_cancelled_run_go_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("provider", tiered(("openai", "anthropic", "together", "groq"), ci=("openai", "anthropic")))
 def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=5)
+    text = quiz_text((provider,), limit=3)
     with lab(tmp_path, limits=SandboxLimits(rows=2)) as bench:
         bench.finish_paid_once(text)
 

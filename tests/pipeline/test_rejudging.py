@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -26,31 +27,40 @@ from layton_batch.settings import Settings
 from layton_batch.stages.rank import board, evidence, judged
 from layton_batch.states import Role
 from tests.support.evidence import Rows, frames
-from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text
+from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text, write_few_labels
 
 GOLD = BUNDLED / "gold_llm.jsonl"
 
 
-def asked(how: str = "", *, source: Path = GOLD, limit: int = 5, providers: tuple[str, ...] = ("openai",)) -> str:
-    """One judge sits, so the jury is never that of the bundled gold set."""
-    return manifest_text(providers, limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
+def asked(how: str = "", *, source: str | Path = "gold.jsonl", limit: int = 5) -> str:
+    """One judge sits, so the jury is never that of the gold set."""
+    return manifest_text(limit=limit, top=f'[gold]\nsource = "{source}"\n{how}')
+
+
+@contextmanager
+def labelled_lab(folder: Path) -> Iterator[Lab]:
+    """A lab with a few labelled answers."""
+    write_few_labels(folder)
+    with lab(folder) as bench:
+        yield bench
 
 
 def labelled(bench: Lab, text: str) -> pl.DataFrame:
     """The labelled answers to items of the run, less those that the run got as well: its jury judges them anyway."""
-    rows = labelled_answers().join(bench.table(text, "items"), on="item_id", how="semi", maintain_order="left")
+    rows = labelled_answers(bench.folder / "gold.jsonl")
+    rows = rows.join(bench.table(text, "items"), on="item_id", how="semi", maintain_order="left")
     said = ["item_id", "answer", "justification"]
     got = rows.filter(pl.col("model") == MODELS["openai"])
     got = got.join(bench.table(text, "predictions"), on=said, how="semi", nulls_equal=True)
     return rows.join(got, on=PREDICTION, how="anti", maintain_order="left")
 
 
-def labelled_answers() -> pl.DataFrame:
-    return bundled().labelled.filter(pl.col("answer").is_not_null())
+def labelled_answers(path: Path = GOLD) -> pl.DataFrame:
+    return gold_set(path).labelled.filter(pl.col("answer").is_not_null())
 
 
-def bundled() -> GoldSet:
-    return read_gold(str(GOLD), GOLD.parent, Settings.from_environment({}, GOLD.parent))
+def gold_set(path: Path) -> GoldSet:
+    return read_gold(str(path), path.parent, Settings.from_environment({}, path.parent))
 
 
 def rejudged(bench: Lab, text: str) -> list[str]:
@@ -58,23 +68,10 @@ def rejudged(bench: Lab, text: str) -> list[str]:
     return [row["item_id"] for row in bench.requests(text).filter(role="rejudge").iter_rows(named=True)]
 
 
-def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_what_it_said(tmp_path: Path) -> None:
-    judge = "tern-3-referee"
-    with lab(tmp_path) as bench:
-        bench.finish(asked("rejudge = 5"))
-        with bench.open(asked("rejudge = 5")) as run:
-            verdicts = judged(run, "both_correct")
-            found = {one.judge: one for one in diagnose(verdicts, *frames([]), {}, ScoringRules()).drift}
-        twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
-        assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
-        moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height
-        assert found[judge].more_yes + found[judge].fewer_yes == moved
-
-
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A finished run that had the labelled answers of another jury judged again. Tests leave it as it was."""
-    with lab(tmp_path_factory.mktemp("done")) as bench:
+    with labelled_lab(tmp_path_factory.mktemp("done")) as bench:
         assert bench.finish(asked()).state is RunState.DONE
         yield bench
 
@@ -92,6 +89,17 @@ def test_labelled_answers_of_another_jury_go_before_this_one_and_the_labels_stan
     assert set(labels["total"]) == {1}  # one seat: never the three votes of the gold set
     assert len(labels) >= len(answers) - verdicts["both_correct"].null_count()
     assert not any(OTHER_JURY in row.flags for row in rows)
+
+
+def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_what_it_said(done: Lab) -> None:
+    judge = "tern-3-referee"
+    with done.open(asked()) as run:
+        verdicts = judged(run, "both_correct")
+        found = {one.judge: one for one in diagnose(verdicts, *frames([]), {}, ScoringRules()).drift}
+    twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
+    assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
+    moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height
+    assert found[judge].more_yes + found[judge].fewer_yes == moved
 
 
 def test_what_rejudging_costs_is_a_stage_of_its_own_and_a_second_start_pays_nothing(done: Lab) -> None:
@@ -117,21 +125,21 @@ def test_verdicts_on_labelled_answers_that_are_gone_are_read_from_the_answers_ag
 def test_labels_of_another_jury_are_refused_where_the_manifest_does_not_rejudge_and_nothing_is_sent(
     tmp_path: Path,
 ) -> None:
-    with lab(tmp_path) as bench:
+    with labelled_lab(tmp_path) as bench:
         with pytest.raises(ManifestError, match=r"(?s)votes of another jury.*`rejudge = 0`.*\[jury\].*`trust = true`"):
             bench.finish(asked("rejudge = 0"))
         assert bench.billed() == {}
 
 
 def test_rejudging_and_trust_are_not_asked_for_together(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench, pytest.raises(ManifestError, match="both rejudge and trust"):
+    with labelled_lab(tmp_path) as bench, pytest.raises(ManifestError, match="both rejudge and trust"):
         bench.manifest(asked('rejudge = "all"\ntrust = true'))
 
 
 def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        manifest = bench.manifest(asked("rejudge = 9"))
-    gold, items = bundled(), set(labelled_answers()["item_id"])
+        manifest = bench.manifest(asked("rejudge = 9", source=GOLD))
+    gold, items = gold_set(GOLD), set(labelled_answers()["item_id"])
     orders = (gold, replace(gold, rows=gold.rows.reverse()))
     found = [rejudge_jobs(manifest, order, items) for order in orders]
     key = ("item_id", "model")
@@ -148,7 +156,7 @@ def test_a_sample_is_as_large_as_asked_has_every_vote_and_is_the_same_each_time(
 def test_trusted_labels_are_named_as_another_jurys_in_every_row_until_a_manifest_has_them_judged_again(
     tmp_path: Path,
 ) -> None:
-    with lab(tmp_path) as bench:
+    with labelled_lab(tmp_path) as bench:
         for text in (asked("trust = true"), asked()):  # a run that is done pays nothing where nothing is said of it
             assert bench.finish(text).state is RunState.DONE
             assert rejudged(bench, text) == []
@@ -189,7 +197,7 @@ def gold_row(row: dict[str, object]) -> dict[str, object]:
 
 @pytest.mark.nightly
 def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelled_answer_once(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
+    with labelled_lab(tmp_path) as bench:
         for _ in range(60):
             with bench.open(asked()) as run:
                 advance(run)
@@ -203,7 +211,7 @@ def test_a_run_that_is_opened_anew_for_every_tick_pays_each_verdict_on_a_labelle
 
 
 def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_damaged(tmp_path: Path) -> None:
-    with lab(tmp_path) as bench:
+    with labelled_lab(tmp_path) as bench:
         assert bench.finish(asked()).state is RunState.DONE
         with bench.open(asked()) as run:
             waiting = next(job_id for job_id, rejudging in run.rejudging.items() if rejudging.own is not None)

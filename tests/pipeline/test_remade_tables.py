@@ -11,10 +11,10 @@ from layton_batch.grading.board_sources import BoardOptions, board_of, read_sour
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.leaderboard import stored
 from layton_batch.stages.publish import republish
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, manifest_text, write_few_labels
 
 READS_PAGES = True
-GOLD = '[gold]\nsource = "bundled"\n'
+GOLD = '[gold]\nsource = "gold.jsonl"\n'
 SCORED = manifest_text(top=GOLD)
 
 
@@ -25,7 +25,9 @@ def with_scoring(scoring: str) -> str:
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """One run for all tests. Each brings it to the state that it begins with."""
-    with lab(tmp_path_factory.mktemp("remade")) as made:
+    folder = tmp_path_factory.mktemp("remade")
+    write_few_labels(folder)
+    with lab(folder) as made:
         yield made
 
 

@@ -22,7 +22,7 @@ from layton_batch.states import Lifecycle
 from tests.support.cli_harness import call
 from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
 
-JUDGED = manifest_text(("openai",), limit=2)
+JUDGED = manifest_text(limit=1)
 ONE, TWO = quiz_text(("openai",), limit=2), quiz_text(("openai", "anthropic"), limit=2)
 
 
@@ -45,7 +45,7 @@ def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost
         board = ["model", "score", "lower", "upper"]
         assert bench.table(other, "leaderboard").select(board).equals(bench.table(JUDGED, "leaderboard").select(board))
         report = report_json(cost_report([find_run("other", bench.runs)]))
-        assert report["reused"] == {"requests": 4, "paid_usd": f"{first.spent_usd:f}"}
+        assert report["reused"] == {"requests": 2, "paid_usd": f"{first.spent_usd:f}"}
         third = named("third", JUDGED)
         assert bench.finish(third).spent_usd == 0
         assert set(bench.table(third, "reused")["run"]) == {"lab"}

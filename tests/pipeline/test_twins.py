@@ -12,7 +12,7 @@ from layton_batch.sandbox import Fault
 from tests.support.lab import MODELS, Lab, lab, manifest_text
 from tests.support.tiers import tiered
 
-ITEMS = 3
+ITEMS = 2
 
 
 def twins(*, top: str = "", limit: int = ITEMS) -> str:
@@ -86,6 +86,7 @@ def test_an_unusable_reply_is_asked_for_again_once_for_both(tmp_path: Path, acti
         has_each_once(bench, text, ITEMS + 1)
 
 
+@pytest.mark.nightly
 def test_a_reply_that_is_never_of_use_is_asked_for_as_often_as_the_manifest_says(tmp_path: Path) -> None:
     text = twins(top="[policy]\nreask_unparsed = 2")
     with lab(tmp_path, Fault(on="row", action="malformed_text", provider="openai", times=3)) as bench:

@@ -21,7 +21,7 @@ from tests.pipeline.test_twins import twins
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 
 JUDGED, ONE = manifest_text(limit=2), quiz_text(("openai", "anthropic"))
-SMALL = manifest_text(("openai",), limit=2)
+SMALL = quiz_text(limit=1)
 TICKS = 200
 
 

@@ -17,7 +17,7 @@ from tests.support.lab import lab, manifest_text, quiz_text
 LOST = "predict-larch-2-mini.s0001.a1"
 NOT_LISTED = (
     Fault(on="create", action="drop", provider="openai", times=1),
-    Fault(on="list", action="status", status=403, provider="openai", after=1, times=8),
+    Fault(on="list", action="status", status=403, provider="openai", after=1, times=20),
 )
 """The list is read before the batch is sent, and not while it is looked for."""
 
@@ -102,7 +102,7 @@ def test_an_edited_manifest_goes_on_with_the_run_of_its_name_and_says_what_is_le
 
 
 def test_a_budget_that_lets_one_batch_go_at_a_time_stops_the_run_once(tmp_path: Path) -> None:
-    text = manifest_text(limit=3, top='[budget]\nmax_usd = "0.0045"\n[limits.openai]\nmax_requests = 1\n')
+    text = manifest_text(limit=3, top='[budget]\nmax_usd = "0.0065"\n[limits.openai]\nmax_requests = 1\n')
     with lab(tmp_path) as bench:
         status = bench.finish(text)
         with bench.open(text) as run:

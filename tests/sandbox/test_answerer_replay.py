@@ -14,7 +14,6 @@ from layton_batch.sandbox.answerers.questions import Question
 from layton_batch.sandbox.answerers.replay import ReplayAnswerer, UnknownRequestError
 from layton_batch.sandbox.answerers.riddle_lookup import HINT_COLUMNS, UnreadableRows
 from tests.support.paths import SHARED_DATA
-from tests.support.tiers import tiered
 
 Row = dict[str, object]
 Quote = Callable[[str], str]
@@ -245,7 +244,8 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, row: Row, reason: str
 
 @pytest.mark.shared_data
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/layton, which is absent")
-@pytest.mark.parametrize("quote", tiered((str, json.dumps), ci=(json.dumps,)), ids=["raw", "JSON"])
+@pytest.mark.nightly
+@pytest.mark.parametrize("quote", [str, json.dumps], ids=["raw", "JSON"])
 def test_every_published_verdict_comes_back_through_a_judges_prompt(quote: Quote) -> None:
     """5,022 verdicts of 4 judges on 1,674 predictions; the gold justifications are models' own, word for word."""
     known = answerer_from_files([SHARED / "riddles_llm.jsonl", SHARED / "ppi_llm.jsonl"])

@@ -18,12 +18,12 @@ MISSING_KEY = {
 def test_without_a_key_every_provider_says_401_and_unknown_paths_are_404_in_its_shape():
     import httpx
 
-    with bench() as b:
+    with bench() as b, httpx.Client(base_url=b.sandbox.url) as client:
         for provider, (path, shaped) in MISSING_KEY.items():
-            reply = httpx.get(b.sandbox.url + path)
+            reply = client.get(path)
             assert reply.status_code == 401, provider
             assert shaped(reply.json()), provider
-            lost = httpx.get(b.sandbox.url + path + "/x/y/z", headers={"Authorization": "Bearer k"})
+            lost = client.get(path + "/x/y/z", headers={"Authorization": "Bearer k"})
             assert lost.status_code == 404
             assert lost.json()
 
@@ -40,13 +40,13 @@ def test_broken_bodies_are_refused_not_crashed_on():
         "/together/v1/batches": 400,
     }
     bodies = [b"", b"{", b"[]", b"null", b"\xff", b'{"requests": [', b'{"requests": [{},]}', b'{"requests": {}}']
-    with bench() as b:
+    with bench() as b, httpx.Client(base_url=b.sandbox.url) as client:
         for path, status in paths.items():
             for body in bodies:
-                reply = httpx.post(b.sandbox.url + path, content=body, headers=head)
+                reply = client.post(path, content=body, headers=head)
                 assert 400 <= reply.status_code < 500, (path, body, reply.text)
-            assert httpx.post(b.sandbox.url + path, content=b"{", headers=head).status_code == status
+            assert client.post(path, content=b"{", headers=head).status_code == status
         multipart = {**head, "Content-Type": "multipart/form-data; boundary=x"}
         for path in ("/openai/v1/files", "/mistral/v1/files", "/together/v1/files/upload", "/together/v1/files"):
-            reply = httpx.post(b.sandbox.url + path, content=b"garbage", headers=multipart)
+            reply = client.post(path, content=b"garbage", headers=multipart)
             assert 400 <= reply.status_code < 500, (path, reply.text)

@@ -9,6 +9,7 @@ import pytest
 
 from layton_batch.store.engine import sqlite_url
 from tests.simulation.shortcuts import migrated
+from tests.support.pages import without_pages as without_pages
 
 
 @pytest.fixture(scope="package", autouse=True)

@@ -64,7 +64,7 @@ def test_no_more_creates_an_hour_than_the_provider_takes(tmp_path: Path) -> None
         advance(run)
         (_, held) = states(run)
         assert "takes 1 batches an hour" in str(held[1])
-        ticks(bench, run, lambda: all(state == "collected" for state, _ in states(run)), 600.0)
+        ticks(bench, run, lambda: all(state == "collected" for state, _ in states(run)), 1800.0)
         assert bench.clock.now() - began > 3600
 
 

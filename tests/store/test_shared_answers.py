@@ -15,10 +15,10 @@ from layton_batch.runs.folders import find_run
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from layton_batch.stages.publish import cost_report
-from tests.support.lab import Lab, lab, manifest_text
+from tests.support.lab import Lab, lab, quiz_text
 from tests.support.tiers import tiered
 
-ONE = manifest_text(("openai",), limit=2)
+ONE = quiz_text(limit=1)
 OTHER = ONE.replace('name = "lab"', 'name = "other"', 1)
 on_a_file = pytest.mark.parametrize("url", tiered(("sqlite", "postgres"), ci=("sqlite",)), indirect=True)
 """Runs on PostgreSQL are nightly; `test_request_rows.py` holds every statement about answers to both."""
@@ -42,7 +42,7 @@ def test_a_run_in_another_folder_of_the_same_database_pays_for_nothing_again(tmp
         assert bench.finish(OTHER).unanswered == 0
         assert bench.billed() == before
         said = report_json(cost_report([find_run("other", bench.runs)]))
-        assert json.loads(json.dumps(said))["reused"]["requests"] == 4
+        assert json.loads(json.dumps(said))["reused"]["requests"] == 1
         assert bench.finish(ONE.replace('name = "lab"', 'name = "third"', 1)).spent_usd == 0
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from urllib.request import urlopen
 
+import orjson
 import polars as pl
 
 from layton_batch.batches.retry import retry_run
@@ -103,6 +104,19 @@ def _models(providers: tuple[str, ...]) -> str:
         "max_output_tokens = 4000\n"
         for provider in providers
     )
+
+
+def write_few_labels(folder: Path) -> Path:
+    """Write ``gold.jsonl``: the bundled labels on answers of three models to five riddles.
+
+    Statistics of a board with all bundled labels take longer than its run.
+    """
+    rows = [orjson.loads(line) for line in (BUNDLED / "gold_llm.jsonl").read_bytes().splitlines()]
+    models = {MODELS[provider] for provider in ("openai", "anthropic", "gemini")}
+    few = [row for row in rows if row["model"] in models and row["riddle_id"] <= "lb-t-005"]
+    path = folder / "gold.jsonl"
+    path.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in few))
+    return path
 
 
 PACING = Pacing(idle=3600.0)
