@@ -29,7 +29,7 @@ def changed(path: Path) -> None:
 def test_rows_of_a_batch_whose_file_is_no_more_what_was_sent_go_again_as_they_were(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    with lab(tmp_path, Fault(on="batch", action="expire", provider="openai", times=1, share=0.4)) as there:
+    with lab(tmp_path, Fault(on="batch", action="expire", provider="openai", times=1, share=0.5)) as there:
         with there.open(TEXT) as run:
             advance(run)
             path = first_batch(run)
