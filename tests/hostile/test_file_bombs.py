@@ -44,16 +44,13 @@ def rows(path: Path) -> list[object]:
 # ---- Parquet
 
 
-def test_a_parquet_file_with_a_cell_of_64_mib_is_refused_by_its_footer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_parquet_file_with_too_large_a_cell_is_refused_by_its_footer(tmp_path: Path) -> None:
     path = tmp_path / "cell.parquet"
-    monkeypatch.setattr(LIMITS, "row_mib", 60)
-    pl.DataFrame({"id": ["x" * (64 * MIB)]}).write_parquet(path, compression="zstd")
+    pl.DataFrame({"id": ["x" * (129 * MIB)]}).write_parquet(path, compression="zstd")
     assert path.stat().st_size < MIB
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"a cell of the file has more than 60 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
+        with pytest.raises(DataError, match=r"a cell of the file has more than 128 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
             rows(path)
         assert tracemalloc.get_traced_memory()[1] < LITTLE
     finally:
