@@ -15,6 +15,7 @@ _PRINTED = (
     "rank", "rank_best", "rank_worst", "model", "provider", "n_hints", "score", "lower", "upper", "target",
     "set_rank_best", "set_rank_worst", "set_score", "set_lower", "set_upper", "n_items", "own_labels",
 )  # fmt: skip
+_ESCAPED = str.maketrans({letter: f"\\{letter}" for letter in "\\|<>`[]*_"})
 NAMES = {"csv": "CSV", "json": "JSON", "md": "Markdown", "parquet": "Parquet"}
 
 
@@ -47,4 +48,4 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return number_text(value)
     text = "" if value is None else one_line(str(value))
-    return "".join(f"\\{letter}" if letter in "\\|<>`[]*_" else letter for letter in text)
+    return text.translate(_ESCAPED)

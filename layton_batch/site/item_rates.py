@@ -49,7 +49,8 @@ def item_rates(folder: RunFolder, metric: str) -> ItemRates:
     plain, best = (_by_item(frame, items) for frame in (marks, marks if corrected is None else corrected))
     named = (marks if corrected is None else corrected).join(items, on="item_id", how="left").drop_nulls("category")
     by_model: dict[str, dict[str, float]] = {}
-    for model, category, mean in named.group_by("model", "category").agg(pl.col("share").mean()).iter_rows():
+    means = named.group_by("model", "category", maintain_order=True).agg(pl.col("share").mean())
+    for model, category, mean in means.iter_rows():
         by_model.setdefault(short_line(model), {})[short_line(category)] = mean
     judge = "the rule" if by_rule else "the jury"
     return ItemRates(

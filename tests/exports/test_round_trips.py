@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -49,6 +50,10 @@ class Whole:
     text: str
     folder: RunFolder
     metrics: tuple[str, ...]
+
+    @property
+    def boards(self) -> dict[str, list[Row]]:
+        return _own_boards(self.folder.root, self.metrics)
 
     def export(self, form: str, out: Path, *more: str) -> Path:
         ended = call("export", self.folder.root, "--to", form, "--out", out, *more)
@@ -119,8 +124,14 @@ def _board(*sources: str | Path, metric: str) -> list[Row]:
     return found
 
 
-def _boards(found: Whole, *sources: str | Path) -> dict[str, list[Row]]:
-    return {metric: _board(*(sources or (found.folder.root,)), metric=metric) for metric in found.metrics}
+def _boards(found: Whole, source: str | Path) -> dict[str, list[Row]]:
+    return {metric: _board(source, metric=metric) for metric in found.metrics}
+
+
+@cache
+def _own_boards(root: Path, metrics: tuple[str, ...]) -> dict[str, list[Row]]:
+    """By metric: the board of a whole run, which no test changes."""
+    return {metric: _board(root, metric=metric) for metric in metrics}
 
 
 # ---- a jury's runs -------------------------------------------------------------------------------------------------
@@ -128,10 +139,9 @@ def _boards(found: Whole, *sources: str | Path) -> dict[str, list[Row]]:
 
 def test_ppi_gives_the_board_again_as_a_file_and_as_a_frame(jury: Whole, tmp_path: Path) -> None:
     path = jury.export("ppi", tmp_path / "ppi.jsonl")
-    assert _boards(jury, path) == _boards(jury)
+    assert _boards(jury, path) == jury.boards
     frame = pl.read_ndjson(path, infer_schema_length=None)
-    for metric in jury.metrics:
-        assert lb.leaderboard(frame, metric=metric).equals(lb.leaderboard(jury.folder.root, metric=metric))
+    assert lb.leaderboard(frame).equals(lb.leaderboard(jury.folder.root))
 
 
 def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury: Whole, tmp_path: Path) -> None:
@@ -140,10 +150,8 @@ def test_votes_in_a_folder_and_the_labels_beside_them_give_the_board_again(jury:
     jury.export("votes", folder / "tonight.parquet")
     gold = jury.export("ppi", tmp_path / "ppi.jsonl")
     for metric in jury.metrics:
-        assert _board(folder, "--labels", gold, metric=metric) == _board(jury.folder.root, metric=metric)
-        assert lb.leaderboard(folder, labels=[gold], metric=metric).equals(
-            lb.leaderboard(jury.folder.root, metric=metric)
-        )
+        assert _board(folder, "--labels", gold, metric=metric) == jury.boards[metric]
+    assert lb.leaderboard(folder, labels=[gold]).equals(lb.leaderboard(jury.folder.root))
 
 
 @pytest.mark.parametrize(
@@ -157,12 +165,13 @@ def test_annotations_give_a_run_of_the_same_answers_the_same_board(jury: Whole, 
     paid = jury.bench.billed()
     jury.bench.finish(other)
     folder = jury.bench.run_folder(other)
-    assert _boards(jury, folder.root) != _boards(jury)
+    metric = jury.metrics[0]
+    assert _board(folder.root, metric=metric) != jury.boards[metric]
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     own = [row for row in rows if row["annotator"] != "gold set"]  # the other run has that of its own
     path.write_text("".join(json.dumps(row) + "\n" for row in own))
     assert call("import", folder.root, "--annotations", path).code == 0
-    assert _boards(jury, folder.root) == _boards(jury)
+    assert _boards(jury, folder.root) == jury.boards
     assert jury.bench.billed() == paid
 
 
@@ -178,7 +187,7 @@ def _comes_back_from_its_lines(whole: Whole, out: Path) -> None:
     for _ in range(2):
         ended = call("import", part.root, *(word for path in files for word in ("--eee", path)))
         assert ended.code == 0, ended.err
-    assert _sorted(_boards(whole, part.root)) == _sorted(_boards(whole))
+    assert _sorted(_boards(whole, part.root)) == _sorted(whole.boards)
     assert whole.bench.billed() == paid
 
 
@@ -192,7 +201,7 @@ def _comes_back_from_its_predictions(whole: Whole, out: Path, form: str) -> None
         ended = call("import", part.root, *who, "--predictions", path)
         assert ended.code == 0, ended.err
     whole.bench.finish(text)
-    assert _sorted(_boards(whole, part.root)) == _sorted(_boards(whole))
+    assert _sorted(_boards(whole, part.root)) == _sorted(whole.boards)
     assert whole.bench.billed() == paid
 
 
@@ -231,7 +240,8 @@ def test_lines_and_frames_of_marks_give_the_board_of_a_run_graded_by_rule(rule: 
     rule.export("eee", tmp_path / "eee")
     rule.export("parquet", tmp_path / "parquet")
     files = sorted((tmp_path / "eee").glob("data/*/*/*/*_samples.jsonl"))
-    assert _sorted(_boards(rule, *files)) == _sorted(_boards(rule))
+    found = {metric: _board(*files, metric=metric) for metric in rule.metrics}
+    assert _sorted(found) == _sorted(rule.boards)
     frame = pl.read_parquet(tmp_path / "parquet" / "predictions.parquet")
     for metric in rule.metrics:
         marks = frame.with_columns(score=pl.col(metric))
@@ -244,10 +254,11 @@ def test_lines_and_frames_of_marks_give_the_board_of_a_run_graded_by_rule(rule: 
 
 
 def _is_written_down(whole: Whole, out: Path) -> None:
-    metric = str(lb.leaderboard(whole.folder.root)["metric"][0])
-    rows = _board(whole.folder.root, metric=metric)
+    board = lb.leaderboard(whole.folder.root)
+    metric = str(board["metric"][0])
+    rows = whole.boards[metric]
     table = pl.read_parquet(whole.export("parquet", out / "parquet") / "leaderboard.parquet")
-    assert table.filter(metric=metric).equals(lb.leaderboard(whole.folder.root))
+    assert table.filter(metric=metric).equals(board)
     printed = call("leaderboard", whole.folder.root, "--format", "csv").out
     assert (whole.export("csv", out / "csv") / "leaderboard.csv").read_text(encoding="utf-8") == printed
     whole.export("hf", out / "hf", "--dataset", "a/b")
@@ -263,7 +274,7 @@ def test_tables_and_the_hub_s_files_have_the_jury_s_board(jury: Whole, tmp_path:
     path = jury.export("results", tmp_path / "results.jsonl")
     same = ("rank", "model", "score", "provider", "n_hints", "lower", "upper", "target", "level", "method", "metric")
     written = [json.loads(line) for line in path.read_text().splitlines()]
-    board = _board(jury.folder.root, metric=jury.metrics[0])
+    board = jury.boards[jury.metrics[0]]
     assert [[row[name] for name in same] for row in written] == [[row[name] for name in same] for row in board]
     ranks = [(row["best_possible_rank"], row["worst_possible_rank"], row["95% CI (±)"]) for row in written]
     assert ranks == [(row["rank_best"], row["rank_worst"], row["half_width"]) for row in board]

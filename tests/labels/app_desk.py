@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import httpx
 from starlette.testclient import TestClient
 
 from layton_batch.annotate.guard import AppKeys
 from layton_batch.annotate.labelling_app import App
+from layton_batch.annotate.labelling_server import listening, serving
 from layton_batch.annotate.session import LabellingSession
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
@@ -25,12 +27,30 @@ ORIGIN = f"http://127.0.0.1:{PORT}"
 ENTRY = AppKeys(PORT, token="the-token-of-this-start", csrf="the-word-in-every-form")
 
 
+class Later(ThreadPoolExecutor):
+    """An executor that begins no work before it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.waiting: list[Callable[[], object]] = []
+
+    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
+        self.waiting.append(lambda: work(*given, **named))
+        return Future()
+
+    def work(self) -> None:
+        """Do what waits."""
+        while self.waiting:
+            self.waiting.pop()()
+
+
 @dataclass
 class Opened:
-    """``seen``: everything that was sent out, headers and all."""
+    """``seen``: everything that was sent out, headers and all. ``later``: the forecasts that wait."""
 
     session: LabellingSession
     client: TestClient
+    later: Later
     seen: list[str] = field(default_factory=list)
 
     def get(self, path: str = "/", **more: object) -> httpx.Response:
@@ -57,12 +77,14 @@ class Opened:
 
     def named(self, name: str) -> Opened:
         """Another person at the same app."""
-        other = Opened(self.session, TestClient(self.client.app, base_url=ORIGIN), self.seen)
+        other = Opened(self.session, TestClient(self.client.app, base_url=ORIGIN), self.later, self.seen)
         other.enter()
         assert other.post("/name", annotator=name).status_code == 303
         return other
 
     def settle(self) -> None:
+        """Have the newest forecast hold the newest labels."""
+        self.later.work()
         self.session.forecaster.settle()
 
     def _kept(self, response: httpx.Response) -> httpx.Response:
@@ -79,14 +101,32 @@ def opened(
     design: str = "planned",
     overlap: float = 0.0,
     readonly: bool = False,
-    executor: Executor | None = None,
 ) -> Iterator[Opened]:
-    """The app of a run, entered by its address."""
-    settings = Settings.from_process()
-    with read_run(RunFolder(root), settings) as run, ThreadPoolExecutor(1) as own:
-        session = LabellingSession(run, b"secret", executor or own, design, overlap)
-        found = Opened(session, TestClient(App(session, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN))
+    """The app of a run, entered by its address. It makes new forecasts when it is told to settle."""
+    with Later() as later, _session(root, later, design, overlap) as session:
+        client = TestClient(App(session, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN)
+        found = Opened(session, client, later)
         found.enter()
-        with closing(session):
-            yield found
+        yield found
+
+
+@contextmanager
+def served(root: Path) -> Iterator[str]:
+    """The address of the app of a run on a port of its own, where ada labels."""
+    with ThreadPoolExecutor(1) as executor, _session(root, executor) as session:
+        at = listening(0)
+        keys = AppKeys(at.getsockname()[1])
+        with serving(App(session, keys, "ada", False).asgi(), at):
+            yield keys.address
         session.forecaster.settle()
+
+
+@contextmanager
+def _session(
+    root: Path, executor: Executor, design: str = "planned", overlap: float = 0.0
+) -> Iterator[LabellingSession]:
+    with (
+        read_run(RunFolder(root), Settings.from_process()) as run,
+        closing(LabellingSession(run, b"secret", executor, design, overlap)) as session,
+    ):
+        yield session

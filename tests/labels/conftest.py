@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest import mock
 
+import polars as pl
 import pytest
 
+from layton_batch.annotate import forecast
+from layton_batch.scoring.label_plan import LabelForecast
+from layton_batch.scoring.rules import ScoringRules
 from tests.labels.label_desk import GOLD_FILE, asked, finished, freeze, gold_rows, write_rows
 
 Copied = Callable[[str], Path]
@@ -19,6 +24,24 @@ Copied = Callable[[str], Path]
 def without_waiting_for_disks(monkeypatch: pytest.MonkeyPatch) -> None:
     """No power is cut here, so nothing needs to reach the disk."""
     monkeypatch.setattr("os.fsync", lambda _descriptor: None)
+
+
+@pytest.fixture(scope="package", autouse=True)
+def forecasts_of_equal_labels_made_once() -> Iterator[None]:
+    """Most tests open the app beside the same votes without a label."""
+    made: dict[str, LabelForecast] = {}
+    make = forecast.outlook
+
+    def outlook(
+        votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *more: object, **named: object
+    ) -> LabelForecast:
+        key = repr((votes.rows(), labels.rows(), rules, more, named))
+        if key not in made:
+            made[key] = make(votes, labels, rules, *more, **named)  # type: ignore[arg-type]
+        return made[key]
+
+    with mock.patch.object(forecast, "outlook", outlook):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,6 @@ ERRORS = "errors.txt"
 PLAIN = ""
 ANNOTATED = 'annotations = "labels.jsonl"\n'
 WITH_GOLD = f'source = "{GOLD_FILE}"\n'
-TRUSTED = f'source = "{GOLD_FILE}"\nrejudge = 0\ntrust = true\n'
 """Lines of [gold]."""
 PROVIDERS = ("openai", "anthropic", "together")
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -118,28 +115,15 @@ def test_one_annotator_in_two_apps_gets_different_answers_and_an_app_that_ended_
         assert here.shown() == left
 
 
-class _Later(ThreadPoolExecutor):
-    """Begins nothing before it is told to."""
-
-    def __init__(self) -> None:
-        super().__init__(1)
-        self.waiting: list[Callable[[], object]] = []
-
-    def submit(self, work: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        self.waiting.append(lambda: work(*given, **named))
-        return Future()
-
-
 def test_no_page_waits_for_what_labels_buy(copied: Copied) -> None:
-    later = _Later()
-    with opened(copied(PLAIN), executor=later) as app:
+    with opened(copied(PLAIN)) as app:
         before = app.get("/progress.json").json()
         seen = {app.label() for _ in range(5)}
         assert len(seen) == 5
         during = app.get("/progress.json").json()
         assert (during["busy"], during["labels"]) == (True, 0)
-        assert len(later.waiting) == 1
-        later.waiting.pop()()
+        assert len(app.later.waiting) == 1
+        app.settle()
         after = app.get("/progress.json").json()
         assert (after["busy"], after["labels"]) == (False, 5)
         assert after["buys"] != before["buys"]
@@ -167,7 +151,7 @@ def test_a_skipped_answer_comes_again_when_all_others_are_done_and_then_nothing_
         seen = []
         for number in range(count - 1):
             seen.append(app.label())
-            if number % 4 == 0:
+            if number % 12 == 0:
                 app.settle()
         app.settle()
         assert skipped not in seen

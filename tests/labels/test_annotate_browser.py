@@ -15,6 +15,7 @@ from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.label_log import read_label_actions
+from tests.labels.app_desk import served
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN
 from tests.labels.payloads import PAYLOADS
@@ -27,9 +28,11 @@ ID = "document.querySelector('[name=id]').value"
 
 
 @contextmanager
-def served(folder: Path, run: str, *more: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The app in a process of its own, and its address."""
-    process = start("annotate", run, *more, cwd=folder, env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]})
+def served_apart(folder: Path, run: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The app in a process of its own, where ada labels, and its address."""
+    process = start(
+        "annotate", run, "--annotator", "ada", cwd=folder, env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+    )
     try:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -92,7 +95,7 @@ def page_of(browser: Browser, folder: Path, address: str, *, width: int = 1280, 
     return page
 
 
-def label_thirty(page: Page, keys: str, labels: int) -> None:
+def label_by_keys(page: Page, keys: str, labels: int) -> None:
     for number in range(labels):
         key = keys[number % len(keys)]
         if key in "yn":
@@ -109,28 +112,28 @@ def half_widths(root: Path) -> float:
     return sum(row["half_width"] for row in rows)
 
 
-def test_thirty_labels_by_keys_survive_a_kill_in_between_and_shorten_the_next_board_s_intervals(
+def test_labels_by_keys_survive_a_kill_and_shorten_the_next_board_s_intervals(
     browser: Browser, copied: Copied, tmp_path: Path
 ) -> None:
     root = copied(PLAIN)
-    folder, widths = RunFolder(root), []
-    for part in (10, 20):
-        with served(tmp_path, root.name, "--annotator", "ada") as (process, address):
-            page = page_of(browser, tmp_path, address)
-            assert "token" not in page.tab.run("location.href")
-            label_thirty(page, "yyy4", part)
-            os.kill(process.pid, signal.SIGKILL)
-            process.wait(60)
-        widths.append(half_widths(root))
-        assert page.complaints == []
-        assert {address.split("/")[2] for address in page.addresses if address.startswith("http")} == {
-            address.split("/")[2]
-        }
-        assert all(address.startswith(("http://127.0.0.1:", "data:")) for address in page.addresses)
-    actions = read_label_actions(folder)
-    assert sum(1 for _ in actions.labels()) == 30
+    with served_apart(tmp_path, root.name) as (process, address):
+        page = page_of(browser, tmp_path, address)
+        assert "token" not in page.tab.run("location.href")
+        label_by_keys(page, "yyy4", 8)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(60)
+    first = half_widths(root)
+    with served(root) as other_address:
+        other = page_of(browser, tmp_path, other_address)
+        label_by_keys(other, "yyy4", 16)
+    for seen, own in ((page, address), (other, other_address)):
+        assert seen.complaints == []
+        assert {one.split("/")[2] for one in seen.addresses if one.startswith("http")} == {own.split("/")[2]}
+        assert all(one.startswith(("http://127.0.0.1:", "data:")) for one in seen.addresses)
+    actions = read_label_actions(RunFolder(root))
+    assert sum(1 for _ in actions.labels()) == 24
     assert not actions.damaged
-    assert widths[1] < widths[0]
+    assert half_widths(root) < first
 
 
 def test_every_key_does_what_the_help_says_and_pages_fit_their_width_and_can_be_read(
@@ -138,7 +141,7 @@ def test_every_key_does_what_the_help_says_and_pages_fit_their_width_and_can_be_
 ) -> None:
     root = copied(PLAIN)
     folder = RunFolder(root)
-    with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+    with served(root) as address:
         page = page_of(browser, tmp_path, address)
         page.press("?")
         assert page.tab.run("document.querySelector('#help').open")
@@ -180,7 +183,7 @@ def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
 ) -> None:
     root = copied(PLAIN)
     told = "document.querySelector('[data-message]').textContent"
-    with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+    with served(root) as address:
         page = page_of(browser, tmp_path, address)
         page.press("Enter")
         assert page.tab.run(told).startswith("Nothing is set: 1 or 2 for the answer, 3 or 4")
@@ -200,7 +203,7 @@ def test_an_empty_enter_says_what_is_missing_and_no_key_is_lost_without_a_word(
 def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: Path) -> None:
     root = copied(PLAIN)
     say_everywhere(root, "\n".join(PAYLOADS))
-    with served(tmp_path, root.name, "--annotator", "ada") as (_, address):
+    with served(root) as address:
         page = page_of(browser, tmp_path, address)
         assert page.tab.run(f"document.body.textContent.includes({json.dumps(PAYLOADS[-1])})")
         page.tab.run(
@@ -215,7 +218,7 @@ def test_no_attack_in_any_text_runs(browser: Browser, copied: Copied, tmp_path: 
 
 def test_the_app_ends_with_control_c_and_says_what_is_kept(copied: Copied, tmp_path: Path) -> None:
     root = copied(PLAIN)
-    with served(tmp_path, root.name) as (process, address):
+    with served_apart(tmp_path, root.name) as (process, address):
         port = address.split(":")[2].partition("/")[0]
         taken = call("annotate", root.name, "--port", port)
         assert (taken.code, taken.err.count("\n")) == (2, 1)

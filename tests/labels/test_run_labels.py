@@ -15,7 +15,6 @@ from tests.labels.conftest import Copied
 from tests.labels.label_desk import (
     ANNOTATED,
     PLAIN,
-    TRUSTED,
     WITH_GOLD,
     answers,
     asked,
@@ -97,7 +96,7 @@ def test_a_gold_set_edited_since_is_used_and_what_it_began_with_stays_in_the_fol
 ) -> None:
     rows = gold_rows()
     human = ("human_answer_correct", "human_justification_correct", "human_both_correct")
-    root, gold = copied(TRUSTED), tmp_path / "gold.jsonl"
+    root, gold = copied(WITH_GOLD), tmp_path / "gold.jsonl"
     paper = ("--method", "paper")  # the quickest
     before = scores(board_json(root, *paper))
     kept = {path.name: path.read_bytes() for path in root.glob("gold-*.jsonl")}
@@ -142,7 +141,7 @@ def test_answers_that_were_judged_again_keep_their_verdicts_when_the_gold_set_s_
 def test_a_gold_set_at_an_address_that_cannot_be_reached_gives_way_to_the_copy_which_is_said(
     copied: Copied, command: str
 ) -> None:
-    root = copied(TRUSTED)
+    root = copied(WITH_GOLD)
     paper = ("--method", "paper")
     expected = scores(board_json(root, *paper))
     address = "http://127.0.0.1:9/gold.jsonl"

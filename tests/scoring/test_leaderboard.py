@@ -108,11 +108,11 @@ def test_the_paper_s_method_prints_what_the_paper_prints() -> None:
 @pytest.mark.shared_data
 def test_options_change_what_they_say() -> None:
     width = {}
-    for level in (0.8, 0.95, 0.99):
+    for level in (0.8, 0.99):
         rows = real("both_correct", level=level)
         width[level] = sum((row.upper or 0) - (row.lower or 0) for row in rows)
         assert {row.level for row in rows} == {level}
-    assert width[0.8] < width[0.95] < width[0.99]
+    assert width[0.8] < width[0.99]
 
 
 def made_up(models: int = 5, items: int = 60) -> tuple[list[Ballot], list[Label]]:
@@ -147,14 +147,12 @@ def test_the_order_of_the_input_changes_nothing(method: str) -> None:
 
 
 def test_the_same_seed_draws_the_same_board_and_boxes_hold_ranks() -> None:
-    ballots, labels = made_up(8)
-    for seed in range(2):
-        rows = rank_board(*frames(ballots, labels), ScoringRules(seed=seed))
-        assert rows == rank_board(*frames(ballots, labels), ScoringRules(seed=seed))
-        for row in rows:
-            for one in (row.new, row.this_set):
-                assert 1 <= (one.rank_best or 0) <= (one.rank or 0) <= (one.rank_worst or 0) <= 8
-                assert 0 <= (one.lower or 0) <= (one.score or 0) <= (one.upper or 0) <= 100
+    rows = made_up_board()
+    assert rows == rank_board(*frames(*made_up()), ScoringRules())
+    for row in rows:
+        for one in (row.new, row.this_set):
+            assert 1 <= (one.rank_best or 0) <= (one.rank or 0) <= (one.rank_worst or 0) <= 5
+            assert 0 <= (one.lower or 0) <= (one.score or 0) <= (one.upper or 0) <= 100
 
 
 def test_labels_are_told_apart_by_whose_they_are() -> None:
@@ -184,7 +182,7 @@ def test_labels_of_the_same_model_at_another_hint_level_are_called_other_hints(
     notes = " ".join(capsys.readouterr().out.split())
     assert "borrowed from other models and other hints" in notes
     assert any("borrowed labels are other hints'" in note for note in report.board_notes(rows.frame))
-    write_board(rank_board(*frames(ballots, labels), ScoringRules()), "table")
+    write_board(made_up_board(), "table")
     assert "other hints" not in capsys.readouterr().out
     assert all(
         OTHER_HINTS not in row.flags
@@ -320,7 +318,7 @@ def test_two_annotators_who_agree_are_one_label_and_three_are_their_majority() -
 
 
 def test_ranges_are_those_of_the_data_and_not_of_a_seed() -> None:
-    assert len({repr(rank_board(*frames(*made_up()), ScoringRules(seed=seed))) for seed in range(5)}) == 1
+    assert rank_board(*frames(*made_up()), ScoringRules(seed=1)) == made_up_board()
 
 
 def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
@@ -348,8 +346,9 @@ def test_every_flag_the_statistics_know_has_words() -> None:
     assert {str(flag) for flag in Flag} < set(FLAGS)
 
 
+@cache
 def hostile_board() -> Rows:
-    ballots, labels = made_up(len(HOSTILE))
+    ballots, labels = made_up(len(HOSTILE), 20)
     names = {f"model-{number}": text for number, text in enumerate(HOSTILE)}
     renamed = [replace(b, entrant=Entrant(names[b.entrant.model], names[b.entrant.model], 0)) for b in ballots]
     return rank_board(*frames(renamed, labels), ScoringRules())
@@ -424,7 +423,7 @@ def test_a_row_whose_maker_has_no_label_says_that_nothing_shows_favour(capsys: p
     known = [label for label in labels if label.entrant.provider != "provider-1"]
     rows = rank_board(*frames(ballots, known), ScoringRules())
     assert {row.provider for row in rows if "maker_without_labels" in row.flags} == {"provider-1"}
-    assert not any("maker_without_labels" in row.flags for row in rank_board(*frames(ballots, labels), ScoringRules()))
+    assert not any("maker_without_labels" in row.flags for row in made_up_board())
     write_board(rows, "table")
     shown = capsys.readouterr().out
     assert "Assumes that labels are right and that the jury is the one that was labelled." in shown
@@ -510,6 +509,7 @@ TINY = [
     (20, 15, 5, True), (42, 42, 30, True), (100, 20, 5, True),
 ]  # fmt: skip
 """Items, right answers of two models, and whether that tells them apart on new items."""
+TINY_IN_CI = (TINY[0], TINY[3], TINY[5], TINY[6], TINY[8])
 
 
 def ends_of_ranks(rows: Rows) -> set[tuple[int | None, int | None]]:
@@ -517,7 +517,10 @@ def ends_of_ranks(rows: Rows) -> set[tuple[int | None, int | None]]:
     return {(row.rank_best, row.rank_worst) for row in rows}
 
 
-@pytest.mark.parametrize(("items", "first", "second", "apart"), TINY)
+@pytest.mark.parametrize(
+    ("items", "first", "second", "apart"),
+    [pytest.param(*one, marks=() if one in TINY_IN_CI else pytest.mark.nightly) for one in TINY],
+)
 def test_few_items_tell_no_ranks_on_new_items(items: int, first: int, second: int, apart: bool) -> None:
     expected = {(1, 1), (2, 2)} if apart else {(1, 2)}
     models = {"one": first, "other": second}

@@ -23,7 +23,7 @@ from tests.support.evidence import Ballot, Label, frames, labels_frame, votes_fr
 METRIC = "both_correct"
 
 
-def made_up(models: int = 7, items: int = 40) -> tuple[list[Ballot], list[Label]]:
+def made_up(models: int = 5, items: int = 30) -> tuple[list[Ballot], list[Label]]:
     """Some answers are unparsed, unjudged or judged by two; the first four models have labels on a third."""
     draw = random.Random(3)
     ballots, labels = [], []

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from layton_batch.site.build import build_site
-from tests.site.test_browser import CONTRAST
+from tests.site.test_browser import CONTRAST, in_colours
 from tests.support.devtools import Browser, Tab
 from tests.support.fabricated_run import FabricatedRun, fabricated
+from tests.support.tiers import tiered
 
 WIDE = {
     "level": 0.95, "own_labels": 12, "borrowed_labels": 12_345,
@@ -62,12 +63,13 @@ def test_nothing_is_cut_at_a_desktops_or_a_phones_width(browser: Browser, site: 
 
 
 @pytest.mark.parametrize("page", PAGES)
-@pytest.mark.parametrize("dark", [False, True])
 def test_pages_open_without_a_complaint_or_a_request_and_every_text_stands_out(
-    browser: Browser, site: Path, page: str, dark: bool
+    browser: Browser, site: Path, page: str
 ) -> None:
-    tab = browser.open(site / page, dark=dark)
-    assert tab.run(CONTRAST) == []
+    tab = browser.open(site / page)
+    for dark in (False, True):
+        in_colours(tab, dark=dark)
+        assert tab.run(CONTRAST) == [], dark
     assert tab.trouble() == []
     own = [f"compare/{place}.js" for place in (0, 1)] if page == "compare.html" else []  # the answers of two models
     expected = [(site / address).as_uri() for address in (page, *own)]
@@ -117,7 +119,7 @@ NEW = [["alpha-9", "80.0", "78.1–81.6", "1–2", "A"], ["beta-10", "70.0", "68
 HERE = [["alpha-9", "81.0", "80.5–81.5", "1–1", "A"], ["gamma-2", "71.0", "70.5–71.5", "2–2", "B"]]
 
 
-@pytest.mark.parametrize("width", [1280, 375])
+@pytest.mark.parametrize("width", tiered((1280, 375), ci=(375,)))
 def test_the_switch_changes_scores_intervals_ranks_and_letters_together(
     browser: Browser, site: Path, width: int
 ) -> None:
@@ -167,7 +169,7 @@ def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Bro
     assert tab.trouble() == []
 
 
-@pytest.mark.parametrize("width", [1280, 375])
+@pytest.mark.parametrize("width", tiered((1280, 375), ci=(375,)))
 def test_both_answers_to_an_item_stand_side_by_side(browser: Browser, tmp_path: Path, width: int) -> None:
     run = fabricated(tmp_path)
     replies = {"alpha-9": ("answered", "<b>seven</b>"), "beta-10": ("abstained", None), "gamma-2": ("answered", "7")}
@@ -211,8 +213,7 @@ def test_a_page_says_what_a_screen_reader_needs(browser: Browser, site: Path) ->
 
 
 PAYLOADS = [
-    form.format(run=f"window.hit=(window.hit||0)+{number}")
-    for number in range(1, 16)
+    form.format(run="window.hit=1")
     for form in (
         "<script>{run}</script>", "<img src=x onerror={run}>", "\"><svg onload={run}>", "'><body onload='{run}'>",
         "</title><script>{run}</script>", "</textarea><script>{run}</script>", "</pre><script>{run}</script>",
@@ -223,10 +224,9 @@ PAYLOADS = [
 ]  # fmt: skip
 
 
-def test_two_hundred_attacks_in_names_and_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
+def test_attacks_in_names_and_texts_run_nothing(browser: Browser, tmp_path: Path) -> None:
     run = fabricated(tmp_path, items=len(PAYLOADS))
-    assert len(PAYLOADS) >= 200
-    names = [{**row, "model": PAYLOADS[at], "n_hints": 0} for at, row in enumerate(run.leaderboard_rows() * 20)]
+    names = [{**row, "model": PAYLOADS[at], "n_hints": 0} for at, row in enumerate(run.leaderboard_rows() * 5)]
     run.table(
         "leaderboard", [{**row, "provider": PAYLOADS[-1 - at], "flags": "known_zeros"} for at, row in enumerate(names)]
     )
@@ -247,8 +247,7 @@ def test_two_hundred_attacks_in_names_and_texts_run_nothing(browser: Browser, tm
         assert (
             tab.run("document.querySelectorAll('iframe, img, form, math, [onerror], [onload], [ontoggle]').length") == 0
         )
-    for number in range(0, len(PAYLOADS), 15):
-        assert "<script>window.hit" not in (site / "items" / f"{number + 1:04d}.html").read_text(encoding="utf-8")
+    assert "<script>window.hit" not in (site / "items" / "0001.html").read_text(encoding="utf-8")
 
 
 def test_tables_of_the_judges_fit_a_phone(browser: Browser, site: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.stats.other_jury import JURIES, measure
 from tests.support.tiers import tiered
 
-FEW, MANY = 5, 25
+FEW, MANY = 2, 25
 """Boards, of six models each."""
 
 

@@ -18,6 +18,7 @@ from layton_batch.stats.judges import effective_sizes, leniency_by_group
 from layton_batch.stats.posterior import new_items_moments
 from layton_batch.stats.ranks import draw_ranks, rank_ranges
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions
+from tests.support.tiers import tiered
 
 from .boards import scored
 
@@ -46,7 +47,7 @@ def test_five_unanimous_answers_leave_much_open() -> None:
     assert row.new_lower < 0.8
 
 
-@pytest.mark.parametrize("items", [5, 20, 42, 186])
+@pytest.mark.parametrize("items", tiered((5, 20, 42, 186), ci=(5, 42)))
 def test_the_interval_for_new_items_holds_a_score_near_an_end(items: int) -> None:
     rng = np.random.default_rng(items)
     drawn: list[int] = rng.binomial(items, 0.97, 400).tolist()
@@ -58,7 +59,7 @@ def test_the_interval_for_new_items_holds_a_score_near_an_end(items: int) -> Non
     assert np.mean(held) > 0.92
 
 
-@pytest.mark.parametrize("items", [1, 2, 5, 20])
+@pytest.mark.parametrize("items", tiered((1, 2, 5, 20), ci=(1, 2, 5)))
 def test_no_interval_leaves_its_own_score_out(items: int) -> None:
     for right in range(items + 1):
         (row,) = scored(*one_model(items, right=right))
@@ -87,7 +88,7 @@ def test_moments_on_new_items_are_those_of_shares_of_votes_and_rates_drawn_toget
 # ---- ranks ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("models", [9, 100, 1000])
+@pytest.mark.parametrize("models", tiered((9, 100, 1000), ci=(9, 100)))
 def test_rank_ranges_hold_all_ranks_at_once_in_draws_that_did_not_make_them(models: int) -> None:
     rng = np.random.default_rng(models)
     means = rng.normal(0.5, 0.15, models)

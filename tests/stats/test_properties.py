@@ -21,7 +21,7 @@ from layton_batch.stats.strata import GoldPredictions, TargetPredictions, build_
 
 from .boards import scored
 
-FITTED = settings(max_examples=settings().max_examples // 10)  # a fit takes a tenth of a second
+FITTED = settings(max_examples=settings().max_examples // 16)  # a fit takes a tenth of a second
 seeds = st.integers(0, 2**32 - 1)
 Pair = tuple[TargetPredictions, GoldPredictions]
 
