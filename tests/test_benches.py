@@ -28,7 +28,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "faults": (("--seed", "70001"), {}),
 }
 """By name: arguments, and the constants of its module that stand for its size."""
-QUICK = frozenset({"start", "coverage", "juries", "labels", "prepare", "revisions", "board", "site"})
+QUICK = frozenset({"coverage", "prepare", "revisions", "board", "site"})
 """The other ones are nightly."""
 
 

@@ -13,7 +13,7 @@ import pytest
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import Desk, Ending, call, desk
-from tests.support.lab import manifest_text
+from tests.support.lab import manifest_text, quiz_text
 
 Document = dict[str, object]
 
@@ -41,7 +41,7 @@ def test_odd_result_lines_are_noted_and_only_a_person_has_damaged_answers_sent_a
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, *ODD_LINES) as bench:
-        text = manifest_text(SHAPES)
+        text = quiz_text(SHAPES, limit=4)
         end = run(bench, text)
         assert end.code == 5, end.err  # a line of every model is damaged
         assert {"unknown_custom_id", "duplicate_result", "unreadable_line"} <= set(kinds())
@@ -72,7 +72,7 @@ def test_a_reply_that_is_not_json_is_asked_again_or_looked_into_and_nothing_is_p
     calls = ("upload", "create", "poll", "results")
     faults = [Fault(on=on, action="not_json", provider=provider, times=1) for provider in SHAPES for on in calls]
     with desk(tmp_path, monkeypatch, *faults) as bench:
-        end = run(bench, manifest_text(SHAPES))
+        end = run(bench, quiz_text(SHAPES, limit=2))
         assert "Traceback" not in end.err
         assert end.code == (4 if lost(end) else 0), end.err
         assert set(bench.lab.billed().values()) <= {1}
@@ -91,7 +91,7 @@ def test_an_unknown_status_is_named_to_the_person_and_never_taken_for_running(
 ) -> None:
     odd = Fault(on="batch", action="unknown_status", provider="openai", name="pondering\x1b[2J")
     with desk(tmp_path, monkeypatch, odd) as bench:
-        call("run", bench.write(manifest_text()), "--once")
+        call("run", bench.write(quiz_text()), "--once")
         bench.lab.clock.sleep(60)
         call("run", "manifest.toml", "--once")
         shown = call("status", "lab")

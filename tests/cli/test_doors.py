@@ -21,9 +21,10 @@ from layton_batch.runs.folders import find_run, manifest_file
 from tests.support.cli_harness import PROGRAM, call, desk
 from tests.support.finished_runs import jury_run
 from tests.support.lab import MODELS as NAMES
-from tests.support.lab import lab, manifest_text
+from tests.support.lab import lab, manifest_text, quiz_text
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT
+from tests.support.tiers import tiered
 
 TEXT = manifest_text(("openai", "anthropic"))
 MODELS = (NAMES["openai"], NAMES["anthropic"])
@@ -52,10 +53,11 @@ LOOKING = (
     ("export", "RUN", "--to", "ppi", "--out", "ppi.jsonl"), ("site", "RUN", "--out", "pages", "--json"),
     ("retry", "RUN", "--json"), ("cancel", "RUN", "--json"), ("plan", "RUN", "--offline", "--json"),
 )  # fmt: skip
+QUICK = tuple((command,) for command in LOOKING if command[0] not in {"label-plan", "verify", "site"})
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("command", LOOKING, ids=lambda command: str(command[0]))
+@pytest.mark.parametrize("command", tiered(LOOKING, ci=QUICK), ids=lambda command: str(command[0]))
 def test_name_folder_manifest_and_nothing_mean_the_same_run(command: tuple[str, ...]) -> None:
     endings = [
         call(*(part for word in command if (part := run if word == "RUN" else word)))
@@ -141,7 +143,7 @@ def test_a_runs_manifest_is_the_only_file_of_its_name_where_it_was_begun(finishe
 
 def test_a_run_goes_on_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        path = bench.write(manifest_text())
+        path = bench.write(quiz_text())
         assert call("run", path, "--once").code == 75
         named = call("run", "lab")
         assert named.code == 0
@@ -179,7 +181,7 @@ def test_what_calls_no_provider_needs_no_address_of_a_sandbox(command: str, monk
 
 def test_a_made_up_run_with_open_batches_says_how_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(manifest_text()), "--once").code == 75
+        assert call("run", bench.write(quiz_text()), "--once").code == 75
         _without_addresses(monkeypatch)
         assert call("retry").code == 0
         ending = call("cancel")

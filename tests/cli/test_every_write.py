@@ -76,7 +76,7 @@ def failing(root: Path, number: int, reason: int) -> Iterator[Disk]:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A run that is finished."""
     with pytest.MonkeyPatch.context() as patch, desk(tmp_path_factory.mktemp("bench"), patch) as found:
-        assert call("run", found.write(manifest_text(limit=2))).code == 0
+        assert call("run", found.write(manifest_text(limit=1))).code == 0
         yield found
 
 

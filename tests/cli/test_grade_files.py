@@ -104,10 +104,10 @@ def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for
         return found, peak
 
     graded(10)  # what is imported and compiled once
-    few = graded(100)[1]
+    few = graded(20)[1]
     for _ in range(3):  # what threads of earlier tests put into memory meanwhile counts as well
-        many, peak = graded(1_000)
-        assert (many.n_rows, many.outcomes, many.asked) == (1_000, {}, {})
+        many, peak = graded(300)
+        assert (many.n_rows, many.outcomes, many.asked) == (300, {}, {})
         if peak < few + 200_000:  # the files are 2 kB a line
             return
-    raise AssertionError(f"{peak} bytes for 1,000 lines, {few} for 100")
+    raise AssertionError(f"{peak} bytes for 300 lines, {few} for 20")

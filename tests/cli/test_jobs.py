@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_harness import ROOT, Desk, Ending, desk
-from tests.support.lab import manifest_text
+from tests.support.lab import quiz_text
 
 TICK, NIGHT, BILL = "submit_and_poll.py", "overnight_refresh.py", "cost_report.py"
-ROWS = 4
-"""What the run of two items, one model and one judge is billed for."""
+ROWS = 2
+"""What the run of two items and one model is billed for."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 def prepare(bench: Desk) -> None:
     """Put ``jobs/`` and a manifest into the working folder."""
     (bench.folder / "jobs").symlink_to(ROOT / "jobs")
-    bench.write(manifest_text(limit=2))
+    bench.write(quiz_text(limit=2))
 
 
 def job(bench: Desk, name: str, *arguments: str | Path) -> Ending:
@@ -108,12 +108,12 @@ def test_a_job_refuses_a_place_of_runs_in_dot_env(bench: Desk, name: str) -> Non
 
 def test_an_edited_manifest_goes_on_where_its_run_was_begun(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     assert finish(bench, NIGHT, "manifest.toml").code == 0
-    bench.write(manifest_text(limit=3))
+    bench.write(quiz_text(limit=3))
     monkeypatch.chdir(bench.folder / "elsewhere")
     end = finish(bench, NIGHT, "manifest.toml")
     assert end.code == 0
     assert f"lab goes on in {bench.folder / 'runs'}, where it was begun" in end.err
-    assert bought(bench) == [1] * (ROWS + 2)
+    assert bought(bench) == [1] * (ROWS + 1)
     assert "| lab | done |" in Path("public/summary.md").read_text(encoding="utf-8")
 
 
@@ -122,7 +122,7 @@ def test_a_night_does_not_begin_a_copy_of_a_manifest_that_was_paid_for(
 ) -> None:
     assert finish(bench, TICK, "manifest.toml").code == 0
     monkeypatch.chdir(bench.folder / "elsewhere")
-    Path("manifest.toml").write_text(manifest_text(limit=2), encoding="utf-8")
+    Path("manifest.toml").write_text(quiz_text(limit=2), encoding="utf-8")
     for name in (TICK, NIGHT):
         end = job(bench, name, "manifest.toml")
         assert end.code == 2

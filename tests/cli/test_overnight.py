@@ -21,7 +21,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.scoring.history import BoardSnapshot, changes, keep, snapshots
 from layton_batch.text import money
 from tests.support.cli_harness import Desk, desk
-from tests.support.lab import manifest_text
+from tests.support.lab import quiz_text
 from tests.support.manual_clock import ManualClock
 
 NIGHT = 1_795_046_400.0
@@ -73,8 +73,8 @@ def test_a_night_works_on_all_manifests_and_publishes_each_at_its_address(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        one = bench.write(manifest_text(limit=3))
-        two = bench.write(manifest_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
+        one = bench.write(quiz_text(limit=3))
+        two = bench.write(quiz_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
         code, summary, said = night(bench, one, two)
         assert code == 0
         runs = {str(run["manifest"]): run for run in summary["runs"]}
@@ -102,14 +102,14 @@ def test_a_night_says_how_much_budget_is_missing_and_leaves_a_page_of_others_alo
     with desk(tmp_path, monkeypatch) as bench:
         Path("public").mkdir()
         Path("public/index.html").write_text("mine", encoding="utf-8")
-        path = bench.write(manifest_text(limit=2, top="[budget]\nmax_usd = 0.001\n"))
+        path = bench.write(quiz_text(limit=2, top="[budget]\nmax_usd = 0.0001\n"))
         code, summary, said = night(bench, path)
         missing = Decimal(str(summary["runs"][0]["missing_usd"]))
         assert (code, summary["runs"][0]["state"]) == (3, "stopped by its budget")
         assert f"The budget lacks {money(missing)} for all planned batches" in said.replace("\\", "")
         assert Path("public/index.html").read_text(encoding="utf-8") == "mine"
         assert "no front page was written" in capsys.readouterr().err
-        bench.write(manifest_text(limit=2, top=f'[budget]\nmax_usd = "{missing + Decimal("0.001")}"\n'))
+        bench.write(quiz_text(limit=2, top=f'[budget]\nmax_usd = "{missing + Decimal("0.0001")}"\n'))
         night(bench, path)
         assert bench.server_total() > 0  # what was missing is enough for what was planned
 
@@ -119,7 +119,7 @@ def test_a_night_that_is_over_too_early_says_so_and_the_next_one_continues(
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
         monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, clock: clock.now() + 1)
-        path = bench.write(manifest_text(limit=2))
+        path = bench.write(quiz_text(limit=2))
         code, summary, _ = night(bench, path)
         assert (code, summary["runs"][0]["state"]) == (75, "goes on the next night")
         assert summary["runs"][0]["page"] == ""
@@ -134,8 +134,8 @@ def test_a_lost_batch_is_told_at_once_and_the_other_runs_go_on(tmp_path: Path, m
     )
     listener = Listener()
     with desk(tmp_path, monkeypatch, *faults) as bench, listener.at() as address:
-        lost = bench.write(manifest_text(limit=2))
-        fine = bench.write(manifest_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
+        lost = bench.write(quiz_text(limit=2))
+        fine = bench.write(quiz_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
         code, summary, said = night(bench, lost, fine, "--webhook", address, "--poll-seconds", "900")
         assert code == 4
         assert [run["state"] for run in summary["runs"]] == ["waits for a person", "done"]

@@ -18,7 +18,7 @@ import pytest
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
 from tests.support.cli_harness import PROGRAM, ROOT, Ending, call, called_at, finish, start, write
-from tests.support.lab import BUNDLED, manifest_text
+from tests.support.lab import BUNDLED, manifest_text, quiz_text
 
 GOLD = BUNDLED / "gold_llm.jsonl"
 PATIENCE = 60.0
@@ -82,7 +82,7 @@ def test_ctrl_c_and_sigterm_leave_batches_running_and_say_so(tmp_path: Path, san
     for number in (signal.SIGINT, signal.SIGTERM):
         folder = tmp_path / number.name  # a workspace of its own: in one, the one would wait for the other's answers
         folder.mkdir()
-        begun[number] = start("run", write(folder, manifest_text(), "manifest.toml"), cwd=folder, env=sandbox)
+        begun[number] = start("run", write(folder, quiz_text(), "manifest.toml"), cwd=folder, env=sandbox)
     for number, process in begun.items():
         assert process.stderr is not None
         assert " called at " in process.stderr.readline()

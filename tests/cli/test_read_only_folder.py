@@ -15,7 +15,7 @@ import pytest
 from layton_batch.errors import StoreError
 from layton_batch.store.engine import sqlite_url, url_to_read
 from tests.support.cli_harness import ROOT, Ending, call, desk
-from tests.support.lab import MODELS, manifest_text
+from tests.support.lab import MODELS, quiz_text
 
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 KEYS = {f"{provider.upper()}_API_KEY": "no-key" for provider in MODELS}
@@ -63,7 +63,7 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder of runs, one of them finished, in which nothing can be written."""
     folder = tmp_path_factory.mktemp("sauvé")
     with pytest.MonkeyPatch.context() as patch, desk(folder, patch) as bench:
-        assert call("run", bench.write(manifest_text(limit=3))).code == 0
+        assert call("run", bench.write(quiz_text(limit=3))).code == 0
     modes = {path: path.stat().st_mode for path in [folder, *folder.rglob("*")]}
     for path, mode in modes.items():
         path.chmod(mode & 0o555)
@@ -104,7 +104,7 @@ def test_a_run_in_a_read_only_folder_can_be_looked_at_and_what_changes_it_says_t
 
 def test_a_run_that_another_user_goes_on_with_can_be_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        text = manifest_text(limit=3)
+        text = quiz_text(limit=3)
         assert call("run", bench.write(text), "--once").code == 75
         modes = {path: path.stat().st_mode for path in [bench.lab.runs, *bench.lab.runs.rglob("*")]}
         with bench.lab.open(text):

@@ -20,7 +20,9 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from layton_batch.cli import app, doctor
+from layton_batch.cli import app, demo, doctor
+from layton_batch.cli.demo import demo_manifest
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import JsonValue
 from tests.support.cli_harness import ROOT, Ending, call, desk, finish, start, write
 from tests.support.harness_files import GOLDEN, lm_eval_line, write_lines
@@ -82,7 +84,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     thread.join()
 
 
-MOST_MODELS = 4
+MOST_MODELS = 2
 MODEL = re.compile(r"(?m)^\[\[models\]\]\n(?:.+\n)+")
 
 
@@ -90,6 +92,12 @@ def with_few_models(text: str) -> str:
     """Return a manifest with its first models only, and none of xai, which the sandbox does not play."""
     played = [block for block in MODEL.findall(text) if 'provider = "xai"' not in block][:MOST_MODELS]
     return MODEL.sub(lambda block: block[0] if block[0] in played else "", text)
+
+
+def small_demo(task: str, *, rejudge: bool = False) -> Manifest:
+    """Return the demonstration of a task with its first models only."""
+    manifest = demo_manifest(task, rejudge=rejudge)
+    return manifest.model_copy(update={"models": manifest.models[:MOST_MODELS]})
 
 
 def write_logs_of_other_programs(folder: Path) -> None:
@@ -153,6 +161,7 @@ def test_every_command_of_the_pages_works_as_printed(
         (folder / "manifests" / path.name).write_text(with_few_models(text), encoding="utf-8")
     write_logs_of_other_programs(folder)
     write_own_questions_and_answers(folder)
+    monkeypatch.setattr(demo, "demo_manifest", small_demo)
     monkeypatch.setattr(doctor, "MOST_DRIFT", math.inf)  # the desk's clock is not the one in the sandbox's replies
     endings: dict[str, Ending] = {}
     with desk(folder, monkeypatch):

@@ -16,7 +16,7 @@ from layton_batch.providers.together import Together
 from layton_batch.sandbox import Fault
 from tests.cli.conftest import NOBODY
 from tests.support.cli_harness import Desk, Ending, call, called_at, desk, write
-from tests.support.lab import manifest_text
+from tests.support.lab import manifest_text, quiz_text
 
 STATUS_KEYS = {"run", "state", "spent_usd", "jobs", "batches"}
 JOB_KEYS = {"id", "role", "provider", "model", "requests", "succeeded", "errored", "expired", "cancelled", "missing",
@@ -114,7 +114,7 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done_and_events_tell_in_ord
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        path = bench.write(manifest_text())
+        path = bench.write(quiz_text())
         codes: list[int] = []
         while not codes or codes[-1] == 75:
             codes.append(call("run", path, "--once").code)
@@ -130,7 +130,7 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done_and_events_tell_in_ord
     assert last.table()["state"] == "done"
     assert all(set(job) >= JOB_KEYS for job in listed(last, "jobs"))
     assert all(set(batch) >= BATCH_KEYS for batch in listed(last, "batches"))
-    assert last.err == called_at(bench.lab.server.url, "openai", "gemini", "mistral")
+    assert last.err == called_at(bench.lab.server.url, "openai")
     assert len(told.out.splitlines()) == len(documents)
     assert [event["seq"] for event in documents] == sorted(cast("int", event["seq"]) for event in documents)
     kinds = [event["kind"] for event in documents]
@@ -141,7 +141,7 @@ def test_until_returns_75_at_that_time(tmp_path: Path, monkeypatch: pytest.Monke
     with desk(tmp_path, monkeypatch, batch_seconds=1e6) as bench:
         in_five_minutes = datetime.fromtimestamp(bench.lab.clock.now() + 300).astimezone().strftime("%H:%M")
         begun = bench.lab.clock.now()
-        end = call("run", bench.write(manifest_text()), "--until", in_five_minutes)
+        end = call("run", bench.write(quiz_text()), "--until", in_five_minutes)
         assert end.code == 75
         assert bench.lab.clock.now() - begun <= 300
         assert "The same command continues it." in end.err
@@ -151,12 +151,12 @@ def test_a_budget_stops_before_the_batch_that_could_break_it_and_a_larger_one_go
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        path = bench.write(manifest_text())
-        end = call("run", path, "--max-usd", "0.001", "--json")
+        path = bench.write(quiz_text())
+        end = call("run", path, "--max-usd", "0.0001", "--json")
         assert end.code == 3
         assert end.table()["state"] == "over_budget"
         assert bench.lab.server.ledger().rows == ()
-        told = call("run", path, "--max-usd", "0.001")
+        told = call("run", path, "--max-usd", "0.0001")
         assert (told.code, "max-usd" in told.err) == (3, True)
         assert call("run", path, "--max-usd", "5").code == 0
 
@@ -196,7 +196,7 @@ def test_a_lost_batch_waits_for_a_persons_word_and_goes_on_with_it(
     monkeypatch.setattr(Together, "capabilities", replace(Together.capabilities, certain_find=False))
     fault = Fault(on="create", action=action, provider="together", times=1)
     with desk(tmp_path, monkeypatch, fault) as bench:
-        path = bench.write(manifest_text(("together",)))
+        path = bench.write(quiz_text(("together",)))
         name = lose(bench, path)
         for wrong in ((name,), (name, "--adopt", "x", "--resubmit"), ("nothing", "--resubmit"), (name, "--adopt", "x")):
             refused = call("resolve", "lab", *wrong)
@@ -218,7 +218,7 @@ def test_a_lost_batch_that_is_given_up_ends_its_requests_and_what_it_may_have_co
     monkeypatch.setattr(Together, "find", lambda _self, _submission: ())
     monkeypatch.setattr(Together, "capabilities", replace(Together.capabilities, certain_find=False))
     with desk(tmp_path, monkeypatch, Fault(on="create", action="drop", provider="together", times=1)) as bench:
-        path = bench.write(manifest_text(("together",), limit=2))
+        path = bench.write(quiz_text(("together",), limit=2))
         name = lose(bench, path)
         held = call("status", "lab", "--json").table()["reserved_usd"]
         assert call("resolve", "lab", name, "--give-up").code == 0

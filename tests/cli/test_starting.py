@@ -10,12 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from layton_batch.cli.demo import bundled_items
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.tasks import BUILT_IN
 from tests.support.cli_harness import call
+from tests.support.lab import answerer
 from tests.support.tiers import tiered
 
 SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
@@ -25,7 +24,7 @@ SOLD = "gpt-6.1-sol", "openai/gpt-oss-120b"
 @pytest.fixture
 def sandboxed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sandbox]:
     """A working folder whose environment leads to a sandbox that knows every task's bundled items."""
-    config = SandboxConfig(batch_seconds=0.05, answerer=answerer_from_files((), bundled_items(), 0))
+    config = SandboxConfig(batch_seconds=0.05, answerer=answerer())
     with Sandbox(config) as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)

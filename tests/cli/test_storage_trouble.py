@@ -18,7 +18,7 @@ from layton_batch.stages import rank
 from layton_batch.store import engine
 from tests.cli.test_read_only_folder import look
 from tests.support.cli_harness import Desk, call, desk
-from tests.support.lab import manifest_text
+from tests.support.lab import quiz_text
 
 WRITING = (["run", "manifest.toml", "--once"], ["score", "lab"], ["retry", "lab"])
 
@@ -27,7 +27,7 @@ WRITING = (["run", "manifest.toml", "--once"], ["score", "lab"], ["retry", "lab"
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A run that is finished; what the tests do to it changes nothing."""
     with pytest.MonkeyPatch.context() as patch, desk(tmp_path_factory.mktemp("finished"), patch) as found:
-        assert call("run", found.write(manifest_text(limit=2))).code == 0
+        assert call("run", found.write(quiz_text(limit=2))).code == 0
         yield found
 
 
@@ -110,7 +110,7 @@ def test_results_that_cannot_be_written_leave_the_run_where_it_was(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with desk(tmp_path, monkeypatch) as bench:
-        path = bench.write(manifest_text(limit=2))
+        path = bench.write(quiz_text(limit=2))
         with monkeypatch.context() as patch:
             patch.setattr("layton_batch.batches.raw_results.zstandard.ZstdCompressor", full)
             end = call("run", path)

@@ -9,14 +9,14 @@ import pytest
 
 from layton_batch.sandbox import Fault
 from tests.support.cli_harness import call, desk
-from tests.support.lab import manifest_text
+from tests.support.lab import quiz_text
 
 DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)
 
 
 def test_status_and_cost_say_how_much_more_it_may_have_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch, DAMAGED) as bench:
-        assert call("run", bench.write(manifest_text(limit=3))).code == 5
+        assert call("run", bench.write(quiz_text(limit=3))).code == 5
         status, cost = call("status", "lab", "--json").table(), call("cost", "lab", "--json").table()
         total = cost["total"]
         assert isinstance(total, dict)
@@ -32,7 +32,7 @@ def test_status_and_cost_say_how_much_more_it_may_have_been(tmp_path: Path, monk
 
 def test_a_bill_that_is_whole_says_that_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch) as bench:
-        assert call("run", bench.write(manifest_text(limit=2))).code == 0
+        assert call("run", bench.write(quiz_text(limit=2))).code == 0
         status = call("status", "lab", "--json").table()
         assert (status["unknown_cost_usd"], status["complete"]) == ("0", True)
         assert "cost is unknown" not in call("status", "lab").out + call("cost", "lab").out

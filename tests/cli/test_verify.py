@@ -221,7 +221,6 @@ def swap_digits(path: Path) -> None:
 
 
 def test_a_downloaded_site_is_computed_again_from_its_data(site: Path) -> None:
-    assert call("verify", site).code == 0
     swap_digits(site / "index.html")
     ending = call("verify", site)
     assert (ending.code, f"{site / 'index.html'}: was changed" in ending.err) == (2, True)

@@ -34,7 +34,10 @@ LAZY = (
     "layton_batch.cli.endings", "layton_batch.runs.open", "layton_batch.manifest.checks",
     "layton_batch.tasks.mcq_idk", "layton_batch.tasks.layton", "layton_batch.site.build",
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "jinja2.sandbox",
-    "encodings.utf_8_sig", "numpy.random", "truststore",
+    "encodings.utf_8_sig", "numpy.random", "truststore", "scipy.special", "charset_normalizer", "httpcore2",
+    "openai.resources.batches", "openai.resources.files", "openai.resources.models", "jinja2.meta",
+    "layton_batch.cli.before_paying", "layton_batch.cli.driving", "layton_batch.cli.same_name_runs",
+    "layton_batch.costs.own_table", "layton_batch.reports.plan_tables", "polars._utils.parquet",
 )  # fmt: skip
 """What a run imports when it needs it."""
 

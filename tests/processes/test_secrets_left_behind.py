@@ -12,7 +12,7 @@ from pathlib import Path
 from layton_batch.processes import started
 from tests.processes.fork_server import ROOT
 from tests.support.commands import PATIENCE_SECONDS, Bench
-from tests.support.lab import MODELS, manifest_text
+from tests.support.lab import MODELS, quiz_text
 from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
 
 LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}
@@ -27,7 +27,7 @@ def environment(url: str) -> dict[str, str]:
 
 def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(place: Bench, tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.toml"
-    manifest.write_text(manifest_text(tuple(MODELS), limit=1), encoding="utf-8")
+    manifest.write_text(quiz_text(tuple(MODELS), limit=1), encoding="utf-8")
     work = tmp_path / "work"
     work.mkdir()
     with telltale(500) as url:
