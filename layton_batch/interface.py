@@ -666,7 +666,8 @@ def judge(
 def _check_all_judged(opened: Run, status: Status) -> None:
     """Raise OverBudgetError or UnfinishedRunError unless the run is done; warn of requests without an answer."""
     if status.state is RunState.OVER_BUDGET:
-        raise OverBudgetError(f"judge: {status.reason}")
+        steps = next_steps(status, reserves_expected=opened.manifest.budget.bound is not None)
+        raise OverBudgetError(f"judge: {status.reason}. {' '.join(steps)}")
     if status.state is not RunState.DONE:
         details = [*([status.reason] if status.reason else next_steps(status)), *opened.trouble.values()]
         raise UnfinishedRunError(f"judge: not all verdicts of run {status.run} are here: {' '.join(details)}")

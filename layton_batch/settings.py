@@ -13,7 +13,7 @@ import logging
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +30,10 @@ _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 _LONGEST_DEADLINE = 86_400
+_PLAIN_ADDRESS = re.compile(
+    r"(?:[a-z]+:/{1,2})?(?P<rest>(?:localhost|[\d.]+|(?:[a-z\d-]{1,40}\.)+[a-z]{2,18})(?::\d{1,5})?(?:/[\w./-]{0,60})?)"
+)
+"""Host, port and path of an address that holds no key, so that a message may show it; perhaps after a wrong scheme."""
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
@@ -95,6 +99,8 @@ class Settings:
     _file: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The whole ``.env``, of which addresses are taken with care."""
     _keys_of_file: frozenset[str] = frozenset()
+    _blank: Mapping[str, str] = field(default_factory=dict)
+    """Names of variables that are set but blank, with the place of each."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], cwd: Path) -> Settings:
@@ -102,7 +108,14 @@ class Settings:
 
         Raises DataError for a ``.env`` that cannot be read, ManifestError for one that says where runs are.
         """
-        values, file = _not_blank(environ), _not_blank(_dotenv(cwd / ".env"))
+        whole_file = _dotenv(cwd / ".env")
+        values, file = _not_blank(environ), _not_blank(whole_file)
+        blank = {
+            name: place
+            for part, place in ((whole_file, str(cwd / ".env")), (environ, "the environment"))
+            for name in part
+            if not part[name].strip()
+        }
         for name in _PLACES_OF_RUNS:
             if name in file and name not in values:
                 raise ManifestError(
@@ -110,7 +123,7 @@ class Settings:
                     "take it out of the file; nothing was sent"
                 )
         keys = _keys_given(file, values)
-        return cls(cwd, {**keys, **values}, file, frozenset(keys))
+        return cls(cwd, {**keys, **values}, file, frozenset(keys), blank)
 
     @classmethod
     def from_process(cls) -> Settings:
@@ -125,14 +138,19 @@ class Settings:
         """Tell whether a key for this provider is set."""
         return self._first(_names(provider).keys) is not None
 
+    def blank_keys(self, provider: str) -> tuple[str, ...]:
+        """Return the variables of the provider's key that are set but blank; none where a key is set."""
+        return () if self.has_key(provider) else tuple(name for name in _names(provider).keys if name in self._blank)
+
     def access(self, provider: str) -> Credentials:
         """The provider's key and address. Raises MissingKeyError naming the variable to set."""
         names = _names(provider)
         key = self._first(names.keys)
         if key is None:
-            variables = " or ".join(names.keys)
+            variables, blank = " or ".join(names.keys), self.blank_keys(provider)
+            reason = f"{_are(blank)} set but blank in {self._blank[blank[0]]}; " if blank else ""
             raise MissingKeyError(
-                f"{provider} needs an API key: set {variables} in the environment or in {self.cwd / '.env'}"
+                f"{provider} needs an API key: {reason}set {variables} in the environment or in {self.cwd / '.env'}"
             )
         if not key.isascii() or not key.isprintable():
             raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
@@ -151,13 +169,18 @@ class Settings:
                 return version
         return None
 
+    def address_trouble(self, provider: str) -> str | None:
+        """Say why the address that is set for the provider cannot be called, naming its variable; None: it can be."""
+        variable = self.address_variable(provider)
+        problem = None if variable is None else address_problem(variable.value)
+        return None if variable is None or problem is None else f"{provider}: {variable.name} {problem}"
+
     def check_address(self, provider: str) -> None:
         """Raises ManifestError naming the variable where the environment sets an address that cannot be called, or a
         version of the API that is none."""
         self.api_version(provider)
-        variable = self.address_variable(provider)
-        if variable is not None and (problem := address_problem(variable.value)):
-            raise ManifestError(f"{provider}: {variable.name} {problem}; nothing was sent")
+        if (trouble := self.address_trouble(provider)) is not None:
+            raise ManifestError(f"{trouble}; nothing was sent")
 
     def secrets(self) -> tuple[str, ...]:
         """Every value that must never be shown: of variables named like keys, and the database's password."""
@@ -338,17 +361,27 @@ class Settings:
 
 
 def address_problem(url: str) -> str | None:
-    """Why no API can be at this address; None where one can. The address is not in the words: it may hold a key."""
+    """Why no API can be at this address; None where one can. The address is in the words only where it can hold no
+    key."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
-        return "is not a URL: its host or its port cannot be read"
+        return "is not a URL: its host or its port cannot be read; write it as https://HOST/PATH"
     if parts.scheme not in ("http", "https"):
-        return "is not the URL of an API: begin it with https://"
+        return f"is not the URL of an API: {_right_form(url)}"
     if not host or port == 0 or any(char.isspace() or not char.isprintable() for char in url):
-        return "is not the URL of an API: write it as https://HOST/PATH"
+        return f"is not the URL of an API: {_right_form(url)}"
     return None
+
+
+def _right_form(url: str) -> str:
+    """Say which form an address has, and show this one where it can hold no key."""
+    address = _PLAIN_ADDRESS.fullmatch(url)
+    if address is None:
+        return "write it as https://HOST/PATH"
+    scheme = "http" if _is_loopback(f"http://{address['rest']}") else "https"
+    return f"its value is {url}, and the form is https://HOST/PATH; write {scheme}://{address['rest']}"
 
 
 def _is_loopback(url: str) -> bool:
@@ -357,6 +390,10 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _are(names: Sequence[str]) -> str:
+    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _not_blank(values: Mapping[str, str]) -> dict[str, str]:

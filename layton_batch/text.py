@@ -7,8 +7,9 @@ use every script. Escaping for HTML is the templates' business.
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from typing import TYPE_CHECKING, overload
@@ -104,6 +105,11 @@ def decimal_text(number: Decimal | None) -> str | None:
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """``1 batch``, ``3,000 batches``; ``nouns`` where the plural is not the noun with an s."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def first_of(names: Collection[str], count: int = 3) -> str:
+    """List the first names, for a message; an ellipsis stands for the others."""
+    return ", ".join(itertools.islice(names, count)) + (", …" if len(names) > count else "")
 
 
 def percent(fraction: float) -> str:

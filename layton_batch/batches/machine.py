@@ -143,8 +143,7 @@ def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | Non
         return None
     return (
         f"batch {batch.id} needs {money(batch.max_cost)} set aside; {money(committed)} of the budget of "
-        f"${budget} is spent or set aside: raise max_usd, lower max_output_tokens of {batch.model}, or set "
-        'bound = "expected" in [budget]'
+        f"${budget} is spent or set aside"
     )
 
 

@@ -72,9 +72,10 @@ def examine(
     names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
     keys = {name: _key(name, settings, must=manifest is not None) for name in names}
     findings = [DoctorFinding(".env", State.NOTE, note) for note in file_notes(settings)]
-    findings += [*keys.values(), *_addresses(names, settings)]
+    findings += [*keys.values(), *_addresses(names, settings, must=manifest is not None or not offline)]
     if not offline:
-        findings += _endpoints([name for name in names if keys[name].state is State.OK], settings)
+        called = [name for name in names if keys[name].state is State.OK and settings.address_trouble(name) is None]
+        findings += _endpoints(called, settings)
     if manifest is not None:
         findings += _prices(manifest, needed)
         findings += _models(check_models(manifest, settings, SystemClock()))
@@ -104,9 +105,11 @@ def _key(name: str, settings: Settings, *, must: bool) -> DoctorFinding:
     return DoctorFinding(f"key {name}", State.OK, f"set ({settings.key_variable(name)})")
 
 
-def _addresses(names: Sequence[str], settings: Settings) -> Iterator[DoctorFinding]:
+def _addresses(names: Sequence[str], settings: Settings, *, must: bool) -> Iterator[DoctorFinding]:
     for name in names:
-        if (variable := settings.address_variable(name)) is not None:
+        if (trouble := settings.address_trouble(name)) is not None:
+            yield DoctorFinding(f"address {name}", State.BAD if must else State.NOTE, trouble)
+        elif (variable := settings.address_variable(name)) is not None:
             yield DoctorFinding(f"address {name}", State.OK, f"{shown_address(variable.value)} ({variable})")
 
 

@@ -24,11 +24,14 @@ def register(app: typer.Typer) -> None:
 
 
 def grade(
-    task: Annotated[str, typer.Argument(metavar="TASK", help=grade_help.TASK)],
+    task: Annotated[str | None, typer.Argument(metavar="TASK", help=grade_help.TASK)] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME=]FILE|FOLDER|RUN", help="The same as --predictions.")
+    ] = None,
     predictions: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
-    ],
+    ] = None,
     items: Annotated[
         Path | None, typer.Option("--items", help="The gold, or `bundled`; may be left out if rows carry it.")
     ] = None,
@@ -55,12 +58,14 @@ def grade(
     as_json: Json = False,
 ) -> None:
     """Grade predictions by a benchmark's rules; its help is ``HELP``."""
-    from layton_batch.cli.grade_work import GradeArguments, refuse_llm_evaluator, run_grade
+    from layton_batch.cli.grade_work import GradeArguments, check_task, refuse_llm_evaluator, run_grade
 
+    sources = (*(files or ()), *(predictions or ()))
+    task = check_task(task, sources)
     if llm_evaluator:
-        refuse_llm_evaluator(task, predictions[0], items)
+        refuse_llm_evaluator(task, next(iter(sources), "FILE"), items)
     arguments = GradeArguments(
-        task, tuple(predictions), items, protocol, metric, samples, output, updated, table, report, chart, risk_chart,
+        task, sources, items, protocol, metric, samples, output, updated, table, report, chart, risk_chart,
         ensembles, tuple(named or ()), rounds, every_run, benchmark, runs, as_json,
     )  # fmt: skip
     run_grade(arguments)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,8 +16,9 @@ import orjson
 import polars as pl
 
 from layton_batch.cli.terminal import print_json, say
-from layton_batch.errors import ManifestError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
+from layton_batch.files.sources import portions
 from layton_batch.grading.forms import chosen_metric
 from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.submissions import SearchSettings, submissions
@@ -25,7 +27,7 @@ from layton_batch.reports.leaderboard_tables import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.settings import Settings
 from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile
-from layton_batch.text import Table, one_line, percent, plural, range_text, text_table
+from layton_batch.text import Table, first_of, one_line, percent, plural, range_text, text_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -87,7 +89,7 @@ def _say_unanswered(graded: Iterable[GradedModel]) -> None:
     """Say of each model which items have no prediction: they are in none of its figures."""
     for model in graded:
         if model.unanswered:
-            ids = ", ".join(model.unanswered[:5]) + (", …" if len(model.unanswered) > 5 else "")
+            ids = first_of(model.unanswered, 5)
             items = plural(len(model.unanswered), "item has", "items have")
             say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others"))
 
@@ -267,6 +269,41 @@ def _with_default_output(arguments: GradeArguments, form: OfflineForm) -> GradeA
     for written in _written(output):
         _check_writable(written)
     return output
+
+
+def check_task(task: str | None, predictions: Sequence[str]) -> str:
+    """Return the task. Raises ManifestError where it or the predictions are missing, with the command to give."""
+    from layton_batch.grading.forms import graded_by_rule
+    from layton_batch.tasks import task_names
+
+    names = ", ".join(graded_by_rule())
+    if task is None or (task not in task_names() and os.path.isfile(task)):
+        file = task or next(iter(predictions), None)
+        if file is None:
+            raise ManifestError(f"grade: name a task and a file of predictions: `layton-batch grade TASK FILE`; tasks: {names}")
+        raise ManifestError(f"grade: name the task before {file}: {_command_for(file, names)}")
+    if not predictions and task in task_names():
+        raise ManifestError(f"grade: name the file of predictions: `layton-batch grade {task} FILE`")
+    return task
+
+
+def _command_for(file: str, names: str) -> str:
+    """Return the command that a file of predictions is for, by its columns."""
+    from layton_batch.grading.forms import tasks_of_predictions
+
+    plain = f"`layton-batch grade TASK {file}`; tasks: {names}"
+    settings = Settings.from_process()
+    try:
+        columns = next(iter(chain.from_iterable(portions(file, settings.cwd, settings))))[1].keys()
+    except (DataError, StopIteration):
+        return plain
+    if tasks := tasks_of_predictions(columns):
+        commands = " or ".join(f"`layton-batch grade {task} {file}`" for task in tasks)
+        return f"its columns are those of {' and '.join(tasks)}: {commands}"
+    return (
+        f"{plain}. Its columns ({', '.join(columns)}) are those of none of them: `layton-batch judge {file}` puts "
+        f"answers before a jury, and `layton-batch run {file} --model PROVIDER:ID` asks models"
+    )
 
 
 def form_for(arguments: GradeArguments) -> OfflineForm:

@@ -157,13 +157,15 @@ def leaderboard(
 
 
 def _update(sources: Sequence[str] | None, runs: Path, settings: Settings) -> None:
-    """Compute the tables and pages of runs again from their stored answers. Raises StoreError for any other source."""
+    """Compute the tables and pages of runs again from their stored answers. Raises ManifestError for other sources."""
+    from layton_batch.grading.board_sources import check_runs
     from layton_batch.runs.folders import find_each_run
     from layton_batch.runs.open import open_folder
     from layton_batch.stages.publish import republish
     from layton_batch.stages.rank import write_board
     from layton_batch.stages.score import score_again
 
+    check_runs(sources, runs, "leaderboard: --update", "writes the tables and pages of runs again")
     for folder in find_each_run(sources, runs):
         with open_folder(folder, settings, only_scores=True) as opened:
             score_again(opened)

@@ -40,9 +40,10 @@ QUIET_KINDS = frozenset(
         "job_planned",
         "ended",
         "job_graded",
+        "run_stopped",
     }
 )
-"""Events that only ``events`` shows."""
+"""Events that only ``events`` shows; the status at the end of `run` tells why it was stopped."""
 ROUTINE_KINDS = frozenset({"submitted", "collected", "withdrawn"})
 """Events that come once a batch: lines add up what happened since the last ones."""
 LINES_SECONDS = 2.0

@@ -46,6 +46,8 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
                 before, first = 1, handle.readline()
             while first and not first.strip(_BLANK):
                 before, first = before + 1, handle.readline()
+            if _is_object(first):
+                raise DataError(f"{name}, line {1 + before}: is a JSON object, not a header; name the file .jsonl")
             separator = separator_line[1] if separator_line else _separator(first, path)
             reader = csv.reader(itertools.chain([first], handle), delimiter=separator, strict=True)
             header = next(reader, [])
@@ -65,6 +67,14 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
         if str(error) == _NEVER_CLOSED:
             reason = "not CSV: the row that begins here opens a quotation mark that is never closed"
         raise DataError(f"{name}, line {line}: {reason}") from error
+
+
+def _is_object(line: str) -> bool:
+    """Tell whether a line is a JSON object."""
+    try:
+        return line.startswith("{") and isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def _encoding(path: Path) -> str:

@@ -23,6 +23,7 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
+from layton_batch.files.content_kinds import PARQUET_MAGIC, START_BYTES, check_kind
 from layton_batch.files.csv_rows import ENDINGS, UTF_16_MARKS, csv_rows
 from layton_batch.files.workbooks import OTHER_SPREADSHEETS, WORKBOOK, refuse_spreadsheet, workbook_rows
 from layton_batch.records import JsonValue
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, JsonValue]
 
-_PARQUET_MAGIC = b"PAR1"
 _AT_ONCE = 1 << 18  # bytes of lines, which stay at hand of a processor
 _FEW_AT_ONCE = 1 << 14  # where a line is of no use any more when the next one is taken
+_HEADER_SHOWN = 60  # bytes of a line in a message
 _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
@@ -241,14 +242,15 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[RowLo
         return
     try:
         with path.open("rb", buffering=0) as handle:
-            start, ending = handle.read(4), path.suffix.lower()
+            start, ending = handle.read(START_BYTES), path.suffix.lower()
             handle.seek(0)
             if ending in OTHER_SPREADSHEETS:
                 raise refuse_spreadsheet(name)
+            check_kind(start, ending, name)
             if ending in ENDINGS or ending == WORKBOOK:
                 read = workbook_rows if ending == WORKBOOK else csv_rows
                 yield from ([(RowLocation(name, line), row)] for line, row in read(path, name))
-            elif start == _PARQUET_MAGIC or ending == ".parquet":
+            elif start.startswith(PARQUET_MAGIC) or ending == ".parquet":
                 yield from ([placed_row] for placed_row in _parquet(path, name))
             elif start.startswith(UTF_16_MARKS):
                 yield from _lines(codecs.EncodedFile(handle, "utf-8", "utf-16"), name, at_once)
@@ -294,10 +296,19 @@ def _decode(line: bytes, location: RowLocation) -> Row:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise DataError(f"{location}: {_reason(line, error)}") from error
+        reason = _as_table(line) if location.line == 1 else None
+        raise DataError(f"{location}: {reason or _reason(line, error)}") from error
     if not isinstance(row, dict):
         raise DataError(f"{location}: one object a line is expected, not {_kind(row)}")
     return row
+
+
+def _as_table(line: bytes) -> str | None:
+    """Say that a first line is the header of a table; None: it begins as JSON, or has no separator."""
+    header = line[:_HEADER_SHOWN].decode("utf-8", "replace").strip()
+    if header[:1] in ("{", "[", '"') or not any(separator in header for separator in ",;\t"):
+        return None
+    return f"not JSON: it begins with {header!r}; if the file is a table, let its name end in .csv"
 
 
 def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:

@@ -130,6 +130,10 @@ def read_sources(
         parts.append(read(source, runs, settings, metric, verdicts))
         if not parts[0].files:
             metric = parts[0].rules.metric  # a board has one metric: what is asked for, else the first source's
+    if any(part.sheets or part.files for part in parts):
+        _refuse_jury_options(options)
+    if options.max_score is not None and not any(part.files for part in parts):
+        raise ManifestError("--max-score is for scores of other programs, and these sources have none: leave it out")
     parts += [of_labels(path, settings, parts[0].rules.metric) for path in options.labels]
     of_runs = [part.rules for part in parts if part.is_run]
     combined = Sources(replace(options.rules((of_runs or [parts[0].rules])[0]), metric=parts[0].rules.metric))
@@ -153,11 +157,20 @@ def read_sources(
     combined.rules = replace(combined.rules, other_jury=combined.other_jury)
     if (combined.sheets or combined.files) and combined.votes.height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
-    if (combined.sheets or combined.files) and options.labels:
-        raise ManifestError("--labels: these sources are graded by rule; people's labels are for a jury's votes")
     if combined.files:
         _bring_together(combined, options)
     return combined
+
+
+def _refuse_jury_options(options: BoardOptions) -> None:
+    """Raise ManifestError for options that only votes of a jury have a use for."""
+    if options.labels:
+        raise ManifestError("--labels: these sources are graded by rule; people's labels are for a jury's votes")
+    if options.method is not None:
+        raise ManifestError(
+            f"--method {options.method}: these sources are graded by rule; the method is for a jury's votes: leave it "
+            "out"
+        )
 
 
 def _or_only_run(sources: Sequence[str] | None, runs: Path) -> Sequence[str]:
@@ -170,6 +183,16 @@ def run_sources(sources: Sequence[str] | None, runs: Path) -> list[str]:
     """Return those of the sources that are runs, by default the only run. Raises StoreError."""
     given = _or_only_run(sources, runs)
     return [source for source in given if not (is_votes(source) or _is_file(source) or _named(source))]
+
+
+def check_runs(sources: Sequence[str] | None, runs: Path, command: str, work: str) -> None:
+    """Raise ManifestError where a source is no run, for an option whose ``work`` only a run has a use for."""
+    given = sources or ()
+    of_runs = run_sources(given, runs) if given else ()
+    if files := [source for source in given if source not in of_runs]:
+        raise ManifestError(
+            f"{command} {work}, and {files[0]} is no run but a file: leave the option out, or name a run"
+        )
 
 
 def read_jury_sources(

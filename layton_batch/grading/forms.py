@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks import NO_SETTINGS, load_task, setting_names, task_names
 from layton_batch.tasks.offline import GradesFiles, GradingOptions, OfflineForm, offline_form
 from layton_batch.tasks.protocol import RuleTask, TaskOptions
+from layton_batch.text import did_you_mean
 
 DEFAULT_SPLIT = "llm"  # what a manifest says that says nothing
 
@@ -43,7 +44,7 @@ def check_option(form: OfflineForm, option: str) -> None:
     """Raises ManifestError for an option that the benchmark does not know, naming those that do."""
     if option in form.options:
         return
-    forms = {name: form_of(name, None, GradingOptions()) for name in _graded_by_rule()}
+    forms = {name: form_of(name, None, GradingOptions()) for name in graded_by_rule()}
     words = {name: form_there.options[option] for name, form_there in forms.items() if option in form_there.options}
     raise ManifestError(f"grade: {option} is for {' and '.join(words)}{''.join(dict.fromkeys(words.values()))}")
 
@@ -56,17 +57,29 @@ def chosen_metric(name: str, form: OfflineForm, metric: str | None) -> str:
     return chosen
 
 
+def tasks_of_predictions(columns: Collection[str]) -> list[str]:
+    """Return the tasks graded by rule whose predictions have these columns."""
+    forms = {name: form_of(name, None, GradingOptions()) for name in graded_by_rule()}
+    return [
+        name
+        for name, form in forms.items()
+        if form.text_column in columns and any(column in columns for column in form.id_columns)
+    ]
+
+
 def _rule_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> RuleTask:
-    jury = ""
+    jury, hint = "", did_you_mean(name, graded_by_rule())
     if name in task_names():
         task = load_task(name, options, settings)
         if not task.uses_jury:
             return task
         jury = f"; `layton-batch judge FILE --task {name}` puts answers before a jury"
-    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(_graded_by_rule())}{jury}")
+    names = f"{hint} There are" if hint and not jury else "; there are"
+    raise ManifestError(f"grade: {name!r} is not graded by rule{names} {', '.join(graded_by_rule())}{jury}")
 
 
-def _graded_by_rule() -> list[str]:
+def graded_by_rule() -> list[str]:
+    """Return the names of the tasks that rules grade."""
     return [name for name in task_names() if _is_graded_by_rule(name)]
 
 

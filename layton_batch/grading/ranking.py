@@ -17,7 +17,7 @@ from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import leaderboard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, ItemOutcome, OfflineForm, RowsFile
-from layton_batch.text import plural
+from layton_batch.text import first_of, plural
 
 # ---- one submission ------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ def averaged(rounds: Sequence[GradedModel]) -> GradedModel:
     first = rounds[0]
     shared = list(_shared(rounds))
     if not shared:
-        raise DataError(f"model {first.name!r}: its rounds have no item in common")
+        raise DataError(f"model {first.name!r}: its rounds have no item in common: {_ids_apart(rounds)}")
     outcomes = {item: _mean([round_.outcomes[item] for round_ in rounds]) for item in shared}
     where, n_rows = ", ".join(round_.where for round_ in rounds), sum(round_.n_rows for round_ in rounds)
     return GradedModel(first.name, where, first.provider, outcomes=outcomes, asked=first.asked, n_rows=n_rows)
@@ -190,9 +190,22 @@ def shared_sheets(
             raise DataError(f"{model.where}: model {model.name!r} has no score on any item; leave the model out")
     shared = [item for item in models[0].outcomes if all(_is_scored(model, item) for model in models)]
     if not shared:
-        names = ", ".join(model.name for model in models[:5])
-        raise DataError(f"no item is in the predictions of all models ({names}): they cannot be ranked together")
+        names = first_of([model.name for model in models], 5)
+        raise DataError(
+            f"no item is in the predictions of all models ({names}): they cannot be ranked together; {_ids_apart(models)}"
+        )
     return [_sheet(model, shared, span) for model in models], _notes(models, len(shared))
+
+
+def _ids_apart(models: Sequence[GradedModel]) -> str:
+    """Show ids of the first model, and of the first that leaves no item in common with those before it."""
+    shared = set(models[0].outcomes)
+    for other in models[1:]:
+        shared &= {item for item in other.outcomes if _is_scored(other, item)}
+        if not shared:
+            break
+    sides = " but ".join(f"{model.name} ({model.where}) has {first_of(model.outcomes)}" for model in (models[0], other))
+    return f"{sides}. Give the same item the same id everywhere, or leave a model out"
 
 
 def of_sheet(sheet: ItemScores) -> GradedModel:

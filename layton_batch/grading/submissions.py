@@ -141,6 +141,8 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
         folder = find_run(name, search.runs)
     except (StoreError, OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
+        if isinstance(error, StoreError) and Path(name).suffix:
+            raise DataError(str(reason)) from error  # it says that there is no such file
         raise DataError(f"{name[:200]}: no such file or folder, and {reason}") from error
     manifest, run_name = stored_manifest(folder), folder.root.name
     if manifest.task != search.task:

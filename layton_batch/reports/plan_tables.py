@@ -98,8 +98,10 @@ def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
     refused = [*preview.refused, *(f"{name}: no known price, and there is a budget" for name in preview.unpriced)]
     yield from (("refused", line) for line in refused or ["nothing"])
     yield "keys", ", ".join(map(str, preview.keys))
-    if missing := [str(key) for key in preview.keys if not key.is_set]:
-        yield "missing", "all of these keys" if len(missing) == len(preview.keys) else ", ".join(missing)
+    missing = [key for key in preview.keys if not key.is_set]
+    if missing:
+        is_plain = len(missing) == len(preview.keys) and not any(key.blank for key in missing)
+        yield "missing", "all of these keys" if is_plain else ", ".join(key.lack for key in missing)
 
 
 def _folded_notes(preview: Preview) -> list[tuple[str, str]]:

@@ -106,7 +106,7 @@ def print_status(
         show(batches_table(sent, now), gap=1)
         if (more := sum(batch.state in OPEN for batch in status.batches) - len(sent)) > 0:
             say_line(f"{plural(more, 'more open batch', 'more open batches')}: `layton-batch status RUN --json`", "dim")
-    for line in (*_unanswered(status.jobs, words), *_words(status.batches)):
+    for line in (*_unanswered(status.jobs, words), *_words(status)):
         say_line(line, "yellow")
     if without_results:
         batches = plural(len(without_results), "batch", "batches")
@@ -147,15 +147,27 @@ def _account(job: JobStatus) -> str:
     return f"{plural(job.requests, 'request')} = {' + '.join(parts)}"
 
 
-def _words(batches: Sequence[Batch]) -> Iterator[str]:
-    """Yield the reasons of open batches and the providers' messages about failed batches, each once per job."""
+def _words(status: Status) -> Iterator[str]:
+    """Yield the reasons of open batches and the providers' messages about failed batches, each once per job.
+
+    The run's own reason tells why the budget holds its first batch back; the others are counted.
+    """
+    held = [batch for batch in status.batches if _is_held_by_budget(batch, status)]
     reasons = dict.fromkeys(
         (f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}", batch.reason)
-        for batch in batches
-        if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED)
+        for batch in status.batches
+        if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED) and batch not in held
     )
     for about, reason in reasons:
         yield f"{about}: {reason}"
+    if len(held) > 1:
+        batches = plural(len(held) - 1, "more batch", "more batches")
+        yield f"the budget holds {batches} back: `layton-batch status RUN --json` names each"
+
+
+def _is_held_by_budget(batch: Batch, status: Status) -> bool:
+    is_stopped = status.state is RunState.OVER_BUDGET and bool(status.reason)
+    return is_stopped and batch.state is Lifecycle.PLANNED and not batch.needs_person
 
 
 def money_line(status: Status) -> str:
@@ -281,7 +293,7 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             )
         case RunState.OVER_BUDGET:
             steps.append(
-                "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the model, "
+                "The budget stopped it. Raise [budget] max_usd (or --max-usd), lower max_output_tokens of the models, "
                 'or set bound = "expected" in [budget]; then run the same command again.'
             )
         case RunState.CANCELLED:

@@ -36,7 +36,9 @@ def address_notes(manifest: Manifest, settings: Settings) -> Iterator[str]:
     called: dict[tuple[str, str], dict[str, str]] = {}
     for provider in dict.fromkeys(spec.provider for spec in specs):
         variable = settings.address_variable(provider)
-        if variable is not None and not is_own_address(provider, variable.value):
+        if variable is None or address_problem(variable.value):
+            continue  # `Settings.check_address` refuses it
+        if not is_own_address(provider, variable.value):
             by_variable = called.setdefault((_host(variable.value), variable.place), {})
             by_variable[variable.name] = provider
     for (host, place), providers in called.items():
@@ -49,7 +51,7 @@ def address_notes(manifest: Manifest, settings: Settings) -> Iterator[str]:
 
 def _host(url: str) -> str:
     """Return an address without its path: sandboxes and gateways serve several providers."""
-    return "no URL" if address_problem(url) else shown(urlunsplit((*urlsplit(url)[:2], "", "", "")))
+    return shown(urlunsplit((*urlsplit(url)[:2], "", "", "")))
 
 
 def shown_address(url: str) -> str:

@@ -305,10 +305,11 @@ class _Inputs:
         Engine(self.settings.engine)
         if self.calls_providers:
             self._refuse_to_mix()
+            for provider in sorted(self._providers()):
+                self.settings.check_address(provider)
             self._check_keys()
         specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
         for spec in specs if self.calls_providers else ():
-            self.settings.check_address(spec.provider)
             self.settings.check_pacing(spec.provider)
             if faults := problems(connect(spec.provider, None), spec):
                 raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")

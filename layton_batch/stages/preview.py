@@ -84,9 +84,17 @@ class NeededKey:
 
     variables: tuple[str, ...]
     is_set: bool
+    blank: tuple[str, ...] = ()
+    """The variables that are set but blank, where none holds a key."""
 
     def __str__(self) -> str:
         return " or ".join(self.variables)
+
+    @property
+    def lack(self) -> str:
+        """Return the variables of a key that is missing, and which of them are blank."""
+        names = "" if self.blank == self.variables else f"{' and '.join(self.blank)}: "
+        return f"{self} ({names}set but blank)" if self.blank else str(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +122,7 @@ class Preview:
     @property
     def every_caveat(self) -> tuple[str, ...]:
         """Return the caveats with the missing keys and the notes on providers, a line each."""
-        missing = [str(key) for key in self.keys if not key.is_set]
+        missing = [key.lack for key in self.keys if not key.is_set]
         keys = (f"`run` needs {', '.join(missing)} in the environment or in .env",) if missing else ()
         return (*keys, *self.caveats, *(f"{name}: {note}" for name, note in self.provider_notes))
 
@@ -231,7 +239,9 @@ def preview(
 
 
 def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKey, ...]:
-    return tuple(NeededKey(tuple(settings.key_names(name)), settings.has_key(name)) for name in providers)
+    return tuple(
+        NeededKey(settings.key_names(name), settings.has_key(name), settings.blank_keys(name)) for name in providers
+    )
 
 
 def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) -> Sequence[RejudgeJob]:
@@ -244,11 +254,12 @@ def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) 
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> GoldSet | None:
-    """Check what `run` would refuse besides manifest and items: keys, settings that no API honours, a bad gold set,
+    """Check what `run` would refuse besides manifest and items: keys, addresses, settings that no API honours, a bad gold set,
     labels of another jury. Return the gold set of a task with a jury.
     """
     refuse_keys(manifest, settings)
     for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
+        settings.check_address(spec.provider)
         if faults := problems(connect(spec.provider, None), spec):
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
     if manifest.gold is None:

@@ -224,7 +224,7 @@ class OfflineForm:
     def response(self, row: FileRow, where: str) -> Response:
         """A prediction's reply."""
         if self.text_column not in row and "error" not in row:
-            raise DataError(f"{where}: column {self.text_column!r} is missing")
+            raise DataError(f"{where}: column {self.text_column!r} is missing; the row has {', '.join(row)}")
         text, error = row.get(self.text_column), row.get("error")
         if text is None:
             return no_response(error if isinstance(error, str) else "no reply")
@@ -355,6 +355,8 @@ def _by_id(items: Iterable[Item]) -> Mapping[str, Sequence[Item]]:
 
 def item_id(row: FileRow, columns: Sequence[str], where: str) -> str:
     """The id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
+    if not any(name in row for name in columns):
+        raise DataError(f"{where}: column {' or '.join(map(repr, columns))} is missing; the row has {', '.join(row)}")
     value = next((row[name] for name in columns if row.get(name) is not None), None)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")

@@ -56,7 +56,7 @@ def test_no_key_is_ever_printed(secrets: Path, monkeypatch: pytest.MonkeyPatch) 
     assert end.code == 0  # without a manifest a key that cannot be used is only noted
     found = checks()
     assert found["key groq"][0] == "note"
-    assert found["endpoint mistral"][0] == "bad"
+    assert found["address mistral"][0] == "bad"
 
 
 def test_endpoints_that_cannot_be_reached_are_told_and_end_with_2(secrets: Path) -> None:

@@ -1,0 +1,174 @@
+"""Mistakes of a person who is new here: each message says what happened, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli_harness import Ending, call, write
+from tests.support.lab import manifest_text
+
+GOOD = manifest_text(("openai",))
+
+
+def refused(*arguments: str | Path) -> str:
+    """Give a command that is refused; return its message."""
+    ending: Ending = call(*arguments)
+    assert (ending.code, ending.out) == (2, ""), ending.err
+    return ending.err
+
+
+# ---- keys and addresses ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["", " "])
+@pytest.mark.parametrize("place", ["environment", "file"])
+def test_a_key_that_is_set_but_blank_is_said_to_be_blank(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, value: str, place: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    if place == "file":
+        write(offline, f"OPENAI_API_KEY='{value}'\n", ".env")
+    else:
+        monkeypatch.setenv("OPENAI_API_KEY", value)
+    manifest = write(offline, GOOD)
+    where = str(offline / ".env") if place == "file" else "the environment"
+    assert f"OPENAI_API_KEY is set but blank in {where}" in call("run", manifest).err
+    assert "OPENAI_API_KEY (set but blank)" in call("plan", manifest, "--offline").out
+    assert "OPENAI_API_KEY is set but blank" in call("doctor", manifest, "--offline", "--json").out
+
+
+@pytest.mark.parametrize(
+    ("address", "instead"),
+    [
+        ("localhost:8080/v1", "http://localhost:8080/v1"),
+        ("api.openai.com/v1", "https://api.openai.com/v1"),
+        ("htps://api.openai.com/v1", "https://api.openai.com/v1"),
+        ("https:/api.openai.com/v1", "https://api.openai.com/v1"),
+    ],
+)
+def test_an_address_without_its_scheme_is_shown_with_the_one_to_write(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, address: str, instead: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    manifest = write(offline, GOOD)
+    words = f"openai: OPENAI_BASE_URL is not the URL of an API: its value is {address}, and the form is "
+    for command in ("run", "plan"):
+        message = refused(command, manifest)
+        assert words in message
+        assert f"write {instead}" in message
+        assert "no URL" not in message
+    assert words in call("doctor", manifest, "--json").out
+    assert not (offline / "runs").exists()
+
+
+# ---- grade -----------------------------------------------------------------------------------------------------------
+
+MCQ = "item_id,gold,response\n1,A,Answer: A\n2,B,Answer: C\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--predictions",)])
+def test_predictions_without_a_task_name_the_task_that_their_columns_are_of(
+    offline: Path, words: tuple[str, ...]
+) -> None:
+    for name, text, command in (
+        ("mcq.csv", MCQ, "its columns are those of mcq_idk: `layton-batch grade mcq_idk mcq.csv`"),
+        ("grids.csv", "id,output\n1,x\n", "its columns are those of zebralogic: `layton-batch grade zebralogic grids.csv`"),
+        ("quiz.csv", "question,answer\na,b\n", "`layton-batch grade TASK quiz.csv`; tasks: mcq_idk, zebralogic, rome"),
+        ("page.csv", "<html><body>", "`layton-batch grade TASK page.csv`; tasks: mcq_idk, zebralogic, rome"),
+    ):
+        write(offline, text, name)
+        assert command in refused("grade", *words, name)
+
+
+def test_a_task_or_predictions_that_are_missing_are_asked_for_with_a_command(offline: Path) -> None:
+    assert "`layton-batch grade TASK FILE`; tasks: mcq_idk, zebralogic, rome" in refused("grade")
+    assert "`layton-batch grade rome FILE`" in refused("grade", "rome")
+    assert "unknown task 'nope'" in refused("grade", "nope", "--use-llm-evaluator")
+    assert "'mcq_id' is not graded by rule; did you mean 'mcq_idk'? There are mcq_idk, " in refused("grade", "mcq_id", "p")
+
+
+def test_predictions_stand_after_the_task_as_after_the_option(offline: Path) -> None:
+    write(offline, MCQ, "mcq.csv")
+    by_option = call("grade", "mcq_idk", "--predictions", "mcq.csv", "--json")
+    assert call("grade", "mcq_idk", "mcq.csv", "--json").out == by_option.out
+    assert by_option.table()["n"] == 2
+
+
+def test_predictions_with_other_columns_are_refused_with_those_that_are_there(offline: Path) -> None:
+    write(offline, "question,answer\na,b\n", "quiz.csv")
+    message = refused("grade", "mcq_idk", "quiz.csv")
+    assert "column 'item_id' or 'id' or 'sample_id' is missing; the row has question, answer" in message
+
+
+def test_a_file_of_predictions_that_is_not_there_is_said_to_be_missing_once(offline: Path) -> None:
+    assert "layton-batch: there is no file none.csv, and there is no run 'none.csv'" in refused(
+        "grade", "mcq_idk", "none.csv"
+    )
+
+
+# ---- files that are of another kind than their names say -------------------------------------------------------------
+
+QUIZ_CSV = b"question,answer\na?,b\n"
+PAGE = b"\xef\xbb\xbf\n<!DOCTYPE html><html><table><tr><td>question</td></tr></table></html>"
+ZIP = b"PK\x03\x04 and more"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("q.xlsx", QUIZ_CSV, "is text, not an .xlsx workbook; if it is CSV, name it q.csv"),
+        ("q.xlsx", b"{}\n", "is text, not an .xlsx workbook; if it is JSONL, name it q.jsonl"),
+        ("q.xlsx", PAGE, "line 1: begins as a web page (HTML or XML), not an .xlsx workbook; open it in a spreadsheet program"),
+        ("q.xlsx", b"\xd0\xcf\x11\xe0", "is an older Excel file, or a workbook with a password, not an .xlsx"),
+        ("q.xlsx", b"", "is empty, not an .xlsx workbook; save or download it again"),
+        ("q.xlsx", b"\0\1", "is not an .xlsx workbook; save or download it again"),
+        ("q.csv", PAGE, "line 1: begins as a web page (HTML or XML), not CSV; open it in a spreadsheet program"),
+        ("q.csv", ZIP, "is a ZIP archive, as Excel workbooks are, not CSV; name it .xlsx if it is a workbook"),
+        ("q.csv", b"PAR1", "is a Parquet file, not CSV; let its name end in .parquet"),
+        ("q.csv", b'{"question": "a", "answer": "b"}\n', "line 1: is a JSON object, not a header; name the file .jsonl"),
+        ("q.jsonl", ZIP, "is a ZIP archive, as Excel workbooks are, not JSON; name it .xlsx"),
+        ("q.jsonl", QUIZ_CSV, "line 1: not JSON: it begins with 'question,answer'; if the file is a table"),
+        ("q.jsonl.gz", b"\x1f\x8b", "is compressed with gzip, not JSON; unpack it"),
+        ("q.parquet", QUIZ_CSV, "is text, not a Parquet file; if it is CSV, name it q.csv"),
+        ("q.json", b"%PDF-1.7", "is a PDF document, not JSON; give the table itself"),
+    ],
+)
+def test_a_file_of_another_kind_than_its_name_says_is_refused_by_what_it_is(
+    offline: Path, name: str, content: bytes, words: str
+) -> None:
+    (offline / name).write_bytes(content)
+    for command in (("items", "check"), ("judge",), ("leaderboard",)):
+        message = refused(*command, name)
+        assert name in message
+        assert words in message
+    assert sorted(path.name for path in offline.iterdir()) == [name]
+
+
+# ---- boards of files -------------------------------------------------------------------------------------------------
+
+SCORES = "model,item_id,score\na,1,1\na,2,0\nb,1,0\nb,2,1\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--update",), "--update writes the tables and pages of runs again, and s.csv is no run but a file"),
+        (("--method", "paper"), "these sources are graded by rule; the method is for a jury's votes: leave it out"),
+        (("--labels", "s.csv"), "these sources are graded by rule; people's labels are for a jury's votes"),
+    ],
+)
+def test_what_only_runs_or_juries_have_is_refused_for_a_file_of_scores(
+    offline: Path, options: tuple[str, ...], words: str
+) -> None:
+    write(offline, SCORES, "s.csv")
+    assert words in refused("leaderboard", "s.csv", *options)
+
+
+def test_files_of_other_items_are_refused_with_ids_of_both(offline: Path) -> None:
+    write(offline, SCORES, "s.csv")
+    write(offline, "model,item_id,score\n" + "".join(f"c,item-{n},1\n" for n in range(5)), "t.csv")
+    words = "a (s.csv) has 1, 2 but c (t.csv) has item-0, item-1, item-2, …. Give the same item the same id"
+    assert words in refused("leaderboard", "s.csv", "t.csv")
+    assert words in refused("compare", "s.csv", "t.csv", "a", "c")
