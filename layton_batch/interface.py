@@ -41,6 +41,7 @@ from layton_batch.imports.label_sheets import import_labels
 from layton_batch.imports.prediction_files import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.checks import manifest_of_tables
+from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.records import JsonValue, ModelSpec
@@ -646,12 +647,13 @@ def judge(
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
     named = named_runs(runs, settings)
     folder = where_it_goes_on(manifest, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
+    judged = manifest_task(manifest)
+    asked_items = load_items(manifest, judged, settings, clock)
+    item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(judged, asked_items)
+    answered = list(_answered(table, item_ids, json_replies=is_json))
+    if unread := check_replies(judged, asked_items, answered, "the frame"):
+        _note(unread)
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
-        asked_items = opened.load_items()
-        item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(opened.task, asked_items)
-        answered = list(_answered(table, item_ids, json_replies=is_json))
-        if unread := check_replies(opened.task, asked_items, answered, "the frame"):
-            _note(unread)
         entered = enter(opened, answered)
         if not yes:
             planned = plan_to_send(opened, settings, _note)

@@ -280,7 +280,9 @@ def check_task(task: str | None, predictions: Sequence[str]) -> str:
     if task is None or (task not in task_names() and os.path.isfile(task)):
         file = task or next(iter(predictions), None)
         if file is None:
-            raise ManifestError(f"grade: name a task and a file of predictions: `layton-batch grade TASK FILE`; tasks: {names}")
+            raise ManifestError(
+                f"grade: name a task and a file of predictions: `layton-batch grade TASK FILE`; tasks: {names}"
+            )
         raise ManifestError(f"grade: name the task before {file}: {_command_for(file, names)}")
     if not predictions and task in task_names():
         raise ManifestError(f"grade: name the file of predictions: `layton-batch grade {task} FILE`")

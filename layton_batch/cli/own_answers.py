@@ -21,12 +21,13 @@ from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.grading.forms import DEFAULT_SPLIT
 from layton_batch.imports.prediction_files import (
     TEXT,
+    AnswerFile,
     ImportedModel,
-    answer_rows,
     check_replies,
     has_json_replies,
     item_rows,
     models,
+    read_answers,
 )
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import guess_split, guess_task
@@ -78,11 +79,13 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
-    _check_who_answered(arguments, settings)
-    benchmark = _benchmark(arguments, settings)
+    file = read_answers(arguments.file, settings)
+    _check_who_answered(arguments, file)
+    carried = item_rows(file) if arguments.items is None else []
+    benchmark = _benchmark(arguments, carried, settings)
     answers = models(
-        arguments.file, {item.id for item in benchmark.items}, settings, arguments.model, arguments.family,
-        arguments.provider, json_replies=has_json_replies(benchmark.task, benchmark.items),
+        file, {item.id for item in benchmark.items}, arguments.model, arguments.family, arguments.provider,
+        json_replies=has_json_replies(benchmark.task, benchmark.items),
     )  # fmt: skip
     if unread := check_replies(benchmark.task, benchmark.items, answers, str(arguments.file)):
         say(unread)
@@ -93,14 +96,13 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
         for named in (panel, None if panel is None else _from_folder(panel, path))
     )
     if arguments.items is None:
-        rows = item_rows(arguments.file, settings)
-        atomic.write_bytes(_own_items(arguments.file), b"".join(orjson.dumps(row) + b"\n" for row in rows))
+        atomic.write_bytes(_own_items(arguments.file), b"".join(orjson.dumps(row) + b"\n" for row in carried))
     return write_manifest(path, text, draft), answers
 
 
-def _check_who_answered(arguments: JudgeArguments, settings: Settings) -> None:
+def _check_who_answered(arguments: JudgeArguments, file: AnswerFile) -> None:
     """Raise ManifestError where --model names a model to ask, and for questions with their key instead of answers."""
-    rows = [row for _, row in answer_rows(arguments.file, settings)]
+    rows = [row for _, row in file.rows]
     provider, sign, model = (arguments.model or "").partition(":")
     if sign and provider in provider_names() and all(row.get("model") != arguments.model for row in rows):
         raise ManifestError(
@@ -123,10 +125,13 @@ def _own_items(file: Path) -> Path:
     return file.with_name(f"{file.stem}-items.jsonl")
 
 
-def _benchmark(arguments: JudgeArguments, settings: Settings) -> _JudgedItems:
+def _benchmark(
+    arguments: JudgeArguments, carried: Sequence[Mapping[str, JsonValue]], settings: Settings
+) -> _JudgedItems:
+    """Return the items. ``carried``: those that the rows of answers carry themselves."""
     source, name, split = arguments.items, arguments.task, DEFAULT_SPLIT
     if source is None:
-        carried, source = item_rows(arguments.file, settings), str(_own_items(arguments.file))
+        source = str(_own_items(arguments.file))
         rows = Rows(carried, [RowLocation(source, number) for number in range(1, 1 + len(carried))])
         name = name or OWN
     elif source == BUNDLED:

@@ -44,6 +44,14 @@ class ImportedModel:
     verdicts: Mapping[str, Answers] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """A file of answers that was read: its rows, each with what errors call it."""
+
+    path: Path
+    rows: Sequence[tuple[str, Row]]
+
+
 def predictions(
     path: Path,
     spec: ModelSpec,
@@ -61,8 +69,15 @@ def predictions(
     ``answer`` that is none is the answer by itself.
     It may have ``sample`` and ``n_hints``. Of a file of several models, the rows that name this one. Raises DataError.
     """
+    return _samples(read_answers(path, settings), spec, items, levels, json_replies=json_replies)
+
+
+def _samples(
+    file: AnswerFile, spec: ModelSpec, items: Collection[str], levels: Sequence[int], *, json_replies: bool
+) -> list[tuple[ModelSpec, Answers]]:
+    """Return the replies of the file's rows of one model, as ``predictions`` does."""
     rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
-    for where, row in _rows_of(path, spec.name, settings):
+    for where, row in _rows_of(file, spec.name):
         hints, sample = (_whole(row, name, where) for name in ("n_hints", "sample"))
         rows_by_form.setdefault(asked_as(hints, sample, levels, where), []).append((where, row))
     return [(replace(spec, hints=hints, sample=sample), answers(rows, items, json_replies=json_replies))
@@ -70,9 +85,8 @@ def predictions(
 
 
 def models(
-    path: Path,
+    file: AnswerFile,
     items: Collection[str],
-    settings: Settings,
     name: str | None = None,
     family: str | None = None,
     provider: str | None = None,
@@ -85,7 +99,7 @@ def models(
     and ``provider``: of every model, instead of the columns of these names. ``json_replies`` and errors as for
     ``predictions``.
     """
-    rows = list(answer_rows(path, settings))
+    path, rows = file.path, file.rows
     has_names = any(row.get("model") is not None for _, row in rows)
     first_rows: dict[str, Row] = {}
     for where, row in rows:
@@ -100,20 +114,20 @@ def models(
         if name in (None, model):
             served = provider or _named(row, "provider")
             spec = ModelSpec(model, served or IMPORTED, model, family or _named(row, "family") or served or model)
-            samples = predictions(path, spec, items, (0,), settings, json_replies=json_replies)
+            samples = _samples(file, spec, items, (0,), json_replies=json_replies)
             imported += [ImportedModel(sample, answers, str(path)) for sample, answers in samples]
     if not imported:
         raise DataError(f"{path}: has no predictions of a model called {name!r} ({', '.join(first_rows)})")
     return imported
 
 
-def item_rows(path: Path, settings: Settings) -> list[dict[str, JsonValue]]:
+def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     """The items that the rows of predictions carry themselves, in ``question`` and ``reference``, each once.
 
     Raises DataError where a row has no id or no question, and where two rows ask something else under one id.
     """
     items: dict[str, dict[str, JsonValue]] = {}
-    for where, row in answer_rows(path, settings):
+    for where, row in file.rows:
         item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
         question, reference = _named(row, "question"), _named(row, "reference")
         if item_id is None or question is None:
@@ -215,6 +229,11 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
+def read_answers(path: Path, settings: Settings) -> AnswerFile:
+    """Read a file of answers. Raises DataError."""
+    return AnswerFile(path, list(answer_rows(path, settings)))
+
+
 def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
     """Yield the rows of a file of answers, each with what errors call it. Raises DataError."""
     full = settings.cwd / path
@@ -240,14 +259,14 @@ def _texts(row: Row) -> Row:
     return texts
 
 
-def _rows_of(path: Path, model: str, settings: Settings) -> Sequence[tuple[str, Row]]:
-    rows = list(answer_rows(path, settings))
+def _rows_of(file: AnswerFile, model: str) -> Sequence[tuple[str, Row]]:
+    rows = file.rows
     named = {row["model"] for _, row in rows if isinstance(row.get("model"), str)}
     if len(named) < 2:
         return rows
     if model not in named:
         names = ", ".join(sorted(map(str, named))[:10])
-        raise DataError(f"{path}: has the predictions of {len(named)} models, and none called {model!r} ({names})")
+        raise DataError(f"{file.path}: has the predictions of {len(named)} models, and none called {model!r} ({names})")
     return [(where, row) for where, row in rows if row.get("model") == model]
 
 

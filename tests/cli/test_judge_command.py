@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from layton_batch.files.sources import Rows, read_rows
 from layton_batch.manifest.checks import load_manifest
 from tests.cli.conftest import KEYS
 from tests.support.cli_harness import call
@@ -41,6 +43,23 @@ def test_a_file_of_answers_is_judged_and_ranked_and_twice_pays_once(folder: Path
     assert (again.code, "12 answered already, 0 to send" in again.err) == (0, True), again.err
     assert call("cost", "runs-sandbox/answers-judged", "--json").table() == costs
     assert call("run", "answers-judged.toml", "--sandbox").code == 0
+
+
+@pytest.mark.parametrize("words", [("--items", "quiz.csv"), ()])
+def test_the_file_of_answers_is_read_once_however_many_models_it_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    reads: list[str] = []
+
+    def counted(source: str, *arguments: Any, **named: Any) -> Rows:
+        reads.append(source)
+        return read_rows(source, *arguments, **named)
+
+    rows = [{**row, "question": f"{row['custom_id']} and 1?", "reference": "2"} for row in ROWS]
+    (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    monkeypatch.setattr("layton_batch.imports.prediction_files.read_rows", counted)
+    ended = call("judge", "answers.jsonl", *words, "--sandbox")
+    assert (ended.code, reads) == (0, [str(folder / "answers.jsonl")]), ended.err
 
 
 def test_a_judge_of_the_family_that_made_the_model_does_not_sit(folder: Path) -> None:

@@ -74,7 +74,11 @@ def test_predictions_without_a_task_name_the_task_that_their_columns_are_of(
 ) -> None:
     for name, text, command in (
         ("mcq.csv", MCQ, "its columns are those of mcq_idk: `layton-batch grade mcq_idk mcq.csv`"),
-        ("grids.csv", "id,output\n1,x\n", "its columns are those of zebralogic: `layton-batch grade zebralogic grids.csv`"),
+        (
+            "grids.csv",
+            "id,output\n1,x\n",
+            "its columns are those of zebralogic: `layton-batch grade zebralogic grids.csv`",
+        ),
         ("quiz.csv", "question,answer\na,b\n", "`layton-batch grade TASK quiz.csv`; tasks: mcq_idk, zebralogic, rome"),
         ("page.csv", "<html><body>", "`layton-batch grade TASK page.csv`; tasks: mcq_idk, zebralogic, rome"),
     ):
@@ -86,7 +90,9 @@ def test_a_task_or_predictions_that_are_missing_are_asked_for_with_a_command(off
     assert "`layton-batch grade TASK FILE`; tasks: mcq_idk, zebralogic, rome" in refused("grade")
     assert "`layton-batch grade rome FILE`" in refused("grade", "rome")
     assert "unknown task 'nope'" in refused("grade", "nope", "--use-llm-evaluator")
-    assert "'mcq_id' is not graded by rule; did you mean 'mcq_idk'? There are mcq_idk, " in refused("grade", "mcq_id", "p")
+    assert "'mcq_id' is not graded by rule; did you mean 'mcq_idk'? There are mcq_idk, " in refused(
+        "grade", "mcq_id", "p"
+    )
 
 
 def test_predictions_stand_after_the_task_as_after_the_option(offline: Path) -> None:
@@ -120,14 +126,22 @@ ZIP = b"PK\x03\x04 and more"
     [
         ("q.xlsx", QUIZ_CSV, "is text, not an .xlsx workbook; if it is CSV, name it q.csv"),
         ("q.xlsx", b"{}\n", "is text, not an .xlsx workbook; if it is JSONL, name it q.jsonl"),
-        ("q.xlsx", PAGE, "line 1: begins as a web page (HTML or XML), not an .xlsx workbook; open it in a spreadsheet program"),
+        (
+            "q.xlsx",
+            PAGE,
+            "line 1: begins as a web page (HTML or XML), not an .xlsx workbook; open it in a spreadsheet program",
+        ),
         ("q.xlsx", b"\xd0\xcf\x11\xe0", "is an older Excel file, or a workbook with a password, not an .xlsx"),
         ("q.xlsx", b"", "is empty, not an .xlsx workbook; save or download it again"),
         ("q.xlsx", b"\0\1", "is not an .xlsx workbook; save or download it again"),
         ("q.csv", PAGE, "line 1: begins as a web page (HTML or XML), not CSV; open it in a spreadsheet program"),
         ("q.csv", ZIP, "is a ZIP archive, as Excel workbooks are, not CSV; name it .xlsx if it is a workbook"),
         ("q.csv", b"PAR1", "is a Parquet file, not CSV; let its name end in .parquet"),
-        ("q.csv", b'{"question": "a", "answer": "b"}\n', "line 1: is a JSON object, not a header; name the file .jsonl"),
+        (
+            "q.csv",
+            b'{"question": "a", "answer": "b"}\n',
+            "line 1: is a JSON object, not a header; name the file .jsonl",
+        ),
         ("q.jsonl", ZIP, "is a ZIP archive, as Excel workbooks are, not JSON; name it .xlsx"),
         ("q.jsonl", QUIZ_CSV, "line 1: not JSON: it begins with 'question,answer'; if the file is a table"),
         ("q.jsonl.gz", b"\x1f\x8b", "is compressed with gzip, not JSON; unpack it"),

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.imports.prediction_files import models
+from layton_batch.imports.prediction_files import ImportedModel, read_answers
+from layton_batch.imports.prediction_files import models as models_of_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 
 ITEMS = ("a", "b")
 REPLY = '{"answer": "7", "justification": "I counted."}'
+
+
+def models(path: Path, items: Collection[str], settings: Settings, **options: Any) -> list[ImportedModel]:
+    """Read a file, and the models of its rows."""
+    return models_of_rows(read_answers(path, settings), items, **options)
 
 
 def written(folder: Path, *rows: Mapping[str, JsonValue]) -> Path:

@@ -426,6 +426,7 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
         with pytest.raises(DataError, match=reason):
             lb.judge(frame, PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
         assert not there.lab.billed()
+        assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(
