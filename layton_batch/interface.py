@@ -40,8 +40,8 @@ from layton_batch.imports.into_run import ImportedFiles, import_answers, open_fo
 from layton_batch.imports.label_sheets import import_labels
 from layton_batch.imports.prediction_files import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
-from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.asked import load_items, manifest_task
+from layton_batch.manifest.checks import manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
 from layton_batch.records import JsonValue, ModelSpec

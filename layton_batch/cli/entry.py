@@ -109,7 +109,10 @@ def _unknown_option(error: Exception) -> str | None:
     if context is None or not hasattr(error, "possibilities"):  # Typer's own error of an unknown option has both
         return None
     if context.info_name == "plan" and option in MANIFEST_KEYS:
-        return f"plan has no {option}: set {MANIFEST_KEYS[option]} in the manifest"
+        return (
+            f"plan has no {option}: set {MANIFEST_KEYS[option]} in the manifest; `layton-batch init` writes one to "
+            "start from"
+        )
     if context.info_name == "export" and option == "--format":
         return "export has no --format: --to names the form, such as --to csv"
     if option == "--dry-run":

@@ -78,10 +78,6 @@ def manifest_for(
         )
     is_items = given.suffix.lower() in ITEM_ENDINGS
     if not models:
-        if items is not None or limit is not None:
-            raise ManifestError(
-                "run: --items and --limit are for a file or a task with --model; a manifest says them itself"
-            )
         if is_items:
             raise ManifestError(_no_models(given))
         if not given.suffix and not os.path.exists(given):
@@ -89,8 +85,19 @@ def manifest_for(
 
             if str(given) in task_names():
                 raise ManifestError(f"run: {given} is a task: say whom to ask, with --model PROVIDER:ID")
+        if items is not None or limit is not None:
+            option, key = ("--items", "source") if items is not None else ("--limit", "limit")
+            raise ManifestError(
+                f"run: {option} is for a file or a task with --model; for {given} set `{key}` under [items] in its "
+                "manifest"
+            )
         return given
-    if given.suffix == ".toml" or (os.path.exists(given) and not is_items):
+    if given.suffix == ".toml":
+        raise ManifestError(
+            f"run: --model is for a task or a file of items, and {given} is a manifest: give it a table [[models]] "
+            f"with name, provider and model, then `layton-batch run {given}`"
+        )
+    if os.path.exists(given) and not is_items:
         raise ManifestError(
             f"run: --model is for a task or a file of items ({', '.join(ITEM_ENDINGS)}), such as "
             f"`run quiz.csv --model …`; {given} is neither"

@@ -192,7 +192,8 @@ def shared_sheets(
     if not shared:
         names = first_of([model.name for model in models], 5)
         raise DataError(
-            f"no item is in the predictions of all models ({names}): they cannot be ranked together; {_ids_apart(models)}"
+            f"no item is in the predictions of all models ({names}): they cannot be ranked together; "
+            f"{_ids_apart(models)}"
         )
     return [_sheet(model, shared, span) for model in models], _notes(models, len(shared))
 

@@ -159,7 +159,8 @@ class _Check:
         try:
             return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
         except OSError as error:
-            self._add(file, (), f"cannot be read ({error.strerror or error}){_manifest_below(path)}")
+            advice = _instead_of_nothing(file) if file == self.file else ""
+            self._add(file, (), f"cannot be read ({error.strerror or error}){_manifest_below(path) or advice}")
         except UnicodeDecodeError as error:
             self._add(file, (), f"not UTF-8 (byte {error.start + 1}){other_form}")
         except tomllib.TOMLDecodeError as error:
@@ -327,6 +328,15 @@ def _manifest_below(path: Path) -> str:
         return ""
     names = sorted(map(str, path.glob("*.toml")))
     return f": name a manifest, such as {names[0]}" if names else ": name a manifest; `layton-batch init` writes one"
+
+
+def _instead_of_nothing(file: str) -> str:
+    """Return what to do where a manifest that is named is not there."""
+    from layton_batch.tasks import task_names
+
+    if file in task_names():
+        return f": {file} is a task; `layton-batch init {file}` writes a manifest for it"
+    return "; `layton-batch init` writes a manifest, and `layton-batch status` lists the runs"
 
 
 def _tables(value: object) -> Iterator[tuple[int, Toml]]:

@@ -254,8 +254,8 @@ def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) 
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> GoldSet | None:
-    """Check what `run` would refuse besides manifest and items: keys, addresses, settings that no API honours, a bad gold set,
-    labels of another jury. Return the gold set of a task with a jury.
+    """Check what `run` would refuse besides manifest and items: keys, addresses, settings that no API honours, a bad
+    gold set, labels of another jury. Return the gold set of a task with a jury.
     """
     refuse_keys(manifest, settings)
     for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from tests.support.cli_harness import Ending, call, write
+from tests.support.cli_harness import Ending, call, desk, write
 from tests.support.lab import manifest_text
 
 GOOD = manifest_text(("openai",))
@@ -186,3 +187,31 @@ def test_files_of_other_items_are_refused_with_ids_of_both(offline: Path) -> Non
     words = "a (s.csv) has 1, 2 but c (t.csv) has item-0, item-1, item-2, …. Give the same item the same id"
     assert words in refused("leaderboard", "s.csv", "t.csv")
     assert words in refused("compare", "s.csv", "t.csv", "a", "c")
+
+
+# ---- manifests -------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_or_nothing_in_place_of_a_manifest_is_refused_with_what_writes_one(offline: Path) -> None:
+    assert "mcq_idk is a task; `layton-batch init mcq_idk` writes a manifest for it" in refused("plan", "mcq_idk")
+    assert "`layton-batch init` writes a manifest, and `layton-batch status` lists" in refused("plan", "none.toml")
+    words = "set a table [[models]] with name, provider and model in the manifest; `layton-batch init` writes one"
+    assert words in refused("plan", "none.toml", "--model", "openai:gpt-5.1")
+
+
+# ---- budgets ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        manifest = there.write(manifest_text(("openai", "groq"), top="[budget]\nmax_usd = 0.000001"))
+        ending = call("run", manifest)
+        assert ending.code == 3
+        text = " ".join((ending.out + ending.err).split())
+        assert text.count("set aside; $0.00 of the budget of $0.000001 is spent or set aside") == 1
+        assert "the budget holds 1 more batch back: `layton-batch status RUN --json` names each" in text
+        assert text.count("max_output_tokens") == 1
+        held = call("status", "lab", "--json").table()
+        assert json.dumps(held["batches"]).count("held back: batch ") == 2

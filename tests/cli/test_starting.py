@@ -56,8 +56,13 @@ def test_a_task_and_models_run_without_a_manifest_and_leave_the_one_that_ran(san
         (("rome", "--model", "larch"), "PROVIDER:ID"),
         (("rome", "--model", "opnai:larch"), "unknown provider 'opnai'; did you mean 'openai'?"),
         (("rmoe", "--model", "openai:larch"), "rmoe is no manifest, and unknown task 'rmoe'"),
-        (("rome", "--limit", "3"), "--items and --limit are for a file or a task with --model"),
-        (("mine.toml", "--model", "openai:larch"), "--model is for a task"),
+        (("rome", "--limit", "3"), "rome is a task: say whom to ask, with --model PROVIDER:ID"),
+        (
+            ("mine.toml", "--limit", "3"),
+            "--limit is for a file or a task with --model; for mine.toml set `limit`",
+        ),
+        (("mine.toml", "--items", "a.csv"), "for mine.toml set `source` under [items] in its manifest"),
+        (("mine.toml", "--model", "openai:larch"), "give it a table [[models]] with name, provider and model, then"),
     ],
 )
 def test_what_is_neither_a_manifest_nor_a_task_with_models_is_told(
