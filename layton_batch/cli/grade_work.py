@@ -77,6 +77,8 @@ def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None)
     has_board = (not is_one or arguments.rounds) and not arguments.every_run  # dates may have other questions
     graded = [grade(entry, items, metric if has_board or not arguments.as_json else None, rows) for entry in entries]
     _say_unanswered(graded)
+    if form.note is not None:
+        say(form.note)
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if arguments.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None

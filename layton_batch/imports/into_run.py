@@ -96,8 +96,10 @@ def _of_model(
     source = ", ".join(str(path) for path in (predictions, *verdict_files) if path is not None)
     if predictions is None:
         return [prediction_files.ImportedModel(spec, {}, source, given)]
+    file = prediction_files.read_answers(predictions, settings)
+    prediction_files.check_options(file, run.task, run.load_items())
     is_json = prediction_files.has_json_replies(run.task, run.load_items())
-    samples = prediction_files.predictions(predictions, spec, items, levels, settings, json_replies=is_json)
+    samples = prediction_files.predictions(file, spec, items, levels, json_replies=is_json)
     if given and len(samples) > 1:
         raise ManifestError(f"import: {predictions} has several answers to an item, and no verdict says which it is on")
     return [prediction_files.ImportedModel(sample_spec, answers, source, given) for sample_spec, answers in samples]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from string import ascii_uppercase
 
 import orjson
 
@@ -53,13 +55,7 @@ class AnswerFile:
 
 
 def predictions(
-    path: Path,
-    spec: ModelSpec,
-    items: Collection[str],
-    levels: Sequence[int],
-    settings: Settings,
-    *,
-    json_replies: bool = False,
+    file: AnswerFile, spec: ModelSpec, items: Collection[str], levels: Sequence[int], *, json_replies: bool = False
 ) -> list[tuple[ModelSpec, Answers]]:
     """The replies of a JSON, JSONL, Parquet or CSV file, by item: of each sample and each of the run's numbers of
     hints.
@@ -69,13 +65,6 @@ def predictions(
     ``answer`` that is none is the answer by itself.
     It may have ``sample`` and ``n_hints``. Of a file of several models, the rows that name this one. Raises DataError.
     """
-    return _samples(read_answers(path, settings), spec, items, levels, json_replies=json_replies)
-
-
-def _samples(
-    file: AnswerFile, spec: ModelSpec, items: Collection[str], levels: Sequence[int], *, json_replies: bool
-) -> list[tuple[ModelSpec, Answers]]:
-    """Return the replies of the file's rows of one model, as ``predictions`` does."""
     rows_by_form: dict[tuple[int | None, int], list[tuple[str, Row]]] = {}
     for where, row in _rows_of(file, spec.name):
         hints, sample = (_whole(row, name, where) for name in ("n_hints", "sample"))
@@ -114,7 +103,7 @@ def models(
         if name in (None, model):
             served = provider or _named(row, "provider")
             spec = ModelSpec(model, served or IMPORTED, model, family or _named(row, "family") or served or model)
-            samples = _samples(file, spec, items, (0,), json_replies=json_replies)
+            samples = predictions(file, spec, items, (0,), json_replies=json_replies)
             imported += [ImportedModel(sample, answers, str(path)) for sample, answers in samples]
     if not imported:
         raise DataError(f"{path}: has no predictions of a model called {name!r} ({', '.join(first_rows)})")
@@ -224,6 +213,37 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")
     return f"{source}: {unread} of {replies_text} cannot be read and count as wrong: column 'response' {form}"
+
+
+def check_options(file: AnswerFile, task: Task, items: Sequence[Item]) -> None:
+    """Raise DataError where a row of a multiple-choice file shows its options, or the right letter, in another order
+    than the item has: its letters would mean other options."""
+    by_id = {item.id: item for item in items if isinstance(item.payload.get("gold"), str)}
+    for where, row in file.rows:
+        item = by_id.get(next((str(row[name]) for name in ITEM if str(row.get(name)) in by_id), ""))
+        difference = None if item is None else _other_order(row, item.payload)
+        if item is not None and difference is not None:
+            raise DataError(
+                f"{where}: the model saw the options of item {item.id!r} in another order than the run has them: "
+                f"{difference}. Its letters would mean other options, and nothing was imported; `layton-batch grade "
+                f"{task.name} {file.path} --items FILE` reads each row in its own order"
+            )
+
+
+def _other_order(row: Row, payload: Mapping[str, JsonValue]) -> str | None:
+    """Return how the order of options differs that a row shows; None where it shows none, or the same."""
+    shown, own, gold = row.get("options"), payload.get("options"), row.get("gold")
+    if isinstance(shown, str):
+        with suppress(orjson.JSONDecodeError):
+            shown = orjson.loads(shown)
+    if isinstance(shown, list) and isinstance(own, list):
+        pairs = zip(ascii_uppercase, (str(option).strip() for option in shown), map(str, own), strict=False)
+        return next(
+            (f"{letter} is {here!r} here and {there!r} there" for letter, here, there in pairs if here != there), None
+        )
+    if isinstance(gold, str) and len(gold.strip()) == 1 and gold.strip().upper() != payload.get("gold"):
+        return f"the right letter is {gold.strip().upper()} here and {payload.get('gold')} there"
+    return None
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------

@@ -232,6 +232,11 @@ class OfflineForm:
             raise DataError(f"{where}: column {self.text_column!r} must be text or null, not {type(text).__name__}")
         return response(text, row)
 
+    @property
+    def note(self) -> str | None:
+        """Return what a reader has to know of how predictions were read; None: nothing."""
+        return None
+
     # ---- reports ---------------------------------------------------------------------------------------------------
 
     def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> Report:

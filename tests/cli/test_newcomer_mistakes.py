@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.manifest.asked import load_items
+from layton_batch.manifest.checks import load_manifest
+from layton_batch.settings import Settings
+from layton_batch.tasks.mcq_idk import McqIdkTask
+from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import Ending, call, desk, write
 from tests.support.lab import manifest_text
 
+SETTINGS = Settings(Path())
 GOOD = manifest_text(("openai",))
 
 
@@ -113,6 +119,38 @@ def test_a_file_of_predictions_that_is_not_there_is_said_to_be_missing_once(offl
     assert "layton-batch: there is no file none.csv, and there is no run 'none.csv'" in refused(
         "grade", "mcq_idk", "none.csv"
     )
+
+
+CHOICES = (
+    '{"id": "1", "question": "Which city?", "options": ["Rome", "Paris", "Bonn", "Oslo"], "answer": "Paris"}\n'
+    '{"id": "2", "question": "2 + 2?", "options": ["1", "2", "3", "4"], "answer": "4"}\n'
+)
+
+
+def test_letters_without_their_options_are_read_in_the_order_of_the_items_which_is_said(offline: Path) -> None:
+    write(offline, CHOICES, "items.jsonl")
+    write(offline, "item_id,response\n1,Answer: B\n", "plain.csv")
+    write(offline, 'item_id,response,options\n1,Answer: B,"[""Rome"", ""Paris"", ""Bonn"", ""Oslo""]"\n', "shown.csv")
+    words = "letters are read in the order of the options in the file of items; if the model saw another order"
+    assert words in call("grade", "mcq_idk", "plain.csv", "--items", "items.jsonl").err
+    assert words not in call("grade", "mcq_idk", "shown.csv", "--items", "items.jsonl").err
+
+
+@pytest.mark.parametrize("column", ["options", "gold"])
+def test_an_import_of_letters_in_another_order_of_options_changes_nothing(offline: Path, column: str) -> None:
+    write(offline, CHOICES, "items.jsonl")
+    manifest = write(offline, 'name = "m"\ntask = "mcq_idk"\n[items]\nsource = "items.jsonl"\n')
+    items = load_items(load_manifest(manifest), McqIdkTask(TaskOptions("llm")), SETTINGS)
+    same = {name: items[0].payload[name] for name in ("options", "gold")}
+    other = {"options": ["Paris", "Bonn", "Oslo", "Rome"], "gold": "A"}
+    assert all(same[name] != other[name] for name in same)
+    for row, name in ((same, "same.jsonl"), (other, "other.jsonl")):
+        write(offline, json.dumps({"item_id": "1", "response": "Answer: A", column: row[column]}) + "\n", name)
+    assert call("import", manifest, "--model", "finch", "--predictions", "same.jsonl").code == 0
+    message = refused("import", manifest, "--model", "wren", "--predictions", "other.jsonl")
+    assert "other.jsonl, line 1: the model saw the options of item '1' in another order than the run" in message
+    assert "`layton-batch grade mcq_idk other.jsonl --items FILE` reads each row in its own order" in message
+    assert '"wren"' not in call("status", "m", "--json").out
 
 
 # ---- files that are of another kind than their names say -------------------------------------------------------------

@@ -68,6 +68,7 @@ class McqForm(OfflineForm):
         super().__init__(task, options)
         self.task, self.protocol = task, task.protocol
         self._voted: list[BoardRow] = []
+        self._reads_order_of_items = False
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
@@ -127,7 +128,17 @@ class McqForm(OfflineForm):
                 f"{where}: the items' columns 'Correct Answer' and 'Incorrect Answer 1' … have no order, so that no "
                 "letter has a meaning: give the predictions a column 'options' (as the model saw them) or 'gold'"
             )
+        self._reads_order_of_items = True
         return item
+
+    @property
+    def note(self) -> str | None:
+        if not self._reads_order_of_items:
+            return None
+        return (
+            "letters are read in the order of the options in the file of items; if the model saw another order, give "
+            "the predictions a column 'options' (as the model saw them) or 'gold' (the right letter)"
+        )
 
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
         if "response" not in row:
