@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -28,6 +30,9 @@ STOPPED = {
     "demo": "stopped. The same command continues.",
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
+
+_NO_COMMAND = re.compile(r"No such command '(.+?)'")
+"""Typer's words for a command that there is not."""
 
 MANIFEST_KEYS = {
     "--limit": "`limit` under [items]",
@@ -96,7 +101,7 @@ def complain_of(error: Exception) -> int:
         return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if callable(show) and isinstance(code, int):
-        if (message := _unknown_option(error)) is not None:
+        if (message := _unknown_option(error) or _missing_word(error)) is not None:
             return _complain(message, code)
         show()
         return code
@@ -128,6 +133,31 @@ def _unknown_option(error: Exception) -> str | None:
             f"`{context.command_path} … --runs {sandbox_runs(DEFAULT_RUNS)}` takes them"
         )
     return None
+
+
+def _missing_word(error: Exception) -> str | None:
+    """Return what to type where an argument, an option or a command is missing; None for any other usage error."""
+    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    if context is None:
+        return None
+    if parameter is not None and type(error).__name__ == "MissingParameter":
+        name = next(
+            (option for option in parameter.opts if option.startswith("-")), parameter.metavar or parameter.name
+        )
+        help_text = f": {parameter.help}" if getattr(parameter, "help", None) else ""
+        return f"{context.info_name}: {name} is missing{help_text} `{context.command_path} -h` shows more."
+    word = _NO_COMMAND.match(str(getattr(error, "message", "")))
+    if word is None or not os.path.isfile(word[1]):
+        return None
+    file = word[1]
+    if context.info_name == "items":
+        return f"items: name the command before the file: `layton-batch items check {file}`"
+    if file.endswith(".toml"):
+        return f"name the command before {file}: `layton-batch plan {file}` or `layton-batch run {file}`"
+    return (
+        f"name the command before {file}: `layton-batch run {file} --model PROVIDER:ID` asks its questions, "
+        f"`layton-batch leaderboard {file}` ranks its scores, `layton-batch grade TASK {file}` grades its predictions"
+    )
 
 
 def _complain(message: str, code: int) -> int:

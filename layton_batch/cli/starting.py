@@ -211,7 +211,12 @@ def _differing_keys(path: Path, manifest: Manifest) -> str:
 def _provider_and_model(text: str) -> tuple[str, str]:
     matched = _MODEL.fullmatch(text)
     if matched is None:
-        raise ManifestError(f"--model {text!r}: PROVIDER:ID, such as openai:gpt-5.2")
+        from layton_batch.providers import provider_names
+
+        names = ", ".join(provider_names())
+        raise ManifestError(
+            f"--model {text!r}: name the provider before the model: PROVIDER:ID, such as openai:gpt-5.2 ({names})"
+        )
     if "," in matched["model"]:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         named = (part if _MODEL.fullmatch(part) else f"{matched['provider']}:{part}" for part in parts)
@@ -261,6 +266,8 @@ def init(
         )
     if task not in task_names():
         raise ManifestError(f"init: {unknown_task(task)}; --out names a folder")
+    if os.path.isfile(folder):
+        raise ManifestError(f"init: --out {folder}: is a file; name a folder, new or not")
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     name = _run_name(folder, task)
     contents = {items: "".join(_first_items(task)), manifest: _template(name, task, items.name)}

@@ -118,7 +118,8 @@ def _fetch(client: httpx.Client, url: str, target: Path, clock: Clock, waits: Se
         except _PassingError as error:
             if wait is None:
                 tries = f"{len(waits) + 1} times, at last with" if waits else "with"
-                raise DataError(f"{shown(url)}: download failed {tries}: {error}") from error
+                advice = "check the address and the connection, or name a copy of the file on this machine"
+                raise DataError(f"{shown(url)}: download failed {tries}: {error}; {advice}") from error
             clock.sleep(min(error.wait or wait, LONGEST_WAIT_SECONDS))
         else:
             return

@@ -28,6 +28,7 @@ from layton_batch.files.csv_rows import ENDINGS, UTF_16_MARKS, csv_rows
 from layton_batch.files.workbooks import OTHER_SPREADSHEETS, WORKBOOK, refuse_spreadsheet, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
+from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     import polars as pl
@@ -187,6 +188,15 @@ def json_list(path: Path) -> Sequence[Row] | None:
     return objects
 
 
+def near_file(path: Path) -> str:
+    """Return ``; did you mean 'x'?`` with the file in a path's folder whose name is nearest to its own, or nothing."""
+    try:
+        names = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except OSError:
+        return ""
+    return did_you_mean(path.name, names, 0.7)
+
+
 # ---- finding -------------------------------------------------------------------------------------------------------
 
 
@@ -202,8 +212,10 @@ def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
             return files
         if path.is_dir():
             raise DataError(f"{path}: is a folder; name a file or a pattern such as {source}/*.jsonl")
-    looked = " or in ".join(str(folder) for folder in dict.fromkeys((base, cwd)))
-    raise DataError(f"{source}: no such file (looked in {looked})")
+    folders = list(dict.fromkeys((base, cwd)))
+    looked = " or in ".join(map(str, folders))
+    near = next((hint for folder in folders if (hint := near_file(folder / wanted))), "")
+    raise DataError(f"{source}: no such file (looked in {looked}){near}")
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------

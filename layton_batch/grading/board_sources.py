@@ -201,7 +201,11 @@ def read_jury_sources(
     """Read sources as ``read_sources`` does. Raises DataError where no jury judged, or not yet."""
     read = read_sources(sources, runs, settings, options, verdicts=verdicts)
     if read.sheets:
-        raise DataError("this task is graded by rule: there are no judges, and nothing for people to label")
+        named = f" {' '.join(sources)}" if sources else ""
+        raise DataError(
+            "these answers are graded by rule: there are no judges, and nothing for people to label; "
+            f"`layton-batch leaderboard{named}` ranks the models"
+        )
     if read.votes.is_empty():
         raise DataError("no model is done yet: there is nothing to examine")
     return read

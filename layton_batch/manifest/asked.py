@@ -67,7 +67,7 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
         validate_items(items)
     except DataError as error:
         if error is rows.error:
-            raise
+            raise DataError(f"run {manifest.name}: [items] source: {error}") from error
         raise DataError(f"{shown(source)}: {error}") from error
     return items[: table.limit]
 

@@ -187,7 +187,10 @@ class _Check:
             path = self.folder / named
             if path.is_file():
                 return self._panel_file(path)
-            self._add(self.file, ("jury", "panel"), f"no panel file {path}")
+            from layton_batch.files.sources import near_file
+
+            advice = "name a TOML file with [[judges]], or leave panel out for the package's own judges"
+            self._add(self.file, ("jury", "panel"), f"no panel file {path}{near_file(path)}; {advice}")
             return _PanelSource(self.file, (), None)
         return self._panel_file(shipped(DEFAULT_PANEL))
 

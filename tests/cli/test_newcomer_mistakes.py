@@ -12,6 +12,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.settings import Settings
 from layton_batch.tasks.mcq_idk import McqIdkTask
 from layton_batch.tasks.protocol import TaskOptions
+from tests.cli.conftest import NOBODY
 from tests.support.cli_harness import Ending, call, desk, write
 from tests.support.lab import manifest_text
 
@@ -253,3 +254,61 @@ def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
         assert text.count("max_output_tokens") == 1
         held = call("status", "lab", "--json").table()
         assert json.dumps(held["batches"]).count("held back: batch ") == 2
+
+
+# ---- words that are missing or wrong ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("quiz.csv",), "`layton-batch run quiz.csv --model PROVIDER:ID` asks its questions, `layton-batch lead"),
+        (("manifest.toml",), "name the command before manifest.toml: `layton-batch plan manifest.toml` or"),
+        (("items", "quiz.csv"), "items: name the command before the file: `layton-batch items check quiz.csv`"),
+        (("items", "check"), "check: FILE is missing"),
+        (("export", "quiz"), "export: --to is missing: ppi | annotations"),
+        (("site", "quiz"), "site: --out is missing: The folder to write pages into."),
+        (("resolve",), "resolve: [RUN] BATCH is missing: The run (default: the only one), and its lost batch."),
+        (("run", "quiz.csv", "--model", "gpt-5.1"), "name the provider before the model: PROVIDER:ID, such as openai:"),
+        (("plan", "typo.toml"), "run a: [items] source: quizz.csv: no such file"),
+        (("plan", "typo.toml"), "; did you mean 'quiz.csv'?"),
+        (("plan", "panel.toml"), "; did you mean 'judges.toml'?; name a TOML file with [[judges]], or leave panel out"),
+        (("judges", "scores.csv"), "graded by rule: there are no judges, and nothing for people to label; `lay"),
+        (("label-plan", "scores.csv", "--labels", "3"), "`layton-batch leaderboard scores.csv` ranks the models"),
+        (("leaderboard", "words.csv"), "words.csv, row 1: 'score' is 'good', not a number, true or false"),
+        (("init", "qa", "--out", "quiz.csv"), "init: --out quiz.csv: is a file; name a folder"),
+        (("grade", "rome", "quiz.csv"), "quiz.csv: not JSON (Expecting value: line 1 column 1 (char 0)); ROME's fi"),
+    ],
+)  # fmt: skip
+def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
+    offline: Path, command: tuple[str, ...], words: str
+) -> None:
+    files = {
+        "quiz.csv": "question,answer\na?,b\n",
+        "manifest.toml": GOOD,
+        "scores.csv": SCORES,
+        "words.csv": "model,item_id,score\na,1,good\n",
+        "judges.toml": "",
+        "typo.toml": QUIZ_MANIFEST.replace("quiz.csv", "quizz.csv"),
+        "panel.toml": QUIZ_MANIFEST + '[jury]\npanel = "judge.toml"\n',
+    }
+    for name, text in files.items():
+        write(offline, text, name)
+    assert words in refused(*command)
+
+
+QUIZ_MANIFEST = (
+    'name = "a"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n'
+    '[[models]]\nname = "g"\nprovider = "openai"\nmodel = "gpt-5.1"\n'
+)
+
+
+def test_a_source_that_cannot_be_reached_is_refused_with_what_to_look_at(
+    offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("layton_batch.files.addresses.WAITS_SECONDS", ())
+    source = f"{NOBODY}/quiz.csv"
+    manifest = write(offline, QUIZ_MANIFEST.replace("quiz.csv", source))
+    message = refused("plan", manifest)
+    assert f"[items] source: {source}: download failed" in message
+    assert "; check the address and the connection, or name a copy of the file on this machine" in message

@@ -80,7 +80,7 @@ def _score(value: JsonValue, place: str) -> float | None:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number")
+        raise DataError(f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number, true or false")
     return number
 
 

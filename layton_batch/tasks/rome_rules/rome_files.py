@@ -339,4 +339,4 @@ def _loads(text: str, where: str) -> JsonValue:
     except RecursionError as error:
         raise DataError(f"{where}: nested too deep") from error
     except ValueError as error:
-        raise DataError(f"{where}: not JSON ({error})") from error
+        raise DataError(f"{where}: not JSON ({error}); ROME's files are JSON, JSONL or Parquet") from error
