@@ -680,7 +680,10 @@ def _check_all_judged(opened: Run, status: Status) -> None:
 
 def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool) -> Iterator[ImportedModel]:
     if "model" not in frame.columns:
-        raise DataError("the frame has no column 'model'")
+        raise DataError(
+            "the frame has no column 'model', which names whose answer a row holds; its columns are "
+            f"{', '.join(frame.columns)}"
+        )
     for number, row in enumerate(frame.iter_rows(named=True), 1):
         if not isinstance(row["model"], str) or not row["model"]:
             raise DataError(f"row {number} of the frame: 'model' must be text")

@@ -141,9 +141,8 @@ def _missing_word(error: Exception) -> str | None:
     if context is None:
         return None
     if parameter is not None and type(error).__name__ == "MissingParameter":
-        name = next(
-            (option for option in parameter.opts if option.startswith("-")), parameter.metavar or parameter.name
-        )
+        options = [option for option in parameter.opts if option.startswith("-")]
+        name = options[0] if options else parameter.metavar or parameter.name
         help_text = f": {parameter.help}" if getattr(parameter, "help", None) else ""
         return f"{context.info_name}: {name} is missing{help_text} `{context.command_path} -h` shows more."
     word = _NO_COMMAND.match(str(getattr(error, "message", "")))

@@ -19,7 +19,7 @@ from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.offline import no_response, response
 from layton_batch.tasks.protocol import Task
-from layton_batch.text import plural, without_guard
+from layton_batch.text import first_of, plural, without_guard
 
 ITEM = ("item_id", "riddle_id", "question_id", "sample_id", "custom_id", "id")
 """Columns that may hold the item's id. The first counts that names an item of the run: programs call other things so
@@ -298,7 +298,7 @@ def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {column!r} must be text or a whole number")
     if str(value) not in items:
-        raise DataError(f"{where}: the run has no item {str(value)[:100]!r}")
+        raise DataError(f"{where}: the run has no item {str(value)[:100]!r}; its items are {first_of(sorted(items))}")
     return str(value)
 
 
