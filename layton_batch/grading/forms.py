@@ -74,8 +74,7 @@ def _rule_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue
         if not task.uses_jury:
             return task
         jury = f"; `layton-batch judge FILE --task {name}` puts answers before a jury"
-    names = f"{hint} There are" if hint and not jury else "; there are"
-    raise ManifestError(f"grade: {name!r} is not graded by rule{names} {', '.join(graded_by_rule())}{jury}")
+    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(graded_by_rule())}{jury or hint}")
 
 
 def graded_by_rule() -> list[str]:
