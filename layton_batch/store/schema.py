@@ -246,3 +246,13 @@ events = Table(
     Column("kind", String(64), nullable=False),
     Column("detail", Text, nullable=False),
 )
+
+COPY = "copy_of_"
+"""Prefix of the names of copies.
+
+A copy is an index of all columns of a table. SQLite writes it with each row, and its ``integrity_check`` compares both:
+so `verify` names a row whose bits changed. PostgreSQL has checksums of its own, and no room for long texts in an index.
+"""
+copies = tuple(
+    Index(f"{COPY}{table.name}", *table.columns).ddl_if(dialect="sqlite") for table in metadata.sorted_tables
+)

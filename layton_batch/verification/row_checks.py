@@ -1,12 +1,13 @@
 """The rows of a run beside each other, beside its files, and beside the indexes of its database.
 
-The database holds no digest of a row. Numbers of answers are computed again from the raw replies. Checked here is what
-links them.
+SQLite has a copy of each row in an index (``schema.copies``). Numbers of answers are computed again from the raw
+replies. Checked here are the copies, and what links rows.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 from sqlalchemy import ColumnElement, and_, select
@@ -18,6 +19,8 @@ from layton_batch.store.engine import shown
 from layton_batch.store.run_store import RunStore
 
 _MOST_NAMED = 20
+_CHANGED = re.compile(rf"row (\d+) missing from index {schema.COPY}(\w+)")
+_ROW = r"row \1 of table \2 was changed since it was written (its copy differs)"
 
 
 def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterator[str]:
@@ -27,7 +30,7 @@ def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterat
     with store.reading() as connection:
         if store.engine.dialect.name == "sqlite":
             lines = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_NAMED})").scalars()
-            yield from (f"{place}: {line}" for line in lines if line != "ok")
+            yield from (f"{place}: {_CHANGED.sub(_ROW, line)}" for line in lines if line != "ok")
         runs = schema.runs
         frozen = connection.scalar(select(runs.c.manifest).where(runs.c.run_id == store.run_id))
         if frozen is None or json.loads(frozen) != manifest.frozen():

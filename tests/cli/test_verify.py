@@ -23,7 +23,7 @@ import polars as pl
 import pytest
 import zstandard
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, LaytonBatchError
 from layton_batch.files import tables
 from layton_batch.files.limits import LIMITS
 from layton_batch.files.run_folder import RunFolder
@@ -34,13 +34,21 @@ from layton_batch.site.site_digests import DIGESTS, write_digests
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.inputs import RunSources, copied_sources, unpacked_sources
 from layton_batch.verification.recompute import recompute
-from layton_batch.verification.verify import Verification, check_computed, check_inputs, compare_run
+from layton_batch.verification.verify import (
+    Verification,
+    check_computed,
+    check_inputs,
+    compare_run,
+    verify_run,
+    verify_site,
+)
 from tests.support.cli_harness import call, desk
+from tests.support.flips import count_database_flips, count_file_flips, draw_bits, draw_database_bits
 from tests.support.lab import BUNDLED, MODELS, manifest_text
+from tests.support.tiers import tiered
 
 GOLD = f'[gold]\nsource = "{BUNDLED / "gold_llm.jsonl"}"'
 MODEL = MODELS["openai"]
-FLIPS = 40
 MORE_TOKENS = re.compile(rb'"(?:output|completion)_tokens": ?[0-9]+')
 
 
@@ -115,22 +123,13 @@ def test_a_damaged_table_of_items_is_named_once(runs: Path) -> None:
     assert call("verify", "lab").err.count(f"{path.relative_to(runs.parent)}: ") == 1
 
 
-def test_every_flipped_bit_of_a_run_is_named(finished: Verified) -> None:
+@pytest.mark.parametrize("flips", tiered((30, 500), ci=(30,)))
+def test_every_flipped_bit_of_a_run_is_named(finished: Verified, flips: int) -> None:
     assert finished.differences() == []
     root = finished.folder.workspace.root
-    files = [path for path in sorted(root.glob("lab/**/*")) + sorted(root.glob("batches/**/*")) if path.is_file()]
-    sizes, chance = [path.stat().st_size for path in files], random.Random(7)
-    unnamed = []
-    for number in range(FLIPS):
-        path = chance.choice(files) if number % 2 else chance.choices(files, sizes)[0]
-        changed = bytearray(path.read_bytes())
-        bit = chance.randrange(8 * len(changed))
-        changed[bit // 8] ^= 1 << bit % 8
-        with restored(path):
-            path.write_bytes(changed)
-            if not any(str(path) in line for line in finished.differences()):
-                unnamed.append((path, bit))
-    assert unnamed == []
+    bits = draw_bits([*root.glob("lab/**/*"), *root.glob("batches/**/*")], flips, random.Random(7))
+    count = count_file_flips(bits, lambda path: any(str(path) in line for line in finished.differences()))
+    assert (count.named.total(), count.missed) == (flips, [])
 
 
 def test_a_table_that_says_otherwise_is_named_with_its_row_though_its_digest_is_right(finished: Verified) -> None:
@@ -192,19 +191,34 @@ def test_rows_that_contradict_others_or_cannot_be_read_are_named(runs: Path, cha
     assert re.search(reason, ending.err), ending.err
 
 
-def test_a_flipped_bit_that_an_index_of_the_database_contradicts_is_named(runs: Path) -> None:
+@pytest.mark.parametrize("flips", tiered((40, 3000), ci=(40,)))
+def test_every_flipped_bit_of_the_database_that_changes_a_value_is_named(runs: Path, flips: int) -> None:
     database = runs / "state.sqlite3"
     with closing(sqlite3.connect(database)) as connection:
-        (name,) = connection.execute("SELECT hex(fingerprint) FROM attempts").fetchone()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    content, fingerprint = database.read_bytes(), bytes.fromhex(name)
-    places = [found.start() for found in re.finditer(re.escape(fingerprint), content)]
-    assert len(places) > 2  # in its rows, and in the indexes of these
-    changed = bytearray(content)
-    changed[places[0]] ^= 1
-    database.write_bytes(changed)
+    bits = draw_database_bits(database, flips, random.Random(7))
+    count = count_database_flips(bits, lambda: is_named(lambda: verify_run(RunFolder(runs / "lab"), Settings(runs))))
+    assert count.named.total() >= flips // 2
+    assert count.missed == []
+
+
+def is_named(verify: Callable[[], Verification]) -> bool:
+    """Tell whether `verify` ends with 2: with a difference, or because the run cannot be read."""
+    try:
+        return bool(verify().differences)
+    except LaytonBatchError:
+        return True
+
+
+def test_a_row_that_was_changed_is_named_with_its_table(runs: Path) -> None:
+    database = runs / "state.sqlite3"
+    with closing(sqlite3.connect(database)) as connection:
+        ((tag,),) = connection.execute("SELECT tag FROM batches WHERE key = 2")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.write_bytes(database.read_bytes().replace(tag.encode(), tag.swapcase().encode(), 1))
     ending = call("verify", "lab")
-    assert (ending.code, "state.sqlite3: row " in ending.err) == (2, True), ending.err
+    assert ending.code == 2
+    assert "state.sqlite3: row 2 of table batches was changed since it was written (its copy differs)" in ending.err
 
 
 # ---- sites -----------------------------------------------------------------------------------------------------------
@@ -227,6 +241,13 @@ def test_a_downloaded_site_is_computed_again_from_its_data(site: Path) -> None:
     write_digests(site)
     ending = call("verify", site)
     assert (ending.code, f"{site / 'index.html'}: byte " in ending.err) == (2, True)
+
+
+@pytest.mark.parametrize("flips", tiered((20, 200), ci=(20,)))
+def test_every_flipped_bit_of_a_site_is_named(site: Path, offline: Path, flips: int) -> None:
+    bits = draw_bits(list(site.rglob("*")), flips, random.Random(7))
+    count = count_file_flips(bits, lambda _path: is_named(lambda: verify_site(site, Settings(offline))[0]))
+    assert (count.named.total(), count.missed) == (flips, [])
 
 
 @pytest.mark.parametrize("change", [lambda path: path.unlink(), swap_digits], ids=["gone", "changed"])

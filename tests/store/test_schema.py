@@ -26,7 +26,8 @@ def test_the_schema_in_code_is_the_one_that_is_made(url: str) -> None:
         assert made == {column.name: bool(column.nullable) for column in table.columns}
         indexes = [one for one in found.get_indexes(table.name) if "duplicates_constraint" not in one]
         made_indexes = {(one["name"], *one["column_names"]) for one in indexes}
-        assert made_indexes == {(one.name, *(column.name for column in one.columns)) for one in table.indexes}
+        of_dialect = [one for one in table.indexes if one not in schema.copies or engine.dialect.name == "sqlite"]
+        assert made_indexes == {(one.name, *(column.name for column in one.columns)) for one in of_dialect}
     engine.dispose()
 
 

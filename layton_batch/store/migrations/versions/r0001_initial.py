@@ -21,6 +21,8 @@ def upgrade() -> None:
     _orders()
     _ledger()
     _events()
+    if op.get_bind().dialect.name == "sqlite":
+        _copies()
 
 
 def _runs() -> None:
@@ -225,3 +227,13 @@ def _events() -> None:
         sa.Column("detail", sa.Text, nullable=False),
     )
     op.create_index("ix_events_run_id", "events", ["run_id"])
+
+
+def _copies() -> None:
+    """Make an index of all columns of each table: SQLite compares rows with it."""
+    made = sa.inspect(op.get_bind())
+    for table in (
+        "runs", "jobs", "requests", "answers", "attempts", "batches", "files", "provider_batches", "orders", "ledger",
+        "events",
+    ):  # fmt: skip
+        op.create_index(f"copy_of_{table}", table, [column["name"] for column in made.get_columns(table)])
