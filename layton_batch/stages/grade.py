@@ -7,6 +7,7 @@ from concurrent.futures import BrokenExecutor, Future
 from functools import partial
 from pathlib import Path
 
+from layton_batch.errors import StoreError
 from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
@@ -70,9 +71,18 @@ def _end(run: Run, job: Job, work: Future[None]) -> bool:
 
 
 def _judged(run: Run, job: Job) -> str:
-    """Return the model whose answers the job brings or judges, as the board shows it."""
+    """Return the model whose answers the job brings or judges, as the board shows it.
+
+    Raises StoreError where the database has lost the job that this one judges.
+    """
     if job.depends_on:
-        return next(other.spec.name for other in run.store.jobs() if other.id == job.depends_on)
+        names = (other.spec.name for other in run.store.jobs() if other.id == job.depends_on)
+        if (name := next(names, None)) is None:
+            raise StoreError(
+                f"job {job.id} judges job {job.depends_on}, which the database does not have: somebody changed the "
+                "database; restore a backup of the workspace"
+            )
+        return name
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
     return rejudged.judged.name if rejudged else job.spec.name
 

@@ -180,6 +180,7 @@ def test_nothing_is_decided_from_a_changed_copy_of_an_input(runs: Path, name: st
         ("UPDATE provider_batches SET batch_id = 'x' WHERE seq = 1", "table provider_batches names batch 'x'"),
         ("UPDATE attempts SET unbatched_usd = '0/1' WHERE line = 0", "the run's rows cannot be read"),
         ("UPDATE jobs SET spec = '{' WHERE key = 1", "the run's rows cannot be read"),
+        ("UPDATE jobs SET depends_on = 'x' WHERE depends_on IS NOT NULL", "judges job x, which the database does not"),
     ],
 )
 def test_rows_that_contradict_others_or_cannot_be_read_are_named(runs: Path, change: str, reason: str) -> None:
