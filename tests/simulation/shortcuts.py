@@ -188,11 +188,10 @@ class _Memory:
 
     def executed(self, connection: object, statement: str) -> None:
         """Note the tables of a statement."""
-        tables = _tables_of(statement)
-        for read in self.local.reads:
-            read |= tables
-        if not statement.startswith("SELECT"):
-            self._written[id(connection)] |= tables
+        if self.local.reads:
+            self.local.reads[-1] |= _tables_of(statement)
+        if not statement.startswith(("SELECT", "BEGIN")):
+            self._written[id(connection)] |= _tables_of(statement)
 
     def committed(self, connection: object) -> None:
         """Forget what was read from the tables that a transaction changed."""
@@ -280,8 +279,8 @@ def _remembering(name: str, memory: _Memory) -> Callable[..., Any]:
             finally:
                 tables = reads.pop()
             answer = memory.answers[asked] = found, frozenset(tables if store.arrive is None else {_ANY})
-        for outer in memory.local.reads:
-            outer |= answer[1]
+        if memory.local.reads:
+            memory.local.reads[-1] |= answer[1]
         found = answer[0]
         return copy.copy(found) if isinstance(found, list | dict) else found
 
