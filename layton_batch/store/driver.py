@@ -16,10 +16,11 @@ import itertools
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Float, Row, cast, extract, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Float, Row, Select, cast, extract, func, or_, select, update
 
 from layton_batch.clock import LONGEST_PAUSE, Clock, SystemClock, iso
 from layton_batch.errors import AnotherDriverError, StoreError
@@ -148,14 +149,19 @@ class DriverLease:
     def _row(self, connection: Connection, *more: ColumnElement[bool], lock: bool) -> Row[Any]:
         """The run's row; ``lock``: on PostgreSQL no other transaction changes it until this one ends. (On SQLite a
         write transaction is alone from its start.)"""
-        columns = schema.runs.c
-        query = select(
-            columns.driver, columns.driver_host, columns.driver_since, columns.driver_token, columns.cancelled, *more
-        ).where(columns.run_id == self.run_id)
-        row = connection.execute(query.with_for_update() if lock else query).first()
+        query = _row_query(self.run_id, lock=lock)
+        row = connection.execute(query.add_columns(*more) if more else query).first()
         if row is None:
             raise StoreError(f"run {self.run_id} is not in its state store: was it started with another database?")
         return row
+
+
+@lru_cache(256)
+def _row_query(run_id: str, *, lock: bool) -> Select[Any]:
+    runs = schema.runs.c
+    columns = runs.driver, runs.driver_host, runs.driver_since, runs.driver_token, runs.cancelled
+    query = select(*columns).where(runs.run_id == run_id)
+    return query.with_for_update() if lock else query
 
 
 def _another(run_id: str, row: Row[Any]) -> AnotherDriverError:

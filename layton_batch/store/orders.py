@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import Select, delete, select
 
 from layton_batch.store import schema
 from layton_batch.store.transactions import Transactions, Writing
@@ -43,13 +45,16 @@ def give_order(
 
 def pending_orders(store: Transactions) -> list[Order]:
     """The run's orders, oldest first."""
-    table = schema.orders
-    query = select(table).where(table.c.run_id == store.run_id).order_by(table.c.seq)
     with store.reading() as connection:
         return [
             Order(row["seq"], OrderKind(row["kind"]), row["batch_id"], row["argument"], row["at"])
-            for row in connection.execute(query).mappings()
+            for row in connection.execute(_orders_query(store.run_id)).mappings()
         ]
+
+
+@lru_cache(256)
+def _orders_query(run_id: str) -> Select[Any]:
+    return select(schema.orders).where(schema.orders.c.run_id == run_id).order_by(schema.orders.c.seq)
 
 
 def is_pending(writing: Writing, order: Order) -> bool:

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import lru_cache
 from hashlib import sha256
 from itertools import islice
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -517,11 +518,15 @@ def jobs_with_wanted(connection: Connection, run_id: str) -> frozenset[str]:
     It is asked in each tick, and mostly finds none. So it goes from the few answers to the requests: the state is a
     literal, for an index of part of a table serves no parameter.
     """
+    return frozenset(connection.execute(_wanted_query(run_id)).scalars())
+
+
+@lru_cache(256)
+def _wanted_query(run_id: str) -> Select[Any]:
     requests, jobs, answers = schema.requests, schema.jobs, schema.answers
     wanted = select(answers.c.fingerprint).where(answers.c.state == literal_column(f"'{AnswerState.WANTED}'"))
     asking = select(requests.c.job).where(requests.c.answer.in_(wanted), ~requests.c.retired)
-    mine = select(jobs.c.job_id).where(jobs.c.run_id == run_id, ~jobs.c.retired, jobs.c.key.in_(asking))
-    return frozenset(connection.execute(mine).scalars())
+    return select(jobs.c.job_id).where(jobs.c.run_id == run_id, ~jobs.c.retired, jobs.c.key.in_(asking))
 
 
 def unfinished(connection: Connection, run_id: str, job_ids: Collection[str]) -> frozenset[str]:
@@ -713,10 +718,14 @@ def charges_of(connection: Connection, key: int) -> list[RequestCost]:
 
 def batches_of_unknown_cost(connection: Connection, run_id: str) -> frozenset[str]:
     """Return the batches of a run with requests whose cost nobody can tell. An index has these requests alone."""
+    return frozenset(connection.execute(_unknown_cost_query(run_id)).scalars())
+
+
+@lru_cache(256)
+def _unknown_cost_query(run_id: str) -> Select[Any]:
     attempts, batches = schema.attempts, schema.batches
     unknown = select(attempts.c.batch).where(attempts.c.unknown_cost.is_not(None))
-    query = select(batches.c.batch_id).where(batches.c.run_id == run_id, batches.c.key.in_(unknown))
-    return frozenset(connection.execute(query).scalars())
+    return select(batches.c.batch_id).where(batches.c.run_id == run_id, batches.c.key.in_(unknown))
 
 
 def answered_batches(connection: Connection, run_id: str) -> list[str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, bindparam, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
@@ -40,6 +41,12 @@ from layton_batch.store.standing import ProviderLoad, read_load, read_money, vis
 from layton_batch.store.transactions import Events, Writing
 from layton_batch.text import plural
 
+_INSERT_MONEY = schema.ledger.insert()
+_CHANGE_BATCH = update(schema.batches).where(
+    schema.batches.c.run_id == bindparam("this_run"),
+    schema.batches.c.batch_id == bindparam("this_batch"),
+    schema.batches.c.state == bindparam("this_state"),
+)
 CHANGED, _APPLIED = "changed", "applied"
 """What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
 
@@ -98,8 +105,7 @@ class RunStore(Events):
     def row(self) -> RunRow | None:
         """The run, or None where the store has none of this id."""
         with self.reading() as connection:
-            this = select(schema.runs).where(schema.runs.c.run_id == self.run_id)
-            row = connection.execute(this).mappings().first()
+            row = connection.execute(_run_query(self.run_id)).mappings().first()
         return None if row is None else run_from(row)
 
     def set_cancelled(self, at: float) -> None:
@@ -183,9 +189,9 @@ class RunStore(Events):
 
     def all_jobs(self) -> list[Job]:
         """Retired jobs as well, at the end."""
-        query = select(schema.jobs).where(schema.jobs.c.run_id == self.run_id).order_by(schema.jobs.c.seq)
         with self.reading() as connection:
-            return self._with_files([job_from(row) for row in connection.execute(query).mappings()])
+            rows = connection.execute(_jobs_query(self.run_id)).mappings()
+            return self._with_files([job_from(row) for row in rows])
 
     def plan_job(
         self,
@@ -304,27 +310,18 @@ class RunStore(Events):
         """Batches in order of entry, of these states or all, of this provider or all, of this model or all."""
         if states is None and provider is None and model is None:
             return self._all_batches()
-        query = select(schema.batches).where(schema.batches.c.run_id == self.run_id, visible(self.run_id))
-        query = query.order_by(schema.batches.c.seq)
-        if states is not None:
-            query = query.where(schema.batches.c.state.in_([str(state) for state in states]))
-        for column, value in ((schema.batches.c.provider, provider), (schema.batches.c.model, model)):
-            query = query if value is None else query.where(column == value)
+        query = _batches_query(self.run_id, None if states is None else frozenset(states), provider, model)
         with self.reading() as connection:
             return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
 
     def _all_batches(self) -> list[Batch]:
         """Read open batches now, and collected ones only where there are more: a run of years has thousands."""
-        table = schema.batches
-        mine, collected = table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED)
+        still_open, count, collected = _all_batches_queries(self.run_id)
         with self.reading() as connection:
-            still_open = connection.execute(select(table).where(mine, ~collected, visible(self.run_id))).mappings()
-            batches = {row["seq"]: batch_from(row) for row in still_open}
+            batches = {row["seq"]: batch_from(row) for row in connection.execute(still_open).mappings()}
             # counted after the others are read: one of them may have been collected between
-            number = connection.execute(select(func.count()).select_from(table).where(mine, collected)).scalar_one()
-            if number != len(self._collected):
-                rows = connection.execute(select(table).where(mine, collected)).mappings()
-                self._collected = {row["seq"]: batch_from(row) for row in rows}
+            if connection.execute(count).scalar_one() != len(self._collected):
+                self._collected = {row["seq"]: batch_from(row) for row in connection.execute(collected).mappings()}
             batches |= self._collected
         return self._with_files([batches[seq] for seq in sorted(batches)])
 
@@ -337,10 +334,8 @@ class RunStore(Events):
 
     def planned_of_retired(self) -> list[Batch]:
         """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
-        table = schema.batches
-        planned = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.PLANNED))
         with self.reading() as connection:
-            rows = connection.execute(select(table).where(planned, ~visible(self.run_id))).mappings()
+            rows = connection.execute(_planned_of_retired_query(self.run_id)).mappings()
             return [batch_from(row) for row in rows]
 
     def batch(self, batch_id: str) -> Batch:
@@ -416,10 +411,10 @@ class RunStore(Events):
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
-        table = schema.batches
         values = {name: _fit(writing, name, value) for name, value in changes.items()}
-        this = update(table).where(self._one(batch.id), table.c.state == str(batch.state))
-        if writing.connection.execute(this.values({"state": str(batch.state), **values})).rowcount != 1:
+        this = {"this_run": self.run_id, "this_batch": batch.id, "this_state": str(batch.state)}
+        changed_rows = writing.connection.execute(_CHANGE_BATCH, {"state": str(batch.state), **values, **this}).rowcount
+        if changed_rows != 1:
             raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
             provider_batch = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
@@ -603,11 +598,7 @@ class RunStore(Events):
         A planned batch that is due and still there was held back: what it waits for shows elsewhere. ``uncollected``:
         jobs whose ended batches are left as they are.
         """
-        table = schema.batches
-        query = select(table.c.state, table.c.due_at)
-        query = query.where(table.c.run_id == self.run_id, table.c.state.in_([str(state) for state in states]))
-        query = query.where(visible(self.run_id))
-        query = query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(list(uncollected))))
+        query = _due_query(self.run_id, frozenset(states), frozenset(uncollected))
         with self.reading() as connection:
             moments = [_moment(row, at, pacing) for row in connection.execute(query).mappings()]
         return min(moments, default=None)
@@ -629,7 +620,7 @@ class RunStore(Events):
     def _enter_money(self, connection: Connection, money: Iterable[LedgerEntry], at: float) -> None:
         for entry in money:
             values = {"run_id": self.run_id, "batch_id": entry.batch_id, "kind": entry.kind, "usd": entry.usd, "at": at}
-            connection.execute(schema.ledger.insert().values(**values))
+            connection.execute(_INSERT_MONEY, values)
 
     def charge_again(
         self, batch_id: str, charges: Sequence[RequestCost], spent: Decimal, unknown: Decimal, at: float
@@ -654,6 +645,59 @@ class RunStore(Events):
         """Return the USD still reserved for a batch."""
         with self.reading() as connection:
             return read_money(connection, self.run_id, batch_id).reserved
+
+
+# A statement that every tick executes is made once: making the key of its text takes longer than executing it.
+
+
+@lru_cache(256)
+def _run_query(run_id: str) -> Select[Any]:
+    return select(schema.runs).where(schema.runs.c.run_id == run_id)
+
+
+@lru_cache(256)
+def _jobs_query(run_id: str) -> Select[Any]:
+    return select(schema.jobs).where(schema.jobs.c.run_id == run_id).order_by(schema.jobs.c.seq)
+
+
+@lru_cache(256)
+def _batches_query(
+    run_id: str, states: frozenset[Lifecycle] | None, provider: str | None, model: str | None
+) -> Select[Any]:
+    query = select(schema.batches).where(schema.batches.c.run_id == run_id, visible(run_id))
+    query = query.order_by(schema.batches.c.seq)
+    if states is not None:
+        query = query.where(schema.batches.c.state.in_(sorted(map(str, states))))
+    for column, value in ((schema.batches.c.provider, provider), (schema.batches.c.model, model)):
+        query = query if value is None else query.where(column == value)
+    return query
+
+
+@lru_cache(256)
+def _all_batches_queries(run_id: str) -> tuple[Select[Any], Select[Any], Select[Any]]:
+    """Return the statements that read the open batches, count the collected ones, and read these."""
+    table = schema.batches
+    mine, collected = table.c.run_id == run_id, table.c.state == str(Lifecycle.COLLECTED)
+    return (
+        select(table).where(mine, ~collected, visible(run_id)),
+        select(func.count()).select_from(table).where(mine, collected),
+        select(table).where(mine, collected),
+    )
+
+
+@lru_cache(256)
+def _planned_of_retired_query(run_id: str) -> Select[Any]:
+    table = schema.batches
+    planned = and_(table.c.run_id == run_id, table.c.state == str(Lifecycle.PLANNED))
+    return select(table).where(planned, ~visible(run_id))
+
+
+@lru_cache(256)
+def _due_query(run_id: str, states: frozenset[Lifecycle], uncollected: frozenset[str]) -> Select[Any]:
+    table = schema.batches
+    query = select(table.c.state, table.c.due_at)
+    query = query.where(table.c.run_id == run_id, table.c.state.in_(sorted(map(str, states))), visible(run_id))
+    return query.where(or_(table.c.state != str(Lifecycle.ENDED), table.c.job_id.not_in(sorted(uncollected))))
 
 
 _FOR_PEOPLE = frozenset({"reason", "provider_status"})

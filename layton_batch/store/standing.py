@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Executable, Select, bindparam, func, or_, select
 
 from layton_batch.records import Batch
 from layton_batch.states import AT_PROVIDER, Lifecycle
@@ -48,14 +50,10 @@ def visible(run_id: str) -> ColumnElement[bool]:
 
 def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     """The load of a provider at this moment."""
-    table = schema.batches
-    sent = table.c.state.in_([str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)])
-    alive = or_(table.c.deadline_at.is_(None), table.c.deadline_at > at)  # what is past it runs nowhere any more
-    busy = and_(table.c.provider == provider, sent, alive)
-    query = select(table.c.model, func.count(), func.sum(table.c.size_bytes)).where(busy).group_by(table.c.model)
-    load = [(model, int(count), int(size)) for model, count, size in connection.execute(query)]
-    recent = and_(table.c.provider == provider, table.c.submitting_at.between(at - HOUR, at + HOUR))
-    creates, oldest = connection.execute(select(func.count(), func.min(table.c.submitting_at)).where(recent)).one()
+    moment = {"at": at, "hour_before": at - HOUR, "hour_after": at + HOUR}
+    work, recent = _load_queries(provider)
+    load = [(model, int(count), int(size)) for model, count, size in connection.execute(work, moment)]
+    creates, oldest = connection.execute(recent, moment).one()
     return ProviderLoad(
         running=sum(count for _, count, _ in load),
         queued_bytes={model: size for model, _, size in load},
@@ -64,10 +62,26 @@ def read_load(connection: Connection, provider: str, at: float) -> ProviderLoad:
     )
 
 
+@lru_cache(256)
+def _load_queries(provider: str) -> tuple[Executable, Executable]:
+    """Return the statements that read the open work at a provider, and its creates within the last hour."""
+    table = schema.batches
+    sent = table.c.state.in_(sorted(str(state) for state in (*AT_PROVIDER, Lifecycle.SUBMITTING)))
+    # what is past its deadline runs nowhere any more
+    alive = or_(table.c.deadline_at.is_(None), table.c.deadline_at > bindparam("at"))
+    work = select(table.c.model, func.count(), func.sum(table.c.size_bytes)).group_by(table.c.model)
+    hour = table.c.submitting_at.between(bindparam("hour_before"), bindparam("hour_after"))
+    recent = select(func.count(), func.min(table.c.submitting_at)).where(table.c.provider == provider, hour)
+    return work.where(table.c.provider == provider, sent, alive), recent
+
+
 def read_money(connection: Connection, run_id: str, batch_id: str | None = None) -> RunMoney:
     """The ledger of a run, or of one of its batches, added up."""
+    return money_from((kind, usd) for kind, usd in connection.execute(_money_query(run_id, batch_id)))
+
+
+@lru_cache(256)
+def _money_query(run_id: str, batch_id: str | None) -> Select[Any]:
     table = schema.ledger
-    mine = table.c.run_id == run_id
-    if batch_id is not None:
-        mine = and_(mine, table.c.batch_id == batch_id)
-    return money_from((kind, usd) for kind, usd in connection.execute(select(table.c.kind, table.c.usd).where(mine)))
+    query = select(table.c.kind, table.c.usd).where(table.c.run_id == run_id)
+    return query if batch_id is None else query.where(table.c.batch_id == batch_id)

@@ -28,6 +28,7 @@ from layton_batch.store.rows import event_from
 
 Read = TypeVar("Read", Job, Batch)
 DETAIL_CHARS = 2000
+_INSERT_EVENT = schema.events.insert()
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -51,7 +52,7 @@ class Writing:
         """Append an event."""
         detail = self.text(detail)[:DETAIL_CHARS]
         values = {"run_id": self.run_id, "at": at, "batch_id": batch_id, "kind": kind, "detail": detail}
-        result = self.connection.execute(schema.events.insert().values(**values))
+        result = self.connection.execute(_INSERT_EVENT, values)
         key = result.inserted_primary_key
         self.events.append(Event(int(key[0]) if key else 0, at, batch_id, kind, detail))
 

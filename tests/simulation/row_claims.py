@@ -12,6 +12,15 @@ from layton_batch.runs.context import Run
 from layton_batch.states import PERHAPS_BILLED, AnswerState, BatchOutcome, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 
+attempts, batches, answers = schema.attempts.c, schema.batches.c, schema.answers.c
+_ATTEMPTS = select(attempts.batch, attempts.fingerprint, attempts.is_open, attempts.outcome, attempts.error_class)
+_BATCHES = select(
+    batches.key, batches.batch_id, batches.state, batches.requests, batches.submitting_at, batches.absent_creates,
+    batches.resent, batches.provider_id, batches.outcome,
+)  # fmt: skip
+_ANSWERS = select(answers.fingerprint, answers.state, answers.batch)
+_WANTED = select(schema.requests.c.answer)
+
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
@@ -47,30 +56,16 @@ class _Answer:
 
 def disagreements(run: Run) -> list[str]:
     """Every way in which the rows of the database contradict each other, in words."""
-    attempts, batches, answers = schema.attempts.c, schema.batches.c, schema.answers.c
     with run.store.reading() as connection:
-        tries = [
-            _Attempt(*row)
-            for row in connection.execute(
-                select(
-                    attempts.batch, attempts.fingerprint, attempts.is_open, attempts.outcome, attempts.error_class
-                )
-            )
-        ]  # fmt: skip
+        tries = [_Attempt(*row) for row in connection.execute(_ATTEMPTS)]
         sent = {
             key: _Batch(batch_id, state, requests, intended is not None, absent + resent, provider_id, outcome)
             for key, batch_id, state, requests, intended, absent, resent, provider_id, outcome in connection.execute(
-                select(
-                    batches.key, batches.batch_id, batches.state, batches.requests, batches.submitting_at,
-                    batches.absent_creates, batches.resent, batches.provider_id, batches.outcome,
-                )
+                _BATCHES
             )
-        }  # fmt: skip
-        known = {
-            fingerprint: _Answer(*row)
-            for fingerprint, *row in connection.execute(select(answers.fingerprint, answers.state, answers.batch))
         }
-        wanted = frozenset(connection.execute(select(schema.requests.c.answer)).scalars())
+        known = {fingerprint: _Answer(*row) for fingerprint, *row in connection.execute(_ANSWERS)}
+        wanted = frozenset(connection.execute(_WANTED).scalars())
     broken = [] if wanted <= known.keys() else ["a request wants an answer that has no row"]
     by_batch: dict[int, list[_Attempt]] = defaultdict(list)
     by_answer: dict[bytes, list[_Attempt]] = defaultdict(list)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
+import re
 import sqlite3
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -26,12 +29,23 @@ from layton_batch.runs import accounts
 from layton_batch.settings import Settings
 from layton_batch.site import board_charts
 from layton_batch.store import engine as opening
+from layton_batch.store import schema
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
 from tests.support.manual_clock import ManualClock
 
 READ_AGAIN = ("row", "jobs", "batches", "money", "price_changes")
 """What a tick of the program asks its store several times over."""
+READ_AGAIN_ON_SQLITE = (
+    "all_jobs", "answer_locations", "answered_batches", "answering_batches", "asked_of", "attempted", "batch",
+    "batches_of_unknown_cost", "bought_elsewhere", "charges_of", "count_requests", "ends_of", "events", "files", "held",
+    "items_of", "job_batches", "jobs_alike", "jobs_with_wanted", "known_answers", "known_provider_ids",
+    "known_requests", "locate_answers", "owner_of", "planned_of_retired", "provider_ids", "requests_to_ask",
+    "retired_among", "unfinished", "was_absent_before",
+)  # fmt: skip
+"""What else is the same until its tables change. A server of the state can be lost at every reading, and files that
+object storage has may be awaited there."""
+_ANY = "any table"
 OF_THE_LEASE = ("drive", "renew", "stop_driving")
 """What changes nothing of that."""
 
@@ -141,7 +155,7 @@ def unhurried(clock: ManualClock, *, for_days: bool = False) -> Iterator[None]:
         stack.enter_context(mock.patch("time.sleep", clock.sleep))
         stack.enter_context(mock.patch.object(accounts, "scrypt", _quick_digest))
         stack.enter_context(mock.patch.object(board_charts, "charts", return_value=[]))  # no claim is about charts
-        _remember(stack, {})
+        _remember(stack, _Memory())
         yield
 
 
@@ -176,54 +190,116 @@ def _sharing(url: URL, **options: Any) -> Engine:
     return engine
 
 
-def _remember(stack: ExitStack, memory: dict[Asked, object]) -> None:
-    """Between two commits, of whomever, a store that is asked the same says the same; a commit that only moves the
-    lease is none."""
-    leases_only = threading.local()
-    stack.enter_context(mock.patch.object(DefaultDialect, "do_commit", _forgetting(memory, leases_only)))
-    for name in READ_AGAIN:
-        stack.enter_context(mock.patch.object(RunStore, name, _remembering(name, memory)))
-    for name in OF_THE_LEASE:
-        stack.enter_context(mock.patch.object(RunStore, name, _telling(name, leases_only)))
+class _Memory:
+    """What stores were asked and answered, and from which tables; a commit forgets what was read from its tables."""
+
+    def __init__(self) -> None:
+        self.answers: dict[Asked, tuple[object, frozenset[str]]] = {}
+        self.local = _Local()
+        self._written: dict[int, set[str]] = defaultdict(set)  # by connection
+
+    def executed(self, connection: object, statement: str) -> None:
+        """Note the tables of a statement."""
+        if self.local.reads:
+            self.local.reads[-1] |= _tables_of(statement)
+        if not statement.startswith(("SELECT", "BEGIN")):
+            self._written[id(connection)] |= _tables_of(statement)
+
+    def committed(self, connection: object) -> None:
+        """Forget what was read from the tables that a transaction changed."""
+        written = self._written.pop(id(connection), set()) | {_ANY}
+        if not self.local.leases_only:
+            self.answers = {asked: answer for asked, answer in self.answers.items() if answer[1].isdisjoint(written)}
 
 
-def _forgetting(memory: dict[Asked, object], leases_only: threading.local) -> Callable[..., None]:
+class _Local(threading.local):
+    """Of one thread: whether it changes leases only, and the tables that the readings it is within have read."""
+
+    def __init__(self) -> None:
+        self.leases_only = False
+        self.reads: list[set[str]] = []
+
+
+@functools.cache
+def _tables_of(statement: str) -> frozenset[str]:
+    """The tables that a statement of ours names."""
+    return frozenset(re.findall(r"[a-z_]+", statement)) & schema.metadata.tables.keys()
+
+
+def _remember(stack: ExitStack, memory: _Memory) -> None:
+    """Until its tables change, by whomever, a store that is asked the same says the same; a commit that only moves the
+    lease changes nothing."""
+    replaced: list[tuple[type, str, Callable[..., Any]]] = [
+        (DefaultDialect, "do_commit", _forgetting(memory)),
+        (DefaultDialect, "do_execute", _noting(memory, "do_execute")),
+        (DefaultDialect, "do_executemany", _noting(memory, "do_executemany")),
+        *((RunStore, name, _remembering(name, memory)) for name in (*READ_AGAIN, *READ_AGAIN_ON_SQLITE)),
+        *((RunStore, name, _telling(name, memory)) for name in OF_THE_LEASE),
+    ]
+    for owner, name, replacement in replaced:
+        stack.enter_context(mock.patch.object(owner, name, replacement))
+
+
+def _noting(memory: _Memory, name: str) -> Callable[..., None]:
+    original = getattr(DefaultDialect, name)
+
+    def execute(dialect: DefaultDialect, cursor: Any, statement: str, *rest: Any) -> None:
+        memory.executed(cursor.connection, statement)
+        original(dialect, cursor, statement, *rest)
+
+    return execute
+
+
+def _forgetting(memory: _Memory) -> Callable[..., None]:
     original: Callable[..., None] = DefaultDialect.do_commit
 
     def do_commit(dialect: DefaultDialect, connection: Any) -> None:
         original(dialect, connection)
-        if not getattr(leases_only, "is_so", False):
-            memory.clear()
+        memory.committed(getattr(connection, "dbapi_connection", connection))
 
     return do_commit
 
 
-def _telling(name: str, leases_only: threading.local) -> Callable[..., Any]:
+def _telling(name: str, memory: _Memory) -> Callable[..., Any]:
     original = getattr(RunStore, name)
 
     def write(store: RunStore, *arguments: Any, **named: Any) -> Any:
-        leases_only.is_so = True
+        memory.local.leases_only = True
         try:
             return original(store, *arguments, **named)
         finally:
-            leases_only.is_so = False
+            memory.local.leases_only = False
 
     return write
 
 
-def _remembering(name: str, memory: dict[Asked, object]) -> Callable[..., Any]:
+def _remembering(name: str, memory: _Memory) -> Callable[..., Any]:
     original = getattr(RunStore, name)
 
     def read(store: RunStore, *arguments: Any, **named: Any) -> Any:
+        if name not in READ_AGAIN and (store.arrive is not None or store.engine.dialect.name != "sqlite"):
+            return original(store, *arguments, **named)
         by_name = {key: _hashable(value) for key, value in named.items()}
-        asked = (f"{store.engine.url} {store.run_id}", name, (*map(_hashable, arguments), frozenset(by_name.items())))
-        if asked not in memory:
-            memory[asked] = original(store, *arguments, **named)
-        found = memory[asked]
-        return list(found) if isinstance(found, list) else found
+        place = f"{store.engine.url} {store.run_id}"
+        asked = (place, name, (*map(_hashable, arguments), frozenset(by_name.items())))
+        answer = memory.answers.get(asked)
+        if answer is None:
+            reads = memory.local.reads
+            reads.append(set())
+            try:
+                found = original(store, *arguments, **named)
+            finally:
+                tables = reads.pop()
+            answer = memory.answers[asked] = found, frozenset(tables if store.arrive is None else {_ANY})
+        if memory.local.reads:
+            memory.local.reads[-1] |= answer[1]
+        found = answer[0]
+        return copy.copy(found) if isinstance(found, list | dict) else found
 
     return read
 
 
 def _hashable(argument: Any) -> Any:
-    return argument if argument is None or isinstance(argument, str) else frozenset(argument)
+    if isinstance(argument, list | tuple):
+        return tuple(argument)
+    return argument if isinstance(argument, Hashable) else frozenset(argument)
