@@ -105,7 +105,8 @@ def _cancelled_well(found: History) -> Iterator[str]:
 def _went_on(found: History) -> Iterator[str]:
     """However our clock is set, a run that has something to do asks its providers within two hours."""
     plan = found.plan
-    if plan.moves and not plan.stops and not plan.outages and plan.retry_at is None and found.silence > 7_200.0:
+    is_stopped = plan.stops or plan.outages or plan.freezes or plan.retry_at is not None
+    if plan.moves and not is_stopped and found.silence > 7_200.0:
         yield f"no call was made for {found.silence:.0f} s"
 
 

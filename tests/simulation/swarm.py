@@ -77,6 +77,7 @@ class Troubles:
     _calls: int = 0
     _changed: int = 0
     _failures: int = 0
+    _excused: dict[int, int] = field(default_factory=dict)  # failures so far, by the number of the program that ended
     _point_at: float = 0.0
 
     def __post_init__(self) -> None:
@@ -123,7 +124,10 @@ class Troubles:
         """Decide whether the program may end so: a place failed that it writes to, or a file is damaged that the
         sentence names, and that a person has now put back."""
         failures = self._count_failures()
-        is_new, self._failures = failures > self._failures, failures
+        hand = self.found.course.mine()
+        number = 0 if hand is None else hand.number
+        is_new = failures > self._excused.get(number, 0)  # another program may have met another failure since
+        self._failures = self._excused[number] = failures
         is_excused = self.rot.put_back(str(error)) or (is_new and isinstance(error, StorageError | EngineError))
         self.ends += is_excused
         self._note(is_excused)

@@ -13,7 +13,7 @@ import pytest
 from tests.simulation.claims import broken_claims
 from tests.simulation.disks import BadDisk
 from tests.simulation.histories import SWARM, plan_of, play
-from tests.simulation.misfortunes.swarm import KINDS
+from tests.simulation.misfortunes.swarm import KINDS, LATER_KINDS
 from tests.simulation.suite import SWARMING
 from tests.simulation.swarm import Swarm
 from tests.simulation.world import ALONE, Plan, history
@@ -32,7 +32,7 @@ def test_whatever_goes_wrong_together_a_run_is_done_in_time_with_the_board_of_a_
 
 def test_the_swarm_enables_every_kind_and_some_of_them_together() -> None:
     kinds = [plan_of(seed).swarm.kinds for seed in SWARMING]
-    assert set(KINDS) < set(itertools.chain.from_iterable(kinds))
+    assert {*KINDS, *LATER_KINDS} < set(itertools.chain.from_iterable(kinds))
     assert sum(map(len, kinds)) > 4 * len(kinds)
 
 

@@ -142,6 +142,20 @@ class Freeze:
     seconds: float
 
 
+def frozen_alone(clock: ManualClock, course: Course, freezes: Sequence[Freeze]) -> Callable[[], bool]:
+    """Return what is to be called at every point of a program that no other one follows: it freezes where its history
+    says so, and its lease runs out meanwhile. The function returns whether it was frozen."""
+    to_come = sorted(freezes, key=lambda freeze: freeze.at)
+
+    def pause() -> bool:
+        is_due = bool(to_come) and len(course.points) >= to_come[0].at
+        if is_due:
+            clock.sleep(min(to_come.pop(0).seconds, _longest_freeze(course.points[-1])))
+        return is_due
+
+    return pause
+
+
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """The clock of a program on a machine that is so many seconds ahead of the first one's."""

@@ -46,7 +46,7 @@ from tests.simulation.row_claims import disagreements
 from tests.simulation.shortcuts import empty_database, scratch, unhurried
 from tests.simulation.surroundings import Surroundings
 from tests.simulation.swarm import QUIET, Swarm, Troubles
-from tests.simulation.turns import Ahead, Freeze, Turns
+from tests.simulation.turns import Ahead, Freeze, Turns, frozen_alone
 from tests.support.lab import BUNDLED, MODELS, START
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class Plan:
     after its connection broke the first create is carried out all the same, ``call_seconds`` the longest a call takes
     to get there and, once more, its reply to come back. ``moving``: every life is on another machine. ``migrating``:
     the state store does not exist yet. ``programs``: how many are started on the run at once: one drives it, and the
-    others are refused and called again; ``freezes``: when the driver is frozen, so that another takes the run over;
+    others are refused and called again; ``freezes``: when the driver is frozen, so that another takes the run over, or
+    nobody does where it is alone;
     ``apart``: by how much each one's clock is ahead of the one's before (with ``moving``: a machine has one clock).
     ``cancel_at``: the point at which the program is stopped and `layton-batch cancel` is called. ``budget``: there
     is money for one batch at a time. ``retry_at``: the same for `layton-batch retry`, which is called again at the
@@ -303,7 +304,14 @@ def _play(
         troubles.in_use(asked),
     ):
         if plan.programs == 1:
-            course.pause = clock.at_points(lambda: len(course.points))
+            move, freeze = clock.at_points(lambda: len(course.points)), frozen_alone(clock, course, plan.freezes)
+
+            def pause() -> None:
+                move()
+                if freeze():
+                    troubles.last = clock.true()
+
+            course.pause = pause
             course.enter()
             _live(found, asked, clock)
         else:

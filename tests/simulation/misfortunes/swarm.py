@@ -25,6 +25,9 @@ ENABLED = 0.25
 CALLS, WRITES, PIECES = 30, 120, 6
 """What most histories of one model come to: calls to providers, writes of files and commits, pieces of work."""
 
+SHORT_CALL = 0.5
+"""Seconds that a call takes at most where several programs are at work."""
+
 Draw = Callable[[random.Random, Plan, int], Plan]
 
 
@@ -129,6 +132,19 @@ def _looks(draw: random.Random, plan: Plan, length: int) -> Plan:
     return replace(plan, swarm=replace(plan.swarm, looks=looks))
 
 
+def _frozen(draw: random.Random, plan: Plan, length: int) -> Plan:
+    """The plan with a driver that is frozen, mostly for longer than its lease. Another program follows it, unless the
+    plan has a trouble that is one program's."""
+    points = _points(draw, length, draw.choice((1, 1, 2, 3)))
+    freezes = tuple(Freeze(at, draw.choice((60.0, 130.0, 700.0, 1500.0, 7200.0))) for at in points)
+    changes = any(change.kind == "folder" for change in plan.swarm.changes)
+    is_alone = plan.moves or plan.cancel_at is not None or plan.call_seconds > SHORT_CALL or changes
+    programs = plan.programs if is_alone or plan.swarm.storage is not None else max(plan.programs, 2)
+    return replace(
+        plan, programs=programs, freezes=tuple(sorted((*plan.freezes, *freezes), key=lambda freeze: freeze.at))
+    )
+
+
 def _points(draw: random.Random, length: int, count: int) -> tuple[int, ...]:
     return tuple(sorted(draw.sample(range(1, length), count)))
 
@@ -159,6 +175,8 @@ KINDS: Mapping[str, Draw] = {
     "commands beside": _looks,
 }
 """What a swarm enables beside faults of the providers (`histories.py`), in the order in which they are drawn."""
+LATER_KINDS: Mapping[str, Draw] = {"frozen": _frozen}
+"""Kinds that are drawn when all others are, so that histories without them stay as they were."""
 
 
 def draw(draw: random.Random, length_of: Callable[[int], int], faults: Mapping[str, Draw]) -> Plan:
@@ -170,4 +188,8 @@ def draw(draw: random.Random, length_of: Callable[[int], int], faults: Mapping[s
     plan = replace(plan, swarm=Swarm(kinds=tuple(enabled)))
     for name in enabled:
         plan = kinds[name](draw, plan, length_of(world))
+    for name, later in LATER_KINDS.items():
+        if draw.random() < ENABLED:
+            plan = later(draw, plan, length_of(world))
+            plan = replace(plan, swarm=replace(plan.swarm, kinds=(*plan.swarm.kinds, name)))
     return plan
