@@ -166,9 +166,9 @@ class Bucket:
             yield
             return
         with self._alone(name):
+            yield  # first: a file that is here alone would stay unseen elsewhere, one that is there alone comes back
             if name in self._copies:  # else it is not there: who may remove it has heard of what others put there
                 self._delete(name)
-            yield
 
     def append(self, path: Path) -> None:
         """See :class:`atomic.Storage`. Raises StorageError where another host's copy has grown."""

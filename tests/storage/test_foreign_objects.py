@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import obstore
 import pytest
-from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
 from layton_batch.errors import StorageError
 from layton_batch.files import atomic
@@ -131,19 +131,30 @@ def test_a_list_that_is_older_than_an_object_removes_nothing(host: Host, monkeyp
     assert read(one) == {file: file for file in FILES}
 
 
-# ---- a conditional write whose reply was lost
+# ---- a call whose reply was lost
 
 
-def lose_reply(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
-    """The next put is carried out; its repetition, which the library makes by itself, is then refused."""
-    put: Callable[..., Any] = obstore.put
+def lose_reply(monkeypatch: pytest.MonkeyPatch, error: Exception, call: str = "put") -> None:
+    """The next call is carried out; its repetition, which the library makes by itself, is then refused."""
+    original: Callable[..., Any] = getattr(obstore, call)
 
     def lost(*given: Any, **named: Any) -> Any:
-        monkeypatch.setattr("obstore.put", put)
-        put(*given, **named)
+        monkeypatch.setattr(f"obstore.{call}", original)
+        original(*given, **named)
         raise error
 
-    monkeypatch.setattr("obstore.put", lost)
+    monkeypatch.setattr(f"obstore.{call}", lost)
+
+
+def test_a_removal_whose_reply_was_lost_leaves_no_copy_here(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = host("one") / "run" / "raw" / "output.2.jsonl.zst"
+    atomic.write_text(path.parents[1] / "run.json", "{}")
+    atomic.write_text(path, "a copy that another one equals")
+    lose_reply(monkeypatch, GenericError("connection reset"), "delete")
+    with pytest.raises(StorageError, match="connection reset"):
+        atomic.remove(path)
+    assert not path.exists()
+    assert not (host("one") / "run" / "raw" / "output.2.jsonl.zst").exists()
 
 
 def test_an_append_whose_reply_was_lost_is_read_back_and_goes_on(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
