@@ -24,7 +24,7 @@ from layton_batch.settings import Settings
 
 PROGRAM, COMPLETE_VARIABLE = "layton-batch", "_LAYTON_BATCH_COMPLETE"
 ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
-         "compare", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "judge",
+         "compare", "gate", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "judge",
          "import", "export")  # fmt: skip
 """How ``--help`` lists the commands: the way of a run; the rest after them."""
 

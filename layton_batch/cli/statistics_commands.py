@@ -1,4 +1,4 @@
-"""judges, label-plan, compare: what the statistics say beyond a leaderboard. No network."""
+"""judges, label-plan, compare, gate: what the statistics say beyond a leaderboard. No network."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from layton_batch.text import one_line, plural
 if TYPE_CHECKING:
     from layton_batch.grading.board_sources import BoardOptions, Sources
     from layton_batch.records import JsonValue
+    from layton_batch.scoring.compare import Comparison
     from layton_batch.scoring.label_plan import LabelRequest
 
 Files = Annotated[
@@ -39,6 +40,7 @@ def register(app: typer.Typer) -> None:
     app.command("judges")(judges)
     app.command("label-plan", context_settings=renamed(output="out"))(label_plan)
     app.command("compare")(compare)
+    app.command("gate")(gate)
 
 
 def judges(
@@ -158,15 +160,11 @@ def compare(
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.statistics import print_comparison
-    from layton_batch.scoring.compare import compare_marks, compare_votes
     from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 
     *sources, first, second = _sources_and_models(names, runs)
     evidence = _sources(sources, runs, BoardOptions(None, metric, seed, level, max_score))
-    if evidence.sheets:
-        comparison = compare_marks(evidence.sheets, (first, second), evidence.rules)
-    else:
-        comparison = compare_votes(evidence.votes, evidence.labels, (first, second), evidence.rules)
+    comparison = _comparison(evidence, (first, second))
     if as_json:
         print_json(comparison)
     else:
@@ -175,13 +173,67 @@ def compare(
         say(one_line(note))
 
 
+def _comparison(evidence: Sources, names: tuple[str, str]) -> Comparison:
+    from layton_batch.scoring.compare import compare_marks, compare_votes
+
+    if evidence.sheets:
+        return compare_marks(evidence.sheets, names, evidence.rules)
+    return compare_votes(evidence.votes, evidence.labels, names, evidence.rules)
+
+
+WORSE, UNDECIDED = 6, 7
+"""Exit codes of `gate`."""
+
+
+def gate(
+    model: Annotated[str, typer.Option("--model", metavar="NEW", help="The model that is to take the place.")],
+    baseline: Annotated[str, typer.Option("--baseline", metavar="OLD", help="The model whose place it is.")],
+    margin: Annotated[float, typer.Option("--margin", help="Points by which NEW may be worse: 2.0 is 2 %.")],
+    sources: Files = None,
+    metric: Metric = None,
+    this_set: ThisSet = False,
+    max_score: MaxScore = None,
+    level: Level = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    runs: Runs = RUNS,
+) -> None:
+    """Tell whether a model is worse than a baseline by more than a margin: for CI.
+
+    Exit codes: 0 not worse (the whole interval of the difference is at or above minus the margin), 6 worse (all of it
+    is below), 7 undecided. A jury without labels decides nothing. Names of models and sources are those of `compare`.
+    """
+    from layton_batch.cli.terminal import print_json, say
+    from layton_batch.grading.board_sources import BoardOptions
+    from layton_batch.reports.statistics import print_gate
+    from layton_batch.scoring.compare import GateResult
+    from layton_batch.scoring.compare import gate as decide
+    from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
+
+    evidence = _sources(sources or [str(_only_run(runs))], runs, BoardOptions(None, metric, seed, level, max_score))
+    decision = decide(_comparison(evidence, (model, baseline)), THIS_SET if this_set else NEW_ITEMS, margin)
+    if as_json:
+        print_json(decision)
+    else:
+        print_gate(decision)
+    for note in evidence.notes:
+        say(one_line(note))
+    if decision.result is not GateResult.NOT_WORSE:
+        raise typer.Exit(WORSE if decision.result is GateResult.WORSE else UNDECIDED)
+
+
+def _only_run(runs: Path) -> Path:
+    from layton_batch.runs.folders import find_run
+
+    return find_run(None, runs).root
+
+
 def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
     """Return sources and two models; the source of two names is the only run.
 
     Raises ManifestError for fewer, and where the sources come last.
     """
     from layton_batch.errors import ManifestError, StoreError
-    from layton_batch.runs.folders import find_run
 
     if len(names) > 2:
         if not _is_source(names[0], runs) and _is_source(names[-1], runs):
@@ -193,7 +245,7 @@ def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
     if len(names) < 2:
         raise ManifestError(example)
     try:
-        return [str(find_run(None, runs).root), *names]
+        return [str(_only_run(runs)), *names]
     except StoreError as error:
         raise ManifestError(f"{example}; {error}") from error
 

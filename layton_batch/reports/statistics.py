@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from layton_batch.reports.table import heading, say_line, show
-from layton_batch.scoring.compare import ComparedModel, Comparison
+from layton_batch.scoring.compare import ComparedModel, Comparison, Gate, GateResult
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
@@ -123,6 +123,22 @@ def print_comparison(comparison: Comparison, target: str) -> None:
         _say_items(comparison)
     elif comparison.labels is not None:
         _say_labels(comparison.labels)
+
+
+def print_gate(gate: Gate) -> None:
+    """Print the decision, what it rests on, and what to do where there is none."""
+    model, baseline = _name(gate.model), _name(gate.baseline)
+    say_line(f"{gate.result}: {model} against {baseline} · {_words(gate.metric)} · {_TARGETS[gate.target]}")
+    if gate.difference is None or gate.lower is None or gate.upper is None:
+        say_line("No label says how far the jury can be trusted, so it decides nothing: `layton-batch label-plan` says "
+                 "which answers to label.")  # fmt: skip
+        return
+    interval = f"{gate.lower:+.1f} to {gate.upper:+.1f}"
+    difference = f"difference {gate.difference:+.1f} points ({percent(gate.level)} CI {interval})"
+    say_line(f"{difference}, margin {gate.margin:g} points")
+    if gate.result is GateResult.UNDECIDED:
+        say_line(f"The interval contains minus the margin. More items (now {gate.n_items}), more labels or a wider "
+                 "margin can decide.")  # fmt: skip
 
 
 def _say_items(comparison: Comparison) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import polars as pl
@@ -63,6 +65,65 @@ class Comparison:
     labels: Separation | None
     items: int | None
     n_items: int
+
+
+class GateResult(StrEnum):
+    """Decision of a gate: whether a new model may take the place of a baseline."""
+
+    NOT_WORSE = "not worse"
+    WORSE = "worse"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whether ``model`` is worse than ``baseline`` by more than ``margin`` points.
+
+    ``difference``, ``lower`` and ``upper``: model minus baseline in points, with the two-sided interval at ``level``;
+    None where no label says how far the jury can be trusted.
+    """
+
+    model: Entrant
+    baseline: Entrant
+    metric: str
+    method: str
+    level: float
+    target: str
+    margin: float
+    difference: float | None
+    lower: float | None
+    upper: float | None
+    result: GateResult
+    n_items: int
+
+
+def gate(comparison: Comparison, target: str, margin: float) -> Gate:
+    """Decide from a comparison of a new model (first) with a baseline (second).
+
+    Not worse: the whole interval of the difference lies at or above ``-margin``. Worse: all of it lies below. A jury
+    without labels decides nothing. On this set scores by rule are exact. Raises DataError for a margin that is no
+    number from 0 to 100.
+    """
+    if not (math.isfinite(margin) and 0 <= margin <= 100):
+        raise DataError(f"the margin is a number of points from 0 to 100, not {margin:g}")
+    standing = next((standing for standing in comparison.standings if standing.target == target), None)
+    if comparison.method == UNCALIBRATED:
+        ends = None
+    elif standing is None:
+        exact = comparison.standings[0].difference
+        ends = (exact, exact, exact)
+    else:
+        ends = (standing.difference, standing.lower, standing.upper)
+    difference, lower, upper = ends or (None, None, None)
+    result = GateResult.UNDECIDED
+    if lower is not None and lower >= -margin:
+        result = GateResult.NOT_WORSE
+    elif upper is not None and upper < -margin:
+        result = GateResult.WORSE
+    return Gate(
+        comparison.first, comparison.second, comparison.metric, comparison.method, comparison.level, target, margin,
+        difference, lower, upper, result, comparison.n_items,
+    )  # fmt: skip
 
 
 def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:

@@ -6,12 +6,15 @@ import json
 import random
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from layton_batch.cli import main
+from layton_batch.scoring.compare import ComparedModel, Comparison, gate
+from layton_batch.scoring.evidence import Entrant
 from tests.support.paths import SHARED_DATA
 from tests.support.tiers import tiered
 
@@ -108,6 +111,45 @@ def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_sc
     assert code == 0
     assert "ability slope: +0.68" in out  # 0.67 by Metropolis chains on a likelihood written apart
     assert "corrected 46.9, own labels only 49.0 ± 3.7" in out  # 46.9 by the same chains
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "margin", "result"),
+    [
+        (-1.0, 3.0, 2.0, "not worse"),
+        (-2.0, 3.0, 2.0, "not worse"),
+        (-2.1, 3.0, 2.0, "undecided"),
+        (-9.0, -2.0, 2.0, "undecided"),
+        (-9.0, -2.1, 2.0, "worse"),
+        (0.0, 0.0, 0.0, "not worse"),
+        (0.5, 4.0, 0.0, "not worse"),
+    ],
+)
+def test_a_gate_decides_only_where_the_whole_interval_is_on_one_side(
+    lower: float, upper: float, margin: float, result: str
+) -> None:
+    new, old = Entrant("new", "p", 0), Entrant("old", "p", 0)
+    standing = ComparedModel("new items", (lower + upper) / 2, lower, upper, 0.5, None)
+    compared = Comparison(new, old, "both_correct", "hierarchical", 0.95, (standing,), None, None, 40)
+    assert gate(compared, "new items", margin).result == result
+    assert gate(replace(compared, method="uncalibrated"), "new items", margin).result == "undecided"
+    exact = gate(replace(compared, method="rule"), "this set", margin)
+    assert (exact.lower, exact.upper) == (standing.difference, standing.difference)
+
+
+def test_a_gate_ends_with_its_decision_and_says_what_it_rests_on(invoke: Invoke, tmp_path: Path) -> None:
+    source = gold_file(tmp_path)
+    pair = (source, "--model", "north-1", "--baseline", "west-1")
+    compared = document(invoke("compare", source, "north-1", "west-1", "--json"))["standings"][0]
+    for margin, code, result in ((100, 0, "not worse"), (-compared["lower"] - 0.5, 7, "undecided")):
+        ended, out, _ = invoke("gate", *pair, "--margin", str(margin))
+        assert (ended, out.partition(":")[0]) == (code, result)
+        assert f"{compared['lower']:+.1f} to {compared['upper']:+.1f}" in out
+    assert document(invoke("gate", *pair, "--margin", "100", "--json"))["result"] == "not worse"
+    for margin in ("-1", "nan", "101"):
+        code, _, err = invoke("gate", *pair, "--margin", margin)
+        assert code == 2
+        assert "a number of points from 0 to 100" in err
 
 
 def test_every_statistic_is_of_the_board_s_one_method(invoke: Invoke, tmp_path: Path) -> None:
