@@ -23,7 +23,7 @@ TERMS = """
     check claims client clock code column compared comparison completeness content contract copied correct count
     credentials custom damaged data date deadline decision diagnosis digest discount doctor document download
     drift elsewhere end engine entrant entry evaluation export fact failure findings finish flag folder forecast
-    form found gain grid guard half handler hub id illegal image import inline input intent joined json
+    form found gain gate grid guard half handler hub id illegal image import inline input intent joined json
     justification key kind known knows ledger leniency lifecycle limits line list load location log look loopback
     lower matching message method mistake money move n needed new night note notice open options order outages
     output packed paid pair part past payload people period picture plot point policy posterior preference preview
