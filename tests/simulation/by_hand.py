@@ -13,9 +13,11 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
+from layton_batch.runs.status import RunState, Status
 from layton_batch.runs.stores import open_store
-from layton_batch.states import Lifecycle
+from layton_batch.states import OPEN, Lifecycle
 from layton_batch.store.orders import OrderKind, give_order
+from layton_batch.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from layton_batch.sandbox import Fault
@@ -32,6 +34,8 @@ LOSSY = {("batch", name) for name in ("stop", "fail", "expire", "cancel")} | {("
 TOO_LARGE = "exceeds what a batch may have"
 """In the sentence of a provider that fails a batch for its size."""
 SERVER_ERROR = 500
+ELSEWHERE = "is the key of another project?"
+"""In the reason of a batch that the account does not show."""
 
 
 def cancel(found: History, asked: Manifest, clock: Clock) -> None:
@@ -56,15 +60,40 @@ def retry(found: History, asked: Manifest, clock: Clock) -> None:
     found.cancelled = False
 
 
+def is_stuck(found: History, status: Status) -> bool:
+    """Whether a person is asked for, or nothing ends under another account."""
+    is_elsewhere = status.state is RunState.RUNNING and found.plan.swarm.changes_account
+    return status.state is RunState.NEEDS_PERSON or is_elsewhere
+
+
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
-    """What a person does who comes when the outage is over: looks for every `lost` batch at its provider, and puts back
-    the damaged files that batches wait for."""
+    """What a person does who comes when the outage is over: sets the keys of the accounts that have the batches, looks
+    for every `lost` batch at its provider, and puts back the damaged files that batches wait for."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     found.troubles.last = found.clock.true()  # a person took so long
+    if found.plan.swarm.changes_account:
+        _set_keys(found)
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         found.troubles.rot.put_back(" ".join(batch.reason or "" for batch in run.store.batches()))
         for batch in run.store.batches({Lifecycle.LOST}):
-            _resolve(found, run, batch.id, clock)
+            if _is_other(found, run.store, batch) == found.troubles.surroundings.has_other(batch.provider):
+                _resolve(found, run, batch.id, clock)
+
+
+def _set_keys(found: History) -> None:
+    """Set the key of the account that has a provider's first open batch; the others have their turn after it."""
+    with open_store(found.folder, found.settings) as store:
+        first = {batch.provider: batch for batch in reversed(store.batches(OPEN - {Lifecycle.PLANNED}))}
+        wanted = {provider: _is_other(found, store, batch) for provider, batch in first.items()}
+    for provider, is_other in wanted.items():
+        if is_other != found.troubles.surroundings.has_other(provider):
+            found.troubles.switch(provider)
+
+
+def _is_other(found: History, store: RunStore, batch: Batch) -> bool:
+    """Whether the other account has the batch. A batch that none has is looked for in the first."""
+    name = batch.provider_id or _seen_in_console(found, store, batch)
+    return name in {theirs.id for theirs in found.providers.batches_at(batch.provider, is_other=True)}
 
 
 def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
@@ -73,8 +102,8 @@ def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
         batch = run.store.batch(batch_id)
         if batch.state is not Lifecycle.LOST:
             return
-        name = batch.provider_id or _seen_in_console(found, run, batch)
-        if _was_adopted(run, batch) and batch.provider_id:
+        name = batch.provider_id or _seen_in_console(found, run.store, batch)
+        if _was_adopted(run, batch) and batch.provider_id and ELSEWHERE not in (batch.reason or ""):
             name = None  # it shows no more than it did then: its rows are bought again
         try:
             if name is None:
@@ -90,13 +119,12 @@ def _was_adopted(run: Run, batch: Batch) -> bool:
     return any(event.kind == "adopted" and event.batch_id == batch.id for event in run.store.events())
 
 
-def _seen_in_console(found: History, run: Run, batch: Batch) -> str | None:
+def _seen_in_console(found: History, store: RunStore, batch: Batch) -> str | None:
     """The provider's batch of these requests that no batch of ours stands for."""
-    ours = {other.provider_id for other in run.store.batches()}
-    first = next(iter(run.store.asked_of(batch.id))).encode()
+    ours = {other.provider_id for other in store.batches()}
+    first = next(iter(store.asked_of(batch.id))).encode()
     for theirs in found.providers.batches(batch.provider):
-        requests = found.providers.store.blob(batch.provider, theirs.input_id)
-        if theirs.id not in ours and requests.is_file() and first in requests.read_bytes():
+        if theirs.id not in ours and first in found.providers.requests_of(theirs):
             return theirs.id
     return None
 

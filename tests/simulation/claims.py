@@ -271,9 +271,12 @@ def _providers_hold_nothing_else(found: History, *stores: RunStore) -> Iterator[
         if strangers := theirs - ours - found.providers.hidden:
             yield f"{provider} has batches the run does not know: {sorted(strangers)}"
         mine = sum(batch.provider == provider for batch in entered)
+        mine *= 1 + found.troubles.surroundings.switches  # each account needs the file
         again = len(found.plan.freezes)  # a driver may be frozen between its look for the file and its free upload
         if provider != "anthropic" and found.providers.uploads(provider) > mine + again:
             yield f"{provider} has {found.providers.uploads(provider)} files for {mine} batches"
+    if foreign := ours & found.providers.foreign:
+        yield f"the run has batches of a stranger: {sorted(foreign)}"
     batches = [batch for store in stores for batch in store.batches()]
     known = [name for name in (batch.provider_id for batch in batches) if name is not None]
     if len(known) != len(set(known)):

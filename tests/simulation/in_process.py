@@ -8,9 +8,10 @@ no second thread, and a history is the same every time.
 from __future__ import annotations
 
 import logging
+import re
 import ssl
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,6 +47,10 @@ from tests.simulation.outages import Kind
 HOST = "providers.invalid"
 GATEWAY = "gateway.invalid"
 """Another address of the same accounts."""
+OTHER = "other-account"
+"""In each key of the other account."""
+SIGNED = f"{OTHER}.invalid"
+"""The host of the addresses that the other account signs."""
 ADDRESSES = {
     "OPENAI_BASE_URL": "/openai/v1",
     "ANTHROPIC_BASE_URL": "/anthropic",
@@ -91,6 +96,14 @@ class Reply:
     broken: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What is behind the keys of an account: its batches, and the calls that carry them on."""
+
+    engine: LateLists
+    routes: Sequence[tuple[str, re.Pattern[str], Wire, Endpoint]]
+
+
 class Unreachable(Exception):
     """No connection is made: the call certainly did nothing."""
 
@@ -126,7 +139,7 @@ class Mistakes(logging.Handler):
 
 
 class Providers:
-    """All eight providers' side of the wire, kept in ``folder``.
+    """All eight providers' side of the wire, kept in ``folder``: one account, and with ``open_other`` another one.
 
     ``late_create``: the next create loses its connection, and is carried out all the same so many seconds later.
     ``denied``: how many creates of a provider are still to be carried out, answered with HTTP 500 and never listed.
@@ -137,16 +150,11 @@ class Providers:
 
     def __init__(self, folder: Path, config: SandboxConfig, *, list_lag: float = 0.0) -> None:
         assert config.answerer is not None
-        faults = FaultBook(config.faults)
-        self.store = Store(folder)
-        self._engine = LateLists(self.store, Executor(config.answerer, PRICES, faults, config.seed), faults, config)
-        self._engine.lag = list_lag
-        self._gateway = Gateway(faults, self.store.incoming, self._engine.now)
-        self._routes = [
-            (endpoint.method, compile_path(wire.prefix + endpoint.path), wire, endpoint)
-            for wire in _wires(self._engine)
-            for endpoint in wire.endpoints
-        ]
+        self.config, self._faults, self._lag = config, FaultBook(config.faults), list_lag
+        self._executor = Executor(config.answerer, PRICES, self._faults, config.seed)
+        self._accounts = [self._opened(folder)]
+        self._gateway = Gateway(self._faults, folder / "incoming", config.clock)
+        self.foreign: frozenset[str] = frozenset()
         self.watch: Watch = lambda _phase, _provider, _kind: None
         self.late_create: float | None = None
         self.denied: Counter[str] = Counter()
@@ -155,7 +163,29 @@ class Providers:
         self.wait: Callable[[float], None] = lambda _seconds: None
         self.refused_at = 0.0
         self.mistakes = Mistakes()
-        self._delayed: list[tuple[float, Callable[[], object]]] = []
+        self._delayed: list[tuple[float, LateLists, Callable[[], object]]] = []
+
+    def open_other(self, folder: Path) -> None:
+        """Add another account, which has its own keys. Its batches so far, in ``folder``, are a stranger's."""
+        other = self._opened(folder)
+        self._accounts.append(other)
+        store = other.engine.store
+        self.foreign = frozenset(batch.id for provider in PROVIDERS for batch in store.batches(provider))
+        self.foreign |= {file.id for provider in PROVIDERS for file in store.files(provider)}
+
+    def _opened(self, folder: Path) -> Account:
+        engine = LateLists(Store(folder), self._executor, self._faults, self.config)
+        engine.lag = self._lag
+        routes = [
+            (endpoint.method, compile_path(wire.prefix + endpoint.path)[0], wire, endpoint)
+            for wire in _wires(engine)
+            for endpoint in wire.endpoints
+        ]
+        return Account(engine, routes)
+
+    @property
+    def _stores(self) -> list[Store]:
+        return [account.engine.store for account in self._accounts]
 
     def environment(self) -> dict[str, str]:
         """Keys that are none and the address of each provider here."""
@@ -163,23 +193,39 @@ class Providers:
         return keys | {name: f"http://{HOST}{path}" for name, path in ADDRESSES.items()}
 
     def ledger(self) -> Ledger:
-        return summarise(self.store.billed())
+        """Return what was billed to us, in either account."""
+        return summarise(row for store in self._stores for row in store.billed() if row.batch_id not in self.foreign)
 
     def batches(self, provider: str) -> list[SandboxBatch]:
         """Every batch the provider has, settled as of now, also those its listing does not show yet."""
+        return [batch for is_other in (False, True) for batch in self.batches_at(provider, is_other=is_other)]
+
+    def batches_at(self, provider: str, *, is_other: bool) -> list[SandboxBatch]:
+        """Return the batches of one account, but for a stranger's."""
         self.catch_up()
-        found = (self._engine.current(provider, batch.id) for batch in self.store.batches(provider))
-        return [batch for batch in found if batch is not None]
+        found = [
+            account.engine.current(provider, batch.id)
+            for account in self._accounts[is_other : 1 + is_other]
+            for batch in account.engine.store.batches(provider)
+        ]
+        return [batch for batch in found if batch is not None and batch.id not in self.foreign]
+
+    def requests_of(self, batch: SandboxBatch) -> bytes:
+        """Return the batch file of a batch; empty where it is there no more."""
+        paths = [store.blob(batch.provider, batch.input_id) for store in self._stores]
+        return next((path.read_bytes() for path in paths if path.is_file()), b"")
 
     def uploads(self, provider: str) -> int:
         """Batch files the provider holds."""
-        return sum(file.kind == "input" and file.ready for file in self.store.files(provider))
+        files = [file for store in self._stores for file in store.files(provider) if file.id not in self.foreign]
+        return sum(file.kind == "input" and file.ready for file in files)
 
     def calls(self) -> dict[str, dict[str, int]]:
         return self._gateway.counts()
 
     def close(self) -> None:
-        self.store.close()
+        for store in self._stores:
+            store.close()
 
     def answer(self, request: httpx.Request) -> Reply | None:
         """Carry out one call. None: the connection closes without a reply. Raises Unreachable and GivenUp."""
@@ -188,11 +234,14 @@ class Providers:
             reply = self._answer(request)
         finally:
             if reply is None or reply.broken or reply.status >= _REFUSED:
-                self.refused_at = self._engine.now()
+                self.refused_at = self.config.clock()
         return reply
 
     def _answer(self, request: httpx.Request) -> Reply | None:
-        wire, endpoint, params = self._route(request.method, request.url.path)
+        account = self._accounts[_is_other(request)]
+        wire, endpoint, params = _route(account, request.method, request.url.path)
+        if request.method != "GET" and any(name in request.url.path for name in self.foreign):
+            self.mistakes.told.append(f"a stranger's batch was called: {request.method} {request.url.path}")
         body = b"".join(request.stream)  # type: ignore[arg-type]
         self.catch_up()
         match self.outage(wire.provider):
@@ -206,15 +255,15 @@ class Providers:
             self.wait(CallLimits().seconds)
             raise GivenUp(silence)
         if endpoint.on == "create" and self.late_create is not None:
-            due, self.late_create = self._engine.now() + self.late_create, None
-            self._delayed.append((due, lambda: self._serve(wire, endpoint, request, params, body)))
+            due, self.late_create = self.config.clock() + self.late_create, None
+            self._delayed.append((due, account.engine, lambda: self._serve(wire, endpoint, request, params, body)))
             self.watch("sent", wire.provider, endpoint.on)
             return None
         self.watch("sent", wire.provider, endpoint.on)
-        before = frozenset(batch.id for batch in self.store.batches(wire.provider))
+        before = frozenset(batch.id for batch in account.engine.store.batches(wire.provider))
         response = self._serve(wire, endpoint, request, params, body)
         if endpoint.on == "create" and self.denied[wire.provider] > 0:
-            response = self._denied(wire, response, before)
+            response = self._denied(account.engine, wire, response, before)
         self.watch("executed", wire.provider, endpoint.on)
         if silence is not None:
             self.wait(CallLimits().seconds)
@@ -224,15 +273,15 @@ class Providers:
     @property
     def hidden(self) -> frozenset[str]:
         """Batches that were made and denied."""
-        return self._engine.hidden
+        return frozenset[str]().union(*(account.engine.hidden for account in self._accounts))
 
-    def _denied(self, wire: Wire, response: Response, before: frozenset[str]) -> Response:
+    def _denied(self, engine: LateLists, wire: Wire, response: Response, before: frozenset[str]) -> Response:
         """HTTP 500 where the create made a batch, which is in no list from now on."""
-        made = frozenset(batch.id for batch in self.store.batches(wire.provider)) - before
+        made = frozenset(batch.id for batch in engine.store.batches(wire.provider)) - before
         if not made:
             return response
         self.denied[wire.provider] -= 1
-        self._engine.hidden |= made
+        engine.hidden |= made
         return Response(b'{"error": {"message": "internal error"}}', 500, media_type="application/json")
 
     @property
@@ -242,30 +291,30 @@ class Providers:
 
     def catch_up(self) -> None:
         """Carry out what was kept waiting until now."""
-        now = self._engine.now()
-        ready = [(due, call) for due, call in self._delayed if due <= now]
-        self._delayed = [(due, call) for due, call in self._delayed if due > now]
-        for due, call in ready:
-            self._engine.at = due  # the clock moves only when somebody waits, and may have passed the moment
+        now = self.config.clock()
+        ready = [late for late in self._delayed if late[0] <= now]
+        self._delayed = [late for late in self._delayed if late[0] > now]
+        for due, engine, call in ready:
+            engine.at = due  # the clock moves only when somebody waits, and may have passed the moment
             call()
-            self._engine.at = None
+            engine.at = None
 
     def _serve(
         self, wire: Wire, endpoint: Endpoint, request: httpx.Request, params: Mapping[str, str], body: bytes
     ) -> Response:
         return _run(self._gateway._serve(wire, endpoint, _received(request, params, body)))
 
-    def route(self, method: str, path: str) -> tuple[str, str]:
-        """The provider and the kind of call that a request is."""
-        wire, endpoint, _ = self._route(method, path)
-        return wire.provider, endpoint.on
 
-    def _route(self, method: str, path: str) -> tuple[Wire, Endpoint, dict[str, str]]:
-        for wanted, (pattern, _, _), wire, endpoint in self._routes:
-            found = pattern.match(path) if wanted == method else None
-            if found:
-                return wire, endpoint, found.groupdict()
-        raise AssertionError(f"the program called {method} {path}, which no provider has")
+def _is_other(request: httpx.Request) -> bool:
+    return OTHER in " ".join([str(request.url), *request.headers.values()])
+
+
+def _route(account: Account, method: str, path: str) -> tuple[Wire, Endpoint, dict[str, str]]:
+    for wanted, pattern, wire, endpoint in account.routes:
+        found = pattern.match(path) if wanted == method else None
+        if found:
+            return wire, endpoint, found.groupdict()
+    raise AssertionError(f"the program called {method} {path}, which no provider has")
 
 
 def _wires(engine: SandboxEngine) -> list[Wire]:
@@ -278,6 +327,9 @@ def _received(request: httpx.Request, params: Mapping[str, str], body: bytes) ->
     async def receive() -> dict[str, object]:
         return {"type": "http.request", "body": body, "more_body": False}
 
+    headers = [(name.lower(), value) for name, value in request.headers.raw]
+    if _is_other(request):
+        headers = [(name, SIGNED.encode() if name == b"host" else value) for name, value in headers]
     scope = {
         "type": "http",
         "method": request.method,
@@ -285,7 +337,7 @@ def _received(request: httpx.Request, params: Mapping[str, str], body: bytes) ->
         "server": (HOST, 80),
         "path": request.url.path,
         "query_string": request.url.query,
-        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "headers": headers,
         "path_params": dict(params),
         "state": {},
     }
@@ -340,7 +392,7 @@ def connected(providers: Providers) -> Iterator[None]:
 
 def _patch(stack: ExitStack, library: ModuleType, providers: Providers) -> None:
     def handle(_transport: object, request: Any) -> Any:
-        if request.url.host not in (HOST, GATEWAY):
+        if request.url.host not in (HOST, GATEWAY, SIGNED):
             providers.mistakes.told.append(f"a call to {request.url.host}")
         try:
             return _response(library, providers.answer(request), request)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tests.simulation.in_process import ADDRESSES, GATEWAY, HOST
+from tests.simulation.in_process import ADDRESSES, GATEWAY, HOST, OTHER
 
-Kind = Literal["key", "gateway", "file", "folder"]
+Kind = Literal["key", "gateway", "file", "folder", "account"]
 STRANGER = "http://stranger.invalid"
 """An address that nobody may call."""
 HOSTILE = "\n".join(
@@ -27,7 +27,8 @@ HOSTILE = "\n".join(
 @dataclass(frozen=True, slots=True)
 class Change:
     """At the first start of the program from point ``at`` on: the ``provider``'s key is another one of its account, its
-    address is a gateway's, its key stands in a ``.env``, which is a stranger's, or the folder of runs is moved."""
+    address is a gateway's, its key stands in a ``.env``, which is a stranger's, the folder of runs is moved, or the key
+    becomes that of the other account (the second time that of the first account again)."""
 
     at: int
     kind: Kind
@@ -42,6 +43,7 @@ class Surroundings:
     environment: dict[str, str]
     in_file: dict[str, str] = field(default_factory=dict)
     moves: int = 0
+    switches: int = 0
 
     def change(self, change: Change) -> None:
         """Carry out a change other than that of the folder."""
@@ -56,8 +58,27 @@ class Surroundings:
             self.environment[address] = self.environment[address].replace(HOST, GATEWAY)
         elif change.kind == "file" and key in self.environment:
             self.in_file[key] = self.environment.pop(key)
-            lines = [f"{name}={value}" for name, value in self.in_file.items()]
-            (self.cwd / ".env").write_text("\n".join([HOSTILE, *lines]) + "\n", encoding="utf-8")
+            self._write()
+        elif change.kind == "account":
+            self.switch(change.provider)
+
+    def has_other(self, provider: str) -> bool:
+        """Return whether the provider's key is that of the other account."""
+        key = f"{provider.upper()}_API_KEY"
+        return (self.in_file | self.environment)[key].startswith(OTHER)
+
+    def switch(self, provider: str) -> None:
+        """Set the key of the account that is not set now."""
+        key, is_other = f"{provider.upper()}_API_KEY", self.has_other(provider)
+        place = self.in_file if key in self.in_file else self.environment
+        place[key] = place[key].removeprefix(OTHER) if is_other else OTHER + place[key]
+        self.switches += 1
+        if place is self.in_file:
+            self._write()
+
+    def _write(self) -> None:
+        lines = [f"{name}={value}" for name, value in self.in_file.items()]
+        (self.cwd / ".env").write_text("\n".join([HOSTILE, *lines]) + "\n", encoding="utf-8")
 
     def moved(self, workspace: Path) -> Path:
         """Move the folder of runs elsewhere; return where to."""

@@ -52,6 +52,11 @@ class Swarm:
         return writes + 2 * len(self.flips) + len(self.losses or ())
 
     @property
+    def changes_account(self) -> bool:
+        """Whether a key becomes that of an account which has batches of a stranger."""
+        return any(change.kind == "account" for change in self.changes)
+
+    @property
     def leaves_doubts(self) -> bool:
         """Whether creates may be in doubt because of these, or their account is another one afterwards."""
         return bool(self.disks or self.storage or self.changes or self.silences or self.flips)
@@ -195,5 +200,13 @@ class Troubles:
             found.course.root, found.course.batches = found.folder.root, found.folder.batches
         else:
             self.surroundings.change(change)
-        found.settings = Settings.from_environment(self.surroundings.environment, self.surroundings.cwd)
+        self._read_again()
+
+    def switch(self, provider: str) -> None:
+        """Have a person set the key of the account that is not set now."""
+        self.surroundings.switch(provider)
+        self._read_again()
+
+    def _read_again(self) -> None:
+        self.found.settings = Settings.from_environment(self.surroundings.environment, self.surroundings.cwd)
         self._note(True)

@@ -28,11 +28,13 @@ from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Answerer, Fault, SandboxConfig
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
+from tests.simulation.accounts import fill
 from tests.simulation.by_hand import (
     PATIENT_LOOKS,
     calls_for_a_person,
     calls_for_retry,
     cancel,
+    is_stuck,
     most_retries,
     resolve,
     retry,
@@ -272,6 +274,8 @@ def _play(
     plan: Plan, base: Path, providers: Providers, theirs: TheirClock, database: Database | None, *, statements: bool
 ) -> History:
     asked, clock = asked_for(plan, base), theirs.ours
+    if plan.swarm.changes_account:
+        fill(base / "other", asked, providers, clock)
     folder = RunFolder(base / "runs" / asked.run_id())
     folder.root.mkdir(parents=True)
     environment = providers.environment() | _state(plan, folder, database)
@@ -435,7 +439,7 @@ def _seen_to(found: History, asked: Manifest, clock: Clock) -> Status:
     it can be."""
     status = _afforded(found, asked, clock)
     for _ in range(MOST_VISITS if calls_for_a_person(found.plan) else 0):
-        if status.state is not RunState.NEEDS_PERSON:
+        if not is_stuck(found, status):
             break
         resolve(found, asked, clock)
         status = _afforded(found, asked, clock)

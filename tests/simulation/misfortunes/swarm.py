@@ -145,6 +145,15 @@ def _frozen(draw: random.Random, plan: Plan, length: int) -> Plan:
     )
 
 
+def _account(draw: random.Random, plan: Plan, length: int) -> Plan:
+    """The plan with a key that becomes the other account's; at the next point it is the first account's again."""
+    provider, points = draw.choice(providers_of(plan)), _points(draw, length, draw.choice((1, 1, 2, 3)))
+    changes = (*plan.swarm.changes, *(Change(at, "account", provider) for at in points))
+    changes = tuple(sorted(changes, key=lambda change: change.at))
+    stops = tuple(sorted({*plan.stops, *points}))
+    return replace(plan, stops=stops, swarm=replace(plan.swarm, changes=changes))
+
+
 def _points(draw: random.Random, length: int, count: int) -> tuple[int, ...]:
     return tuple(sorted(draw.sample(range(1, length), count)))
 
@@ -175,7 +184,7 @@ KINDS: Mapping[str, Draw] = {
     "commands beside": _looks,
 }
 """What a swarm enables beside faults of the providers (`histories.py`), in the order in which they are drawn."""
-LATER_KINDS: Mapping[str, Draw] = {"frozen": _frozen}
+LATER_KINDS: Mapping[str, Draw] = {"frozen": _frozen, "account": _account}
 """Kinds that are drawn when all others are, so that histories without them stay as they were."""
 
 
