@@ -555,12 +555,14 @@ def _may_be_kept(batch: Batch, error: ProviderError, at: DecisionLimits) -> bool
     """Return whether the provider may still have the results.
 
     Its documents say how long, and err on the short side. A plain refusal after that time is believed, a transient
-    failure is not, and neither is believed at the first few tries: a run may have slept for weeks. A provider that was
-    not reached, because there is no network, has not failed.
+    failure is not, and neither is believed at the first few tries: a run may have slept for weeks. A refusal by another
+    account than that of the create says as little as a failure. A provider that was not reached, because there is no
+    network, has not failed.
     """
     if not error.is_sent:
         return True
-    if isinstance(error, RequestRefusedError) and error.status in GONE:
+    is_refused = isinstance(error, RequestRefusedError) and error.status in GONE
+    if is_refused and not is_of_another_account(batch, at):
         return batch.failures < DOWNLOADS or not at.is_after(_end(batch, at) + at.retention)
     return _is_worth_another(batch, at)
 

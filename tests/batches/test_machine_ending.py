@@ -19,7 +19,7 @@ from layton_batch.errors import (
     ProviderReplyError,
     UnknownStatusError,
 )
-from layton_batch.records import Batch, BatchFacts, Collect, End, Move, Snapshot, Wait
+from layton_batch.records import Account, Batch, BatchFacts, Collect, End, Move, Snapshot, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.support.batch_states import (
     AT,
@@ -266,6 +266,18 @@ def test_a_failed_download_is_tried_as_long_as_results_may_be_kept(
     assert (decision is not None) is is_again
     if decision is not None:
         assert (decision.after.failures, told(decision)) == (failures + 1, ["download_again"])
+
+
+@pytest.mark.parametrize("error", [refused(404), NotFoundError("no such batch", status=404)])
+def test_a_refusal_by_another_account_does_not_show_that_results_are_gone(error: ProviderError) -> None:
+    before = ended(ended_at=NOW - 29 * DAY - 1000.0, failures=DOWNLOADS, account="key")
+    uncounted = DownloadResult(UNCOUNTED, uncounted=error, named=2)
+    for account, is_again in ((Account("key"), False), (Account("other"), True)):
+        now = replace(AT, account=account)
+        assert (machine.after_failed_download(before, error, now) is not None) is is_again
+        assert isinstance(machine.after_download(before, uncounted, now), Wait) is is_again
+    never = replace(before, ended_at=NOW - 4 * 29 * DAY)
+    assert machine.after_failed_download(never, error, replace(AT, account=Account("other"))) is None
 
 
 def test_a_download_that_did_not_leave_the_machine_counts_for_nothing() -> None:
