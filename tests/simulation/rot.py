@@ -45,10 +45,11 @@ class Damage:
 
 @dataclass(slots=True)
 class Rot:
-    """Every flip of a history, and what it damaged."""
+    """Every flip of a history, and what it damaged. ``returned``: files that a person put back."""
 
     flips: Sequence[Flip]
     damages: list[Damage] = field(default_factory=list)
+    returned: set[Path] = field(default_factory=set)
     done: int = 0
 
     def strike(self, folder: RunFolder, passed: int) -> bool:
@@ -76,6 +77,7 @@ class Rot:
         for damage in named:
             damage.put_back()
             self.damages.remove(damage)
+            self.returned.add(damage.path)
         return bool(named)
 
     def move(self, old: Path, new: Path) -> None:

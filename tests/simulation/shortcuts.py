@@ -166,11 +166,10 @@ def _quick_digest(key: bytes, *, salt: bytes, dklen: int, **_cost: int) -> bytes
 
 @functools.cache
 def _first_engine(url: URL) -> Engine:
-    """The engine others learn from: for SQLite one in memory, for a server one that has asked it what it can do."""
+    """The engine others learn from, which has asked its server, or SQLite in memory, what it can do."""
     engine = create_engine(url)
-    if url.get_backend_name() != "sqlite":
-        engine.connect().close()
-        engine.dispose()
+    engine.connect().close()
+    engine.dispose()
     return engine
 
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import EngineError, LaytonBatchError, StorageError
+from layton_batch.errors import EngineError, LaytonBatchError, StorageError, StoreError
 from layton_batch.files import sealed
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.settings import Settings
@@ -126,14 +126,17 @@ class Troubles:
             raise LaytonBatchError("; ".join(run.trouble.values()))
 
     def excuse(self, error: LaytonBatchError) -> bool:
-        """Decide whether the program may end so: a place failed that it writes to, or a file is damaged that the
-        sentence names, and that a person has now put back."""
+        """Decide whether the program may end so: a place failed that it writes to, an old list of the storage lacks the
+        run, or a file is damaged that the sentence names, and that a person has now put back, or has for another
+        program."""
         failures = self._count_failures()
         hand = self.found.course.mine()
         number = 0 if hand is None else hand.number
         is_new = failures > self._excused.get(number, 0)  # another program may have met another failure since
         self._failures = self._excused[number] = failures
-        is_excused = self.rot.put_back(str(error)) or (is_new and isinstance(error, StorageError | EngineError))
+        of_places = (StorageError, EngineError, *([StoreError] if self.storage is not None else []))
+        is_late = self.found.plan.programs > 1 and any(str(path) in str(error) for path in self.rot.returned)
+        is_excused = self.rot.put_back(str(error)) or is_late or (is_new and isinstance(error, of_places))
         self.ends += is_excused
         self._note(is_excused)
         return is_excused
