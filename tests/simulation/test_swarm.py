@@ -19,7 +19,7 @@ from tests.simulation.swarm import Swarm
 from tests.simulation.world import ALONE, Plan, history
 from tests.support.tiers import tiered
 
-EVERY_DAY = [SWARM + number for number in (0, 5, 9, 13, 14, 18, 24, 35, 44, 46, 49, 52)]
+EVERY_DAY = [SWARM + number for number in (0, 5, 9, 13, 14, 18, 24, 35, 44, 46, 49, 52, 57)]
 """Short histories of one model."""
 STRIDE = 40
 
