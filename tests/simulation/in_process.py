@@ -13,7 +13,7 @@ import ssl
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -172,6 +172,17 @@ class Providers:
         store = other.engine.store
         self.foreign = frozenset(batch.id for provider in PROVIDERS for batch in store.batches(provider))
         self.foreign |= {file.id for provider in PROVIDERS for file in store.files(provider)}
+
+    def renew_foreign(self) -> None:
+        """Make the stranger's batches and files as new as this moment, so that no time tells them from ours."""
+        store, now = self._stores[-1], self.config.clock()
+        for provider in PROVIDERS:
+            for file in store.files(provider):
+                if file.id in self.foreign:
+                    store.put_file(replace(file, created=now))
+            for batch in store.batches(provider):
+                if batch.id in self.foreign:
+                    store.put_batch(replace(batch, created=now, ended=now))
 
     def _opened(self, folder: Path) -> Account:
         engine = LateLists(Store(folder), self._executor, self._faults, self.config)

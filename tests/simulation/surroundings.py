@@ -46,7 +46,7 @@ class Surroundings:
     switches: int = 0
 
     def change(self, change: Change) -> None:
-        """Carry out a change other than that of the folder."""
+        """Carry out a change other than that of the folder or the account."""
         key = f"{change.provider.upper()}_API_KEY"
         address = next(
             name for name in ADDRESSES if name.startswith(_VARIABLE.get(change.provider, change.provider.upper()))
@@ -59,8 +59,6 @@ class Surroundings:
         elif change.kind == "file" and key in self.environment:
             self.in_file[key] = self.environment.pop(key)
             self._write()
-        elif change.kind == "account":
-            self.switch(change.provider)
 
     def has_other(self, provider: str) -> bool:
         """Return whether the provider's key is that of the other account."""

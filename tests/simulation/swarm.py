@@ -201,6 +201,8 @@ class Troubles:
             self.rot.move(before, root)
             found.folder = RunFolder(root / found.folder.root.name)
             found.course.root, found.course.batches = found.folder.root, found.folder.batches
+        elif change.kind == "account":
+            self.switch(change.provider)
         else:
             self.surroundings.change(change)
         self._read_again()
@@ -208,6 +210,7 @@ class Troubles:
     def switch(self, provider: str) -> None:
         """Have a person set the key of the account that is not set now."""
         self.surroundings.switch(provider)
+        self.found.providers.renew_foreign()
         self._read_again()
 
     def _read_again(self) -> None:
