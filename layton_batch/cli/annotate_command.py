@@ -52,7 +52,7 @@ def annotate(
     if annotator and not (name and name.isprintable() and len(name) <= LONGEST_NAME):
         raise ManifestError(f"--annotator: a name has 1 to {LONGEST_NAME} characters that can be printed")
     if design not in DESIGNS:
-        raise ManifestError(f"--design {design!r}: one of {', '.join(DESIGNS)}")
+        raise ManifestError(f"--design {design!r}: must be one of {', '.join(DESIGNS)}")
     folder = find_run(run_name, runs)
     with read_run(folder, Settings.from_process()) as run, ThreadPoolExecutor(1, "annotate-forecast") as executor:
         session = LabellingSession(run, secrets.token_bytes(32), executor, design, overlap)

@@ -244,6 +244,12 @@ def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
     example = "compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`"
     if len(names) < 2:
         raise ManifestError(example)
+    if source := next((name for name in names if os.path.isfile(name) or (runs / name / MANIFEST).is_file()), None):
+        others = [name for name in names if name != source]
+        command = shlex.join(("layton-batch", "compare", source, *others))
+        raise ManifestError(
+            f"compare: {source!r} is a source, not a model; give it first, then two models: `{command} …`"
+        )
     try:
         return [str(_only_run(runs)), *names]
     except StoreError as error:

@@ -52,11 +52,11 @@ class BoardOptions:
         """Raise ManifestError for options that no board can use."""
         largest = self.max_score
         if largest is not None and not (math.isfinite(largest) and largest > 0):
-            raise ManifestError(f"--max-score {largest:g}: a number above 0, such as 10")
+            raise ManifestError(f"--max-score {largest:g}: must be a number above 0, such as 10")
         if self.level is not None and not 0 < self.level <= MAX_LEVEL:
-            raise ManifestError(f"--level {self.level:g}: a number above 0 and below 1, such as 0.95")
+            raise ManifestError(f"--level {self.level:g}: must be a number above 0 and below 1, such as 0.95")
         if self.seed is not None and self.seed < 0:
-            raise ManifestError(f"--seed {self.seed}: 0 or more")
+            raise ManifestError(f"--seed {self.seed}: must be 0 or more")
         if self.method not in (None, PAPER):
             raise ManifestError(f"--method {self.method!r}: only paper (the published table); leave it out otherwise")
 
@@ -265,7 +265,7 @@ def _is_file(source: str) -> bool:
 def known_name(name: str, value: str | None, values: Sequence[str]) -> str | None:
     """The value of an option. Raises ManifestError where it is none of these."""
     if value is not None and value not in values:
-        raise ManifestError(f"--{name} {value!r}: one of {', '.join(values)}")
+        raise ManifestError(f"--{name} {value!r}: must be one of {', '.join(values)}")
     return value
 
 
