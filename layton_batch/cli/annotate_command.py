@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -61,7 +62,7 @@ def annotate(
         # Ctrl-C and SIGTERM are the way to end here, and no failure
         with suppress(KeyboardInterrupt), closing(session), serving(App(session, entry, name, readonly).asgi(), at):
             say(f"{run.id}: {entry.address}")
-            say("Ctrl-C stops; what was labelled is kept.")
+            say(f"Ctrl-C stops, or `kill {os.getpid()}` in the background; what was labelled is kept.")
             if not no_browser and sys.stderr.isatty():
                 _open(entry.address)
             _wait()

@@ -293,12 +293,21 @@ def init(
         atomic.write_text(path, text)
     if not schema_file.exists():
         atomic.write_text(schema_file, schema_text())
-    from layton_batch.manifest.checks import load_manifest
-
-    key = f"{load_manifest(manifest).models[0].provider.upper()}_API_KEY"
     say(f"{manifest}: the manifest; edit its models\n{items}: {ITEMS_SHOWN} items in the form of {task}")
-    say(f"next:\n  export {key}=…\n  layton-batch plan {manifest}   # what it would cost; sends nothing")
+    keys = "".join(f"  export {key}=…\n" for key in _key_names(manifest))
+    say(f"next:\n{keys}  layton-batch plan {manifest}   # what it would cost; sends nothing")
     say(f"  layton-batch run {manifest}    # start, or go on; the run is called {name}")
+
+
+def _key_names(manifest: Path) -> list[str]:
+    """Return a variable for the key of each provider that a manifest's models and judges need."""
+    from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.model_checks import asked_models
+    from layton_batch.settings import Settings
+
+    settings = Settings.from_process()
+    providers = dict.fromkeys(spec.provider for spec in asked_models(load_manifest(manifest)))
+    return [settings.key_names(provider)[0] for provider in providers]
 
 
 def _run_name(folder: Path, task: str) -> str:

@@ -128,6 +128,10 @@ def label_plan(
     entrants = entrants_of(evidence.votes)
     only = [find_entrant(entrants, name) for name in models or ()]
     plan = plan_next(evidence.votes, evidence.labels, aim, evidence.rules, only)
+    unlabelled = sum(model.unlabelled for model in plan.models)
+    if labels is not None and unlabelled < labels:
+        few = plural(unlabelled, "answer of these models is", "answers of these models are")
+        say(f"only {few} without a label; --labels asks for {labels}")
     if output is not None:
         pictures = _write_asks(output, plan.rows, sources, runs)
         say(f"{len(plan.rows)} predictions to label: {output}")

@@ -216,7 +216,14 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     from layton_batch.scoring.gold import rounds_of
     from layton_batch.scoring.gold_file import read_gold
 
-    gold = read_gold(path, settings.cwd, settings, keep_texts=False)
+    try:
+        gold = read_gold(path, settings.cwd, settings, keep_texts=False)
+    except DataError as error:
+        if not _has_annotations(path, settings):
+            raise
+        raise DataError(
+            f"--labels {path}: is no gold set but rows of labels; `layton-batch import RUN --labels {path}` takes it"
+        ) from error
     (votes, labels), *later = rounds_of(gold, metric)
     return Sources(
         ScoringRules(metric=metric),
@@ -224,6 +231,17 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
         later=[(votes.clear(), given) for _, given in later],
         other_jury=gold.other_jury,
     )
+
+
+def _has_annotations(path: str, settings: Settings) -> bool:
+    """Tell whether the rows of a file are labels of people as `import` takes them."""
+    from layton_batch.files.sources import read_rows
+    from layton_batch.scoring.annotations import parse_annotations
+
+    try:
+        return bool(parse_annotations(read_rows(path, settings.cwd, settings)))
+    except DataError:
+        return False
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
