@@ -346,8 +346,8 @@ class Settings:
             for name in others
             if name.upper() in names.keys or re.fullmatch(f"{prefix}_(API|KEY|TOKEN|API_?TOKEN|APIKEY)", name)
         ]
-        near += difflib.get_close_matches(right, others, 1, 0.93)
-        return f"{near[0]} is set, but is not read; if it is that key, rename it to {right}; or " if near else ""
+        near += difflib.get_close_matches(right, others, 1, 0.92)
+        return f"{near[0]} is set; if it is that key, rename it to {right}; or " if near else ""
 
     def _first(self, names: tuple[str, ...]) -> str | None:
         name = self._first_name(names)
