@@ -335,10 +335,10 @@ class _Check:
 
 def _toml_reason(error: str, text: str) -> str:
     """Return what the parser says of a TOML text, with advice."""
-    twice = _SET_TWICE.fullmatch(error)
-    if twice is not None:
-        line = text.splitlines()[int(twice["line"]) - 1]
-        return f"line {twice['line']} sets {line.partition('=')[0].strip()} a second time; remove one of the two"
+    if (twice := _SET_TWICE.fullmatch(error)) is not None:
+        line = text.split("\n")[int(twice["line"]) - 1]
+        key = line.partition("=")[0].strip() if "=" in line or line.startswith("[") else "a key"
+        return f"line {twice['line']} sets {key} a second time; remove one of the two"
     return error + next((advice for start, advice in _TOML_ADVICE.items() if error.startswith(start)), "")
 
 

@@ -408,10 +408,6 @@ def test_parts_of_a_run_that_are_gone_are_named_with_what_puts_them_back(
         )
         assert "`layton-batch run` makes a table that is gone again" in call("verify", root).err
         part.write_bytes(content)
-        labels = root / "labels"
-        labels.mkdir(exist_ok=True)
-        write(labels, '{"item', "000001-x.jsonl")
-        assert "Put the file back from a copy; or move it away and import" in call("leaderboard", root).err
         (root / "run.json").unlink()
         words = f"{root} is a run's folder without run.json: put that file back from a copy; or `layton-batch run MANIF"
         assert words in refused("cost", root)
@@ -444,3 +440,5 @@ def test_labels_that_contradict_each_other_or_no_gold_set_are_said(
         assert "1 row was replaced by a newer row of the same annotator on the same answer" in ending.out + ending.err
         words = "only 0 answers of these models are without a label; --labels asks for 10"
         assert words in call("label-plan", "a", "--labels", "10").err
+        write(there.run_root() / "labels", '{"item', "000002-x.jsonl")
+        assert "Put the file back from a copy; or move it away and import" in refused("leaderboard", "a")
