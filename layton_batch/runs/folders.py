@@ -219,7 +219,8 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
 def _was_run(path: Path) -> bool:
     """Return whether a folder without ``run.json`` has other parts of a run."""
     folder = RunFolder(path)
-    return folder.tables.is_dir() and folder.intents.is_dir() and not folder.manifest.exists()
+    parts_are_there = os.path.isdir(folder.tables) and os.path.isdir(folder.intents)  # False for a name of no path
+    return parts_are_there and not os.path.exists(folder.manifest)
 
 
 def _without_mark(path: Path, manifest: str) -> str:
