@@ -497,7 +497,7 @@ def cost(
     """
     settings = _environment()
     if by is not None and by not in GROUPS:
-        raise ManifestError(f"cost: by {by!r}: one of {', '.join(GROUPS)}")
+        raise ManifestError(f"cost: by {by!r}: must be one of {', '.join(GROUPS)}")
     folders = _run_folders(run, runs, settings)
     if by is None:
         rows = [line_json(line) for line in cost_report(folders).lines]

@@ -7,12 +7,14 @@ other setting is read from it, and no key of the environment goes to an address 
 
 from __future__ import annotations
 
+import difflib
 import functools
 import ipaddress
 import logging
 import math
 import os
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -148,12 +150,12 @@ class Settings:
         key = self._first(names.keys)
         if key is None:
             variables, blank = " or ".join(names.keys), self.blank_keys(provider)
-            reason = f"{_are(blank)} set but blank in {self._blank[blank[0]]}; " if blank else ""
+            reason = f"{_are(blank)} set but blank in {self._blank[blank[0]]}; " if blank else self._near_key(names)
             raise MissingKeyError(
                 f"{provider} needs an API key: {reason}set {variables} in the environment or in {self.cwd / '.env'}"
             )
         if not key.isascii() or not key.isprintable():
-            raise MissingKeyError(f"{provider}: the value of {names.keys[0]} holds characters no API key has")
+            raise MissingKeyError(f"{self.key_variable(provider)}: {_odd_characters(key)}")
         return Credentials(key, self.address(provider))
 
     def api_version(self, provider: str) -> str | None:
@@ -334,6 +336,19 @@ class Settings:
         """Return the address from which ``hf://`` sources are fetched, without a trailing slash."""
         return (self.get("HF_ENDPOINT") or HUB).rstrip("/")
 
+    def _near_key(self, names: _Names) -> str:
+        """Say which variable is set under nearly the name of one of these keys, or nothing."""
+        right = names.keys[0]
+        prefix = right.partition("_")[0]
+        others = [name for name in {**self._file, **self._values} if name not in names.keys]
+        near = [
+            name
+            for name in others
+            if name.upper() in names.keys or re.fullmatch(f"{prefix}_(API|KEY|TOKEN|API_?TOKEN|APIKEY)", name)
+        ]
+        near += difflib.get_close_matches(right, others, 1, 0.92)
+        return f"{near[0]} is set; if it is that key, rename it to {right}; or " if near else ""
+
     def _first(self, names: tuple[str, ...]) -> str | None:
         name = self._first_name(names)
         return None if name is None else self.get(name)
@@ -440,9 +455,19 @@ def _dotenv(path: Path) -> dict[str, str]:
                     _warn_of_line(path, binding.original.line + blank.count("\n"))
                 elif binding.key is not None and binding.value is not None:
                     values[binding.key] = binding.value
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 (byte {error.start + 1}); save it as UTF-8") from error
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
     return values
+
+
+def _odd_characters(key: str) -> str:
+    """Say which characters of a key no API key has, without showing letters of it."""
+    odd = {char for char in key if not char.isascii() or not char.isprintable()}
+    signs = sorted(unicodedata.name(char, f"U+{ord(char):04X}").lower() for char in odd if not char.isalnum())
+    shown = ", ".join(signs[:3]) or "letters outside ASCII"
+    return f"the value has characters that no API key has ({shown}); copy the key again, with straight quotes or none"
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -52,7 +53,7 @@ def annotate(
     if annotator and not (name and name.isprintable() and len(name) <= LONGEST_NAME):
         raise ManifestError(f"--annotator: a name has 1 to {LONGEST_NAME} characters that can be printed")
     if design not in DESIGNS:
-        raise ManifestError(f"--design {design!r}: one of {', '.join(DESIGNS)}")
+        raise ManifestError(f"--design {design!r}: must be one of {', '.join(DESIGNS)}")
     folder = find_run(run_name, runs)
     with read_run(folder, Settings.from_process()) as run, ThreadPoolExecutor(1, "annotate-forecast") as executor:
         session = LabellingSession(run, secrets.token_bytes(32), executor, design, overlap)
@@ -61,7 +62,7 @@ def annotate(
         # Ctrl-C and SIGTERM are the way to end here, and no failure
         with suppress(KeyboardInterrupt), closing(session), serving(App(session, entry, name, readonly).asgi(), at):
             say(f"{run.id}: {entry.address}")
-            say("Ctrl-C stops; what was labelled is kept.")
+            say(f"Ctrl-C stops, or `kill {os.getpid()}` in the background; what was labelled is kept.")
             if not no_browser and sys.stderr.isatty():
                 _open(entry.address)
             _wait()

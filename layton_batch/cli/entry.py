@@ -33,6 +33,13 @@ STOPPED = {
 
 _NO_COMMAND = re.compile(r"No such command '(.+?)'")
 """Typer's words for a command that there is not."""
+_INPUT = re.compile(r"Input should be (?P<form>[^,]+)")
+"""Typer's words for a value of another form than an option takes."""
+_PLAIN_FORMS = {
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "greater than or equal to 0": "0 or more",
+}
 
 MANIFEST_KEYS = {
     "--limit": "`limit` under [items]",
@@ -101,7 +108,7 @@ def complain_of(error: Exception) -> int:
         return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if callable(show) and isinstance(code, int):
-        if (message := _unknown_option(error) or _missing_word(error)) is not None:
+        if (message := _unknown_option(error) or _missing_word(error) or _wrong_value(error)) is not None:
             return _complain(message, code)
         show()
         return code
@@ -143,7 +150,8 @@ def _missing_word(error: Exception) -> str | None:
     if parameter is not None and type(error).__name__ == "MissingParameter":
         options = [option for option in parameter.opts if option.startswith("-")]
         name = options[0] if options else parameter.metavar or parameter.name
-        help_text = f": {parameter.help}" if getattr(parameter, "help", None) else ""
+        help_text = (getattr(parameter, "help", None) or "").removesuffix(".")
+        help_text = f": {help_text}." if help_text else "."
         return f"{context.info_name}: {name} is missing{help_text} `{context.command_path} -h` shows more."
     word = _NO_COMMAND.match(str(getattr(error, "message", "")))
     if word is None or not os.path.isfile(word[1]):
@@ -157,6 +165,15 @@ def _missing_word(error: Exception) -> str | None:
         f"name the command before {file}: `layton-batch run {file} --model PROVIDER:ID` asks its questions, "
         f"`layton-batch leaderboard {file}` ranks its scores, `layton-batch grade TASK {file}` grades its predictions"
     )
+
+
+def _wrong_value(error: Exception) -> str | None:
+    """Return what the value of an option must be, in plain words; None for any other usage error."""
+    context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
+    found = _INPUT.match(str(getattr(error, "message", "")))
+    if context is None or parameter is None or found is None:
+        return None
+    return f"{context.info_name}: {parameter.opts[0]} must be {_PLAIN_FORMS.get(found['form'], found['form'])}"
 
 
 def _complain(message: str, code: int) -> int:

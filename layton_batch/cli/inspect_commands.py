@@ -142,7 +142,7 @@ def leaderboard(
     from layton_batch.settings import Settings
 
     if form not in FORMATS:
-        raise ManifestError(f"--format {form!r}: one of {', '.join(FORMATS)}")
+        raise ManifestError(f"--format {form!r}: must be one of {', '.join(FORMATS)}")
     options = BoardOptions(method, metric, seed, level, max_score, tuple(labels or ()))
     settings = Settings.from_process()
     if update:
@@ -202,7 +202,7 @@ def cost(
     form = "json" if as_json else form
     for option, value, choices in (("--format", form, FORMATS), ("--by", by or GROUPS[0], GROUPS)):
         if value not in choices:
-            raise ManifestError(f"{option} {value!r}: one of {', '.join(choices)}")
+            raise ManifestError(f"{option} {value!r}: must be one of {', '.join(choices)}")
     folders = find_each_run(run_names, runs)
     groups = cost_groups(folders, by or GROUPS[0], Settings.from_process()) if by or chart else []
     if chart is not None:

@@ -40,6 +40,7 @@ def sandbox(
 
     Eight of them on one port. Prints the environment that points there.
     """
+    import errno
     import math
     import sqlite3
 
@@ -50,6 +51,8 @@ def sandbox(
 
     if not math.isfinite(batch_seconds):
         raise DataError(f"sandbox: --batch-seconds {batch_seconds}: give a number of seconds")
+    if state is not None and state.exists() and not state.is_dir():
+        raise DataError(f"sandbox: --state {state}: is a file; name a folder, new or not")
     try:
         config = SandboxConfig(
             port=port,
@@ -61,6 +64,8 @@ def sandbox(
         )
         serve_forever(config, env_file)
     except (ValueError, OSError, sqlite3.Error) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            raise DataError(f"sandbox: --port {port}: address already in use; --port 0 takes any free one") from error
         raise DataError(f"sandbox: {error}") from error
 
 

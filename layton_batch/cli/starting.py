@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ITEMS_SHOWN = 3
 ITEM_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 """Name endings of files of items."""
+_ADDRESS = re.compile(r"(?P<scheme>https?|hf|s3|gs):/+(?P<rest>.+)", re.DOTALL)
+"""An address, also with one slash, as a path has it."""
 _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
 
 
@@ -70,21 +72,19 @@ def manifest_for(
 
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
-    if given is None:
-        from layton_batch.tasks import task_names
+    from layton_batch.tasks import task_names
 
+    if given is None:
         raise ManifestError(
             f"run: say what the models are asked: a file of questions, or one of {', '.join(task_names())}"
         )
+    _refuse_address(given)
     is_items = given.suffix.lower() in ITEM_ENDINGS
     if not models:
         if is_items:
             raise ManifestError(_no_models(given))
-        if not given.suffix and not os.path.exists(given):
-            from layton_batch.tasks import task_names
-
-            if str(given) in task_names():
-                raise ManifestError(f"run: {given} is a task: say whom to ask, with --model PROVIDER:ID")
+        if not given.suffix and not os.path.exists(given) and str(given) in task_names():
+            raise ManifestError(f"run: {given} is a task: say whom to ask, with --model PROVIDER:ID")
         if items is not None or limit is not None:
             option, key = ("--items", "source") if items is not None else ("--limit", "limit")
             raise ManifestError(
@@ -107,6 +107,18 @@ def manifest_for(
     beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
     text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
     return write_manifest(beginning.path, text)
+
+
+def _refuse_address(given: Path) -> None:
+    """Raise ManifestError for an address in place of a file."""
+    from layton_batch.tasks import OWN
+
+    if (address := _ADDRESS.fullmatch(str(given))) is not None:
+        url = f"{address['scheme']}://{address['rest']}"
+        raise ManifestError(
+            f"run: {url} is an address: download the file and name it, or name a task: "
+            f"`layton-batch run {OWN} --items {shlex.quote(url)} --model PROVIDER:ID`"
+        )
 
 
 def _no_models(given: Path) -> str:
@@ -209,14 +221,16 @@ def _differing_keys(path: Path, manifest: Manifest) -> str:
 
 
 def _provider_and_model(text: str) -> tuple[str, str]:
+    from layton_batch.providers import provider_names, unknown_provider
+
     matched = _MODEL.fullmatch(text)
     if matched is None:
-        from layton_batch.providers import provider_names
-
         names = ", ".join(provider_names())
         raise ManifestError(
             f"--model {text!r}: name the provider before the model: PROVIDER:ID, such as openai:gpt-5.2 ({names})"
         )
+    if matched["provider"] not in provider_names():
+        raise ManifestError(f"--model {text!r}: {unknown_provider(matched['provider'])}")
     if "," in matched["model"]:
         parts = [part.strip() for part in text.split(",") if part.strip()]
         named = (part if _MODEL.fullmatch(part) else f"{matched['provider']}:{part}" for part in parts)
@@ -279,12 +293,21 @@ def init(
         atomic.write_text(path, text)
     if not schema_file.exists():
         atomic.write_text(schema_file, schema_text())
-    from layton_batch.manifest.checks import load_manifest
-
-    key = f"{load_manifest(manifest).models[0].provider.upper()}_API_KEY"
     say(f"{manifest}: the manifest; edit its models\n{items}: {ITEMS_SHOWN} items in the form of {task}")
-    say(f"next:\n  export {key}=…\n  layton-batch plan {manifest}   # what it would cost; sends nothing")
+    keys = "".join(f"  export {key}=…\n" for key in _key_names(manifest))
+    say(f"next:\n{keys}  layton-batch plan {manifest}   # what it would cost; sends nothing")
     say(f"  layton-batch run {manifest}    # start, or go on; the run is called {name}")
+
+
+def _key_names(manifest: Path) -> list[str]:
+    """Return a variable for the key of each provider that a manifest's models and judges need."""
+    from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.model_checks import asked_models
+    from layton_batch.settings import Settings
+
+    settings = Settings.from_process()
+    providers = dict.fromkeys(spec.provider for spec in asked_models(load_manifest(manifest)))
+    return [settings.key_names(provider)[0] for provider in providers]
 
 
 def _run_name(folder: Path, task: str) -> str:

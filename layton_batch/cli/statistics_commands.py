@@ -128,6 +128,10 @@ def label_plan(
     entrants = entrants_of(evidence.votes)
     only = [find_entrant(entrants, name) for name in models or ()]
     plan = plan_next(evidence.votes, evidence.labels, aim, evidence.rules, only)
+    unlabelled = sum(model.unlabelled for model in plan.models)
+    if labels is not None and unlabelled < labels:
+        few = plural(unlabelled, "answer of these models is", "answers of these models are")
+        say(f"only {few} without a label; --labels asks for {labels}")
     if output is not None:
         pictures = _write_asks(output, plan.rows, sources, runs)
         say(f"{len(plan.rows)} predictions to label: {output}")
@@ -244,6 +248,12 @@ def _sources_and_models(names: Sequence[str], runs: Path) -> Sequence[str]:
     example = "compare: give a source and two models, such as `compare RUN gpt-5.1 claude-opus-4.5`"
     if len(names) < 2:
         raise ManifestError(example)
+    if source := next((name for name in names if os.path.isfile(name) or (runs / name / MANIFEST).is_file()), None):
+        others = [name for name in names if name != source]
+        command = shlex.join(("layton-batch", "compare", source, *others))
+        raise ManifestError(
+            f"compare: {source!r} is a source, not a model; give it first, then two models: `{command} …`"
+        )
     try:
         return [str(_only_run(runs)), *names]
     except StoreError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from layton_batch.verification.verify import Verification
 
 _MOST_PRINTED = 50
+_GONE = ": is gone"
+"""How a difference ends that is a missing file."""
 
 
 def register(app: typer.Typer) -> None:
@@ -42,7 +45,7 @@ def verify(
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.clock import SystemClock
-    from layton_batch.errors import DamagedTableError, ManifestError
+    from layton_batch.errors import DamagedTableError, ManifestError, StoreError
     from layton_batch.files.addresses import WEB
     from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
@@ -60,7 +63,13 @@ def verify(
             f"verify: {source} is a page; name the site's folder: `layton-batch verify {Path(source).parent}`"
         )
     else:
-        results = [verify_run(find_run(source, runs), settings)]
+        try:
+            folder = find_run(source, runs)
+        except StoreError as error:
+            if source is None or not os.path.isdir(source):
+                raise
+            raise StoreError(f"{error}. It is not a site either: a site has index.html and digests.json") from error
+        results = [verify_run(folder, settings)]
     if as_json:
         print_json([_json(result) for result in results])
     else:
@@ -94,9 +103,18 @@ def _lines(checked: Verification) -> list[str]:
 
 def _advice(differences: Sequence[str]) -> list[str]:
     """Say what to do about tables, and about other files, as far as some differ."""
-    are_tables = [".parquet: " in line for line in differences]
-    advice = ["move a damaged table away, and `layton-batch run` makes it again"] if any(are_tables) else []
-    return [*advice, *([] if all(are_tables) else ["put other files back from a copy"])]
+    from layton_batch.text import first_of
+
+    tables = [line for line in differences if ".parquet: " in line]
+    others = [line.partition(": ")[0] for line in differences if line not in tables]
+    advice = []
+    if any(not line.endswith(_GONE) for line in tables):
+        advice.append("move a damaged table away, and `layton-batch run` makes it again")
+    if any(line.endswith(_GONE) for line in tables):
+        advice.append("`layton-batch run` makes a table that is gone again")
+    if others:
+        advice.append(f"put back from a copy: {first_of(others, 3)}")
+    return advice
 
 
 def _json(checked: Verification) -> dict[str, object]:

@@ -37,7 +37,7 @@ def check_form(to: str, out: Path) -> None:
     form."""
     single, forms = _single_files(), _forms()
     if to not in single.keys() | forms.keys():
-        raise ManifestError(f"--to {to!r}: one of {', '.join((*single, *forms))}")
+        raise ManifestError(f"--to {to!r}: must be one of {', '.join((*single, *forms))}")
     ending = out.suffix.lower()
     if to in forms:
         if out.exists() and not out.is_dir():

@@ -245,6 +245,9 @@ def sweep(folder: Path) -> int:
 
 
 def _unwritten(path: Path, error: OSError) -> FileError:
+    if isinstance(error, NotADirectoryError | FileExistsError):
+        file = next((folder for folder in path.parents if folder.is_file()), path.parent)
+        return file_error(f"cannot write {path}: {file} is a file, not a folder; name a folder", error)
     return file_error(f"cannot write {path}: {error.strerror or error}; the last good version is kept", error)
 
 

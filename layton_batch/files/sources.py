@@ -94,16 +94,21 @@ def read_rows(source: str, base: Path, settings: Settings, clock: Clock | None =
 
 class SourceRows(Iterable[Row]):
     """The rows of a source, as ``read_rows`` takes it, read anew each time they are iterated: pictures that stand in
-    rows do not fit in memory. ``error``: what was wrong with the source itself."""
+    rows do not fit in memory. ``error``: what was wrong with the source itself. ``location``: of the row that was last
+    taken; None once all are."""
 
     def __init__(self, source: str, base: Path, settings: Settings, clock: Clock | None = None) -> None:
         self._source = source, base, settings, clock
         self.error: DataError | None = None
+        self.location: RowLocation | None = None
 
     def placed(self) -> Iterator[tuple[RowLocation, Row]]:
         """Yield each row with its location. Raises DataError as ``read_rows``, when the row is reached."""
         try:
-            yield from placed_rows(*self._source)
+            for location, row in placed_rows(*self._source):
+                self.location = location
+                yield location, row
+            self.location = None
         except DataError as error:
             self.error = error
             raise
@@ -126,7 +131,8 @@ def placed_rows(
 
 def nothing_in(source: str) -> DataError:
     """Return the error for a source without rows."""
-    return DataError(f"{shown(source)}: the source is empty; there must be at least one row")
+    below = " below a header" if Path(source).suffix.lower() in (*ENDINGS, WORKBOOK) else ""
+    return DataError(f"{shown(source)}: there is no row{below}; write at least one, or name another file")
 
 
 def portions(

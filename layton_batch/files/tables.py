@@ -227,13 +227,16 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
-        reason = "it is gone" if isinstance(error, FileNotFoundError) else " ".join(str(error).split())[:200]
-        raise DamagedTableError(f"{path} cannot be read ({reason}): {_what_to_do(path)}", path) from error
+        is_gone = isinstance(error, FileNotFoundError)
+        reason = "it is gone" if is_gone else " ".join(str(error).split())[:200]
+        advice = _what_to_do(path, is_gone=is_gone)
+        raise DamagedTableError(f"{path} cannot be read ({reason}): {advice}", path) from error
 
 
-def _what_to_do(path: Path) -> str:
+def _what_to_do(path: Path, *, is_gone: bool = False) -> str:
     if is_derived(path):
-        return "move it away, and `layton-batch run MANIFEST` makes it again from the stored answers"
+        again = "`layton-batch run MANIFEST` makes it again from the stored answers"
+        return again if is_gone else f"move it away, and {again}"
     if "answers" in (path.name, path.parent.name):
         return "put it back from a copy: the raw results beside it are gone, or lack answers too"
     return "put it back from a copy of the run; without it nobody knows what was asked"

@@ -52,11 +52,11 @@ class BoardOptions:
         """Raise ManifestError for options that no board can use."""
         largest = self.max_score
         if largest is not None and not (math.isfinite(largest) and largest > 0):
-            raise ManifestError(f"--max-score {largest:g}: a number above 0, such as 10")
+            raise ManifestError(f"--max-score {largest:g}: must be a number above 0, such as 10")
         if self.level is not None and not 0 < self.level <= MAX_LEVEL:
-            raise ManifestError(f"--level {self.level:g}: a number above 0 and below 1, such as 0.95")
+            raise ManifestError(f"--level {self.level:g}: must be a number above 0 and below 1, such as 0.95")
         if self.seed is not None and self.seed < 0:
-            raise ManifestError(f"--seed {self.seed}: 0 or more")
+            raise ManifestError(f"--seed {self.seed}: must be 0 or more")
         if self.method not in (None, PAPER):
             raise ManifestError(f"--method {self.method!r}: only paper (the published table); leave it out otherwise")
 
@@ -216,7 +216,14 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     from layton_batch.scoring.gold import rounds_of
     from layton_batch.scoring.gold_file import read_gold
 
-    gold = read_gold(path, settings.cwd, settings, keep_texts=False)
+    try:
+        gold = read_gold(path, settings.cwd, settings, keep_texts=False)
+    except DataError as error:
+        if not _has_annotations(path, settings):
+            raise
+        raise DataError(
+            f"--labels {path}: is no gold set but rows of labels; `layton-batch import RUN --labels {path}` takes it"
+        ) from error
     (votes, labels), *later = rounds_of(gold, metric)
     return Sources(
         ScoringRules(metric=metric),
@@ -224,6 +231,17 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
         later=[(votes.clear(), given) for _, given in later],
         other_jury=gold.other_jury,
     )
+
+
+def _has_annotations(path: str, settings: Settings) -> bool:
+    """Tell whether the rows of a file are labels of people as `import` takes them."""
+    from layton_batch.files.sources import read_rows
+    from layton_batch.scoring.annotations import parse_annotations
+
+    try:
+        return bool(parse_annotations(read_rows(path, settings.cwd, settings)))
+    except DataError:
+        return False
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -265,7 +283,7 @@ def _is_file(source: str) -> bool:
 def known_name(name: str, value: str | None, values: Sequence[str]) -> str | None:
     """The value of an option. Raises ManifestError where it is none of these."""
     if value is not None and value not in values:
-        raise ManifestError(f"--{name} {value!r}: one of {', '.join(values)}")
+        raise ManifestError(f"--{name} {value!r}: must be one of {', '.join(values)}")
     return value
 
 

@@ -205,7 +205,9 @@ def _ids_apart(models: Sequence[GradedModel]) -> str:
         shared &= {item for item in other.outcomes if _is_scored(other, item)}
         if not shared:
             break
-    sides = " but ".join(f"{model.name} ({model.where}) has {first_of(model.outcomes)}" for model in (models[0], other))
+    sides = " but ".join(
+        f"{model.name} ({model.where}) has {first_of([*map(repr, model.outcomes)])}" for model in (models[0], other)
+    )
     return f"{sides}. Give the same item the same id everywhere, or leave a model out"
 
 

@@ -146,7 +146,7 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
         raise DataError(f"{name[:200]}: no such file or folder, and {reason}") from error
     manifest, run_name = stored_manifest(folder), folder.root.name
     if manifest.task != search.task:
-        raise ManifestError(f"run {run_name} is one of {manifest.task}, not of {search.task}")
+        raise ManifestError(f"run {run_name} is of task {manifest.task}, not {search.task}")
     settings = cast("Mapping[str, JsonValue]", manifest.task_options)
     form = form_of(search.task, search.form.protocol, search.form.asked, manifest.items.split, settings)
     predictions, items = _predictions_of(folder), cache(partial(item_table.read, folder))

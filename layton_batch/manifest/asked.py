@@ -68,7 +68,9 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
     except DataError as error:
         if error is rows.error:
             raise DataError(f"run {manifest.name}: [items] source: {error}") from error
-        raise DataError(f"{shown(source)}: {error}") from error
+        several = rows.location is not None and Path(source).name != Path(rows.location.file).name
+        place = f"; the row is {rows.location}" if several and not is_address(source) else ""
+        raise DataError(f"{shown(source)}: {error}{place}") from error
     return items[: table.limit]
 
 

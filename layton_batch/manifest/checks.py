@@ -7,6 +7,7 @@ tables beside the validated form, so that one mistake does not hide the others.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -37,6 +38,9 @@ _TOML_ADVICE = {
     "Unescaped '\\'": _ESCAPES,
 }
 """Advice on the errors of TOML's parser, by how their texts begin."""
+
+_SET_TWICE = re.compile(r"Cannot (?:overwrite a value|declare .* twice) \(at line (?P<line>\d+), column \d+\)")
+"""What TOML's parser says of a key or a table that is there already."""
 
 Toml = Mapping[str, object]
 _Form = TypeVar("_Form", bound=BaseModel)
@@ -156,16 +160,17 @@ class _Check:
         command = f"`layton-batch run {file} --model PROVIDER:ID`"
         is_manifest = file == self.file and path.suffix != ".toml"
         other_form = f"; a manifest is TOML. {command} is for a file of questions" if is_manifest else ""
+        text = ""
         try:
-            return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+            text = path.read_bytes().decode("utf-8-sig")
+            return tomllib.loads(text)
         except OSError as error:
             advice = _instead_of_nothing(file) if file == self.file else ""
             self._add(file, (), f"cannot be read ({error.strerror or error}){_manifest_below(path) or advice}")
         except UnicodeDecodeError as error:
-            self._add(file, (), f"not UTF-8 (byte {error.start + 1}){other_form}")
+            self._add(file, (), f"not UTF-8 (byte {error.start + 1}); save it as UTF-8{other_form}")
         except tomllib.TOMLDecodeError as error:
-            advice = next((text for start, text in _TOML_ADVICE.items() if str(error).startswith(start)), "")
-            self._add(file, (), f"not TOML: {error}{advice}{other_form}")
+            self._add(file, (), f"not TOML: {_toml_reason(str(error), text)}{other_form}")
         except RecursionError:
             self._add(file, (), "not TOML that can be read: nested too deep")
         return None
@@ -198,6 +203,9 @@ class _Check:
         file = str(path)
         tables = self._toml(path, file)
         if tables is None:
+            return _PanelSource(file, (), None)
+        if "judges" not in tables and "models" in tables:
+            self._add(file, (), "is a manifest; a panel is a TOML file with a table [[judges]] for each judge")
             return _PanelSource(file, (), None)
         self._validated(PanelFile, tables, file)
         return _PanelSource(file, ("judges",), tables.get("judges"))
@@ -323,6 +331,15 @@ class _Check:
 
     def _add(self, file: str, key: Key, reason: str) -> None:
         self.problems.append(Problem(file, key, reason))
+
+
+def _toml_reason(error: str, text: str) -> str:
+    """Return what the parser says of a TOML text, with advice."""
+    if (twice := _SET_TWICE.fullmatch(error)) is not None:
+        line = text.split("\n")[int(twice["line"]) - 1]
+        key = line.partition("=")[0].strip() if "=" in line or line.startswith("[") else "a key"
+        return f"line {twice['line']} sets {key} a second time; remove one of the two"
+    return error + next((advice for start, advice in _TOML_ADVICE.items() if error.startswith(start)), "")
 
 
 def _manifest_below(path: Path) -> str:

@@ -194,6 +194,7 @@ def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[It
     tasks = _tasks(name, rows)
     fits: dict[int, tuple[str, ...]] = {}
     refused = []
+    has_several_files = len({location.file for location in rows.locations}) > 1
     for at, (row, location) in enumerate(zip(rows.rows, rows.locations, strict=True)):
         reasons: list[str] = []
         splits = tuple(split for split, task in tasks.items() if _takes(task, row, location, reasons))
@@ -201,7 +202,8 @@ def _fitting(name: str, rows: Rows) -> tuple[dict[int, tuple[str, ...]], list[It
             fits[at] = splits
         else:
             reason = reasons[0] if reasons else f"belongs to no split that the task has ({', '.join(tasks)})"
-            refused.append(ItemFinding("row", _id(row), location.line, reason))
+            place = f"{location.file}: " if has_several_files else ""
+            refused.append(ItemFinding("row", _id(row), location.line, f"{place}{reason}"))
     return fits, refused
 
 

@@ -159,6 +159,8 @@ def _way_out(finding: _ModelFinding, provider: str, settings: Settings) -> str:
 
 
 def _elsewhere(provider: str, settings: Settings) -> str:
+    if settings.is_on_this_machine(provider):
+        return f"; it is sent all the same, because {provider} is played on this machine"
     return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 

@@ -84,7 +84,7 @@ def where_it_goes_on(
         raise StoreError(
             f"{manifest.run_id()} was begun in {elsewhere[-1].root}, and may have been paid for there: "
             f"`--runs {elsewhere[-1].place}` continues that run; `--runs {runs}` begins a second one here and pays for "
-            "everything again (from Python: the argument `runs`)"
+            "everything again; for other questions, write another `name` in the manifest"
         )
     (place,) = places
     note(f"{manifest.run_id()} goes on in {place}, where it was begun; --runs names another folder")

@@ -165,9 +165,13 @@ def find_runs(runs: Path) -> list[RunFolder]:
 
 
 def misplaced_runs(runs: Path) -> list[str]:
-    """Return a sentence for each folder that is a copy of a run, is renamed, or is of another version."""
-    paths = sorted(path.parent for path in runs.glob("*/run.json")) if runs.is_dir() else []
-    return [reason for path in paths if (reason := _misplaced(RunFolder(path))) is not None]
+    """Return a sentence for each folder that is a copy of a run, is renamed, is of another version, or lost its
+    ``run.json``.
+    """
+    paths = sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
+    reasons = [_without_mark(path, "MANIFEST") for path in paths if _was_run(path)]
+    folders = [RunFolder(path) for path in paths]
+    return reasons + [reason for folder in folders if folder.manifest.exists() and (reason := _misplaced(folder))]
 
 
 def _misplaced(folder: RunFolder) -> str | None:
@@ -197,6 +201,8 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
 def _missing_run(name: str, run_id: str, runs: Path) -> str:
     """Say that there is no such run, what ``name`` is instead, and what to name."""
     there, advice = f"under {runs} (there: {_names(find_runs(runs))})", other_places(runs)
+    if without_mark := next((path for path in (Path(name), runs / run_id) if _was_run(path)), None):
+        return _without_mark(without_mark, name if is_manifest(name) else "MANIFEST")
     if is_manifest(name):
         return f"the run {run_id!r} of {name} is not {there}: `layton-batch run {name}` begins it; {advice}"
     if os.path.isdir(name):
@@ -208,6 +214,18 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
     if Path(name).suffix and not os.path.exists(name):
         return f"there is no file {name}, and there is no run {name!r} {there}; {advice}"
     return f"there is no run {name!r} {there}; {advice}"
+
+
+def _was_run(path: Path) -> bool:
+    """Return whether a folder without ``run.json`` has other parts of a run."""
+    folder = RunFolder(path)
+    parts_are_there = os.path.isdir(folder.tables) and os.path.isdir(folder.intents)  # False for a name of no path
+    return parts_are_there and not os.path.exists(folder.manifest)
+
+
+def _without_mark(path: Path, manifest: str) -> str:
+    again = f"`layton-batch run {manifest} --runs {path.parent}`"
+    return f"{path} is a run's folder without {MANIFEST}: put that file back from a copy; or {again} writes it again"
 
 
 def is_run(name: str, runs: Path) -> bool:
@@ -229,7 +247,7 @@ def _only_run(runs: Path) -> RunFolder:
     if len(folders) == 1:
         return folders[0]
     if not folders:
-        raise StoreError(f"there is no run under {runs}; {other_places(runs)}")
+        raise StoreError("; ".join([f"there is no run under {runs}", *misplaced_runs(runs), other_places(runs)]))
     raise StoreError(f"there are several runs under {runs}: name one of {_names(folders)}")
 
 

@@ -30,6 +30,8 @@ class LabelImport:
     changed: int
     unchanged: int
     strangers: int
+    replaced: int
+    """Rows whose verdict another row of the same annotator on the same answer replaced."""
     stranger_rows: tuple[str, ...]
     """The first strangers: where each is, and what the run does not have."""
 
@@ -38,6 +40,9 @@ class LabelImport:
         sentences = [
             f"{self.run}: {plural(self.added, 'label')} added, {self.changed} changed, {self.unchanged} unchanged"
         ]
+        if self.replaced:
+            rows = plural(self.replaced, "row was", "rows were")
+            sentences.append(f"{rows} replaced by a newer row of the same annotator on the same answer")
         if self.strangers:
             sentences.append(f"{self.strangers} of them on answers that the run does not have (yet):")
             sentences += self.stranger_rows
@@ -76,6 +81,7 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         changed=changed,
         unchanged=len(newest) - len(news),
         strangers=len(strangers),
+        replaced=sum(not _has_same_marks(label, newest[label.about]) for label in given),
         stranger_rows=tuple(map(answers.reason, strangers[:_STRANGERS_SHOWN])),
     )
 
@@ -83,8 +89,11 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
 def _is_news(label: Annotation, active: Annotation | None) -> bool:
     if active is None:
         return True
-    same = all(label.mark(metric) == active.mark(metric) for metric in _METRICS)
-    return not same and label.replaces(active)
+    return not _has_same_marks(label, active) and label.replaces(active)
+
+
+def _has_same_marks(label: Annotation, other: Annotation) -> bool:
+    return all(label.mark(metric) == other.mark(metric) for metric in _METRICS)
 
 
 _METRICS = ("answer_correct", "justification_correct", "both_correct")

@@ -217,11 +217,16 @@ class LabelSources:
 
     def imported(self) -> list[Annotation]:
         """Read the labels that were imported, in the order of the imports."""
-        return [
-            annotation
-            for path in self._imported()
-            for annotation in parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
-        ]
+        annotations: list[Annotation] = []
+        for path in self._imported():
+            try:
+                annotations += parse_annotations(read_rows(str(path.resolve()), path.parent, self.settings, self.clock))
+            except DataError as error:
+                raise DataError(
+                    f"{error}. Put the file back from a copy; or move it away and import its labels again: "
+                    f"`layton-batch import {self.folder.root.name} --labels FILE`"
+                ) from error
+        return annotations
 
     def _made_in_app(self, notes: list[str]) -> list[Annotation]:
         actions = read_label_actions(self.folder)

@@ -127,6 +127,8 @@ def _against(
 
 
 def _sent_all_the_same(provider: str, settings: Settings) -> str:
+    if settings.is_on_this_machine(provider):
+        return f"; it is sent all the same, because {provider} is played on this machine"
     return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 

@@ -140,7 +140,7 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
     names = list(dict.fromkeys(entrant.model for entrant in entrants))
     shown = f" ({', '.join(names[:_NAMES_SHOWN])}{', …' if len(names) > _NAMES_SHOWN else ''})"
-    raise DataError(f"no model {name!r} among the {len(entrants)} models of these sources{hint or shown}")
+    raise DataError(f"these sources have no model {name!r}{hint or shown}")
 
 
 def _spellings(entrant: Entrant) -> tuple[str, ...]:

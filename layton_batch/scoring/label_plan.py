@@ -73,7 +73,7 @@ class LabelTarget:
         if not 0 <= self.audit < 1:
             raise ManifestError(f"--audit {100 * self.audit:g}: points from 0 to below 100, such as 5")
         if self.design not in DESIGNS:
-            raise ManifestError(f"--design {self.design!r}: one of {', '.join(DESIGNS)}")
+            raise ManifestError(f"--design {self.design!r}: must be one of {', '.join(DESIGNS)}")
 
 
 @dataclass(frozen=True, slots=True)

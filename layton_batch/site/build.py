@@ -87,7 +87,11 @@ def check_target(target: Path) -> None:
             return
     except OSError as error:
         raise FileError(f"cannot look at {target}: {error.strerror or error}") from error
-    raise FileError(f"{target} exists and holds no site of ours, so it is left alone; name a new or an empty folder")
+    if target.is_file():
+        raise FileError(f"{target} is a file; name a new or an empty folder")
+    raise FileError(
+        f"{target} exists and is not a site of layton-batch, so it is left alone; name a new or an empty folder"
+    )
 
 
 def _write_pages(

@@ -264,7 +264,7 @@ class RunStore(Events):
                     number += 1
             if for_all and (number or new):
                 writing.connection.execute(self._this_run().values(prices=_APPLIED))
-            if number or new:
+            if number:
                 writing.event(at, None, "repriced", f"{number} of {len(batches)} batches not sent yet")
         return number > 0
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from layton_batch.tasks.templates import without_surrogates
 
 MAX_ID_CHARS = 200
 MAX_BYTES = 20_000_000
+_LONGEST_EXAMPLE = 300
 MAX_PICTURES = 32
 _FILE = re.compile(r"\.(?:jpe?g|png|gif|webp)\Z", re.IGNORECASE)
 """Base64 has no full stop."""
@@ -116,6 +118,12 @@ def with_folders(
 def has_pictures(row: Mapping[str, JsonValue]) -> bool:
     """Return whether the row names or carries a picture."""
     return bool(_listed(row.get("img")) or _listed(row.get("img_path")))
+
+
+def list_example(text: str) -> str:
+    """Return an example of a JSON list: the first parts of a text with commas, semicolons or bars, if it is one."""
+    text = "Paris;Rome" if text.startswith("[") or len(text) > _LONGEST_EXAMPLE else text
+    return json.dumps([part.strip() for part in re.split("[,;|]", text)][:4], ensure_ascii=False)
 
 
 def _listed(value: JsonValue) -> list[JsonValue]:

@@ -7,8 +7,6 @@ protocol.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -17,7 +15,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.benchmark_rows import id_of, needed_text, pictures_named, text_of, with_folders
+from layton_batch.tasks.benchmark_rows import id_of, list_example, needed_text, pictures_named, text_of, with_folders
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
@@ -203,7 +201,10 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else "")
     if "question" not in columns:
         listed = ", ".join(map(repr, [*row][:_MOST_COLUMNS_SHOWN])) or "none"
-        raise DataError(f"{where}: there is no column 'question'; the columns are: {listed}")
+        raise DataError(
+            f"{where}: there is no column 'question'; the columns are: {listed}; rename the one with the "
+            "question to 'question'"
+        )
     question = needed_text(columns, "question", where)
     if columns.get("split") not in (split, None):
         return None
@@ -226,10 +227,9 @@ def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
     name = next((name for name in ("options", "choices") if isinstance(columns.get(name), str)), None)
     text = "" if name is None else str(columns[name]).strip()
     if text and not text.startswith("["):
-        example = json.dumps([part.strip() for part in re.split("[,;|]", text)][:4], ensure_ascii=False)
         raise DataError(
             f"{where}: column {name!r} is no list, so it is no multiple choice, and qa shows no options: write a list, "
-            f"such as {example}, or put the options into the question and leave the column out"
+            f"such as {list_example(text)}, or put the options into the question and leave the column out"
         )
 
 

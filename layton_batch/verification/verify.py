@@ -225,7 +225,10 @@ def verify_site(folder: Path, settings: Settings) -> list[Verification]:
 
 def _verify_digests(site: Path) -> Verification:
     if not (site / DIGESTS).is_file():
-        raise DataError(f"{site} has no {DIGESTS}: it was written by another version, or was not downloaded whole")
+        raise DataError(
+            f"{site} has no {DIGESTS}: it was written by another version, or was not downloaded whole; "
+            "download all of it, or write it again with `layton-batch site RUN --out FOLDER`"
+        )
     return Verification(site.name, differences=list(differing_files(site)))
 
 

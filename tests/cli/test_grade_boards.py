@@ -160,7 +160,7 @@ def test_text_that_no_encoding_has_ends_well() -> None:
         (["mcq_idk", "--predictions", "a="], "NAME=FILE needs a name and a file"),
         (["mcq_idk", "--predictions", "x" * 5000], "no such file or folder, and there is no run"),
         (["mcq_idk", "--predictions", "~nobody-of-this-name/p"], "no such file or folder"),
-        (["mcq_idk", "--predictions", "empty.jsonl"], "the source is empty"),
+        (["mcq_idk", "--predictions", "empty.jsonl"], "there is no row"),
         (["mcq_idk", "--predictions", "empty.json"], "the list is empty"),
         (["rome", "--predictions", "empty.jsonl"], "there are no predictions in it"),
         (["rome", "--predictions", "empty.json", "--predictions", "p.jsonl"], "there are no predictions in it"),

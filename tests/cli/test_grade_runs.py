@@ -80,7 +80,7 @@ def test_a_run_and_its_copy_are_told_apart_and_a_name_goes_before_a_runs_models(
 def test_what_is_no_run_of_the_task_is_refused(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     folder = runs / "rome"
-    assert f"run {folder.name} is one of rome, not of mcq_idk" in refused("mcq_idk", "--predictions", folder)
+    assert f"run {folder.name} is of task rome, not mcq_idk" in refused("mcq_idk", "--predictions", folder)
     assert "no such file or folder, and there is no run 'nothing'" in refused("rome", "--predictions", "nothing")
     other = lines("p.jsonl", replies("AB"))
     told = refused("mcq_idk", "--predictions", "mcq_idk", "--predictions", other, "--runs", str(runs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from layton_batch.tasks.mcq_idk import McqIdkTask
 from layton_batch.tasks.protocol import TaskOptions
 from tests.cli.conftest import NOBODY
 from tests.support.cli_harness import Ending, call, desk, write
-from tests.support.lab import manifest_text
+from tests.support.lab import manifest_text, quiz_text
 
 SETTINGS = Settings(Path())
 GOOD = manifest_text(("openai",))
@@ -221,7 +222,7 @@ def test_what_only_runs_or_juries_have_is_refused_for_a_file_of_scores(
 def test_files_of_other_items_are_refused_with_ids_of_both(offline: Path) -> None:
     write(offline, SCORES, "s.csv")
     write(offline, "model,item_id,score\n" + "".join(f"c,item-{n},1\n" for n in range(5)), "t.csv")
-    words = "a (s.csv) has 1, 2 but c (t.csv) has item-0, item-1, item-2, …. Give the same item the same id"
+    words = "a (s.csv) has '1', '2' but c (t.csv) has 'item-0', 'item-1', 'item-2', …. Give the same item the same id"
     assert words in refused("leaderboard", "s.csv", "t.csv")
     assert words in refused("compare", "s.csv", "t.csv", "a", "c")
 
@@ -272,6 +273,19 @@ def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
         (("plan", "typo.toml"), "; did you mean 'quiz.csv'?"),
         (("plan", "panel.toml"), "; did you mean 'judges.toml'?; name a TOML file with [[judges]], or leave panel out"),
         (("judges", "scores.csv"), "graded by rule: there are no judges, and nothing for people to label; `lay"),
+        (("plan", "twice.toml"), "twice.toml: not TOML: line 9 sets name a second time; remove one of the two"),
+        (("run", "german.csv", "--model", "openai:x"), "the columns are: 'Frage', 'Antwort'; rename the one with the"),
+        (("items", "check", "header.csv"), "header.csv: there is no row below a header; write at least one"),
+        (("run", "https://a.example/q.csv"), "`layton-batch run qa --items https://a.example/q.csv --model PROVIDER:"),
+        (("run", "quiz.csv", "--model", "opanai:x"), "--model 'opanai:x': unknown provider 'opanai'; did you mean 'op"),
+        (("plan", "jury.toml"), "manifest.toml: is a manifest; a panel is a TOML file with a table [[judges]] for"),
+        (("sandbox", "--state", "quiz.csv"), "sandbox: --state quiz.csv: is a file; name a folder, new or not"),
+        (("compare", "a", "scores.csv"), "'scores.csv' is a source, not a model; give it first, then two models: `lay"),
+        (("leaderboard", "scores.csv", "--metric", "x"), "--metric 'x': must be a metric of scores.csv: score"),
+        (("leaderboard", "scores.csv", "--seed", "x"), "leaderboard: --seed must be a whole number"),
+        (("sandbox", "--batch-seconds", "-1"), "sandbox: --batch-seconds must be 0 or more"),
+        (("export", "quiz"), " | hf. `layton-batch export -h` shows more."),
+        (("verify", "empty"), "It is not a site either: a site has index.html and digests.json"),
         (("label-plan", "scores.csv", "--labels", "3"), "`layton-batch leaderboard scores.csv` ranks the models"),
         (("leaderboard", "words.csv"), "words.csv, row 1: 'score' is 'good', not a number, true or false"),
         (("init", "qa", "--out", "quiz.csv"), "init: --out quiz.csv: is a file; name a folder"),
@@ -287,11 +301,16 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
         "scores.csv": SCORES,
         "words.csv": "model,item_id,score\na,1,good\n",
         "judges.toml": "",
+        "twice.toml": QUIZ_MANIFEST + 'name = "b"\n',
+        "german.csv": "Frage;Antwort\na?;b\n",
+        "header.csv": "question,answer\n",
+        "jury.toml": QUIZ_MANIFEST + '[jury]\npanel = "manifest.toml"\n',
         "typo.toml": QUIZ_MANIFEST.replace("quiz.csv", "quizz.csv"),
         "panel.toml": QUIZ_MANIFEST + '[jury]\npanel = "judge.toml"\n',
     }
     for name, text in files.items():
         write(offline, text, name)
+    (offline / "empty").mkdir()
     assert words in refused(*command)
 
 
@@ -310,3 +329,116 @@ def test_a_source_that_cannot_be_reached_is_refused_with_what_to_look_at(
     message = refused("plan", manifest)
     assert f"[items] source: {source}: download failed" in message
     assert "; check the address and the connection, or name a copy of the file on this machine" in message
+
+
+def test_a_row_that_is_no_item_is_named_with_its_file_of_a_pattern(offline: Path) -> None:
+    write(offline, "question,answer\na?,b\n", "a.csv")
+    write(offline, "Frage,answer\na?,b\n", "b.csv")
+    manifest = write(offline, QUIZ_MANIFEST.replace("quiz.csv", "*.csv"))
+    assert f"the row is {offline / 'b.csv'}, line 2" in refused("plan", manifest)
+    table = " ".join(call("items", "check", "*.csv").out.split())
+    assert f"{offline / 'b.csv'}: there is no column 'question'" in table
+
+
+def test_options_that_are_no_list_are_shown_as_the_list_to_write(offline: Path) -> None:
+    write(offline, "id,question,options,answer\n1,Which?,Paris; Rome,Paris\n", "mcq.csv")
+    table = " ".join(call("items", "check", "mcq.csv", "--task", "mcq_idk").out.split())
+    assert 'is text that is not a list; write a list, such as ["Paris", "Rome"]' in table
+
+
+def test_a_port_in_use_is_named_with_what_to_write(offline: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = f"sandbox: --port {port}: address already in use; --port 0 takes any free one"
+        assert words in refused("sandbox", "--port", str(port))
+
+
+def test_a_file_in_utf_16_is_to_be_saved_as_utf_8(offline: Path) -> None:
+    manifest = write(offline, GOOD)
+    manifest.write_text(GOOD, encoding="utf-16")
+    assert f"{manifest}: not UTF-8 (byte 1); save it as UTF-8" in refused("plan", manifest)
+    (offline / ".env").write_text("OPENAI_API_KEY=secret", encoding="utf-16")
+    assert ".env: not UTF-8 (byte 1); save it as UTF-8" in refused("plan", write(offline, GOOD))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "OPENAI_API_KEY=\u201csecret-key\u201d",
+            "characters that no API key has (left double quotation mark, right double quotation mark); copy the key",
+        ),
+        ("OPENAI_API_KEY=secret-k\u00eby", "characters that no API key has (letters outside ASCII)"),
+        ("OPENAI_KEY=secret-key", "OPENAI_KEY is set; if it is that key, rename it to OPENAI_API_KEY"),
+        ("OPENIA_API_KEY=secret-key", "OPENIA_API_KEY is set; if it is that key, rename it"),
+    ],
+)
+def test_a_key_with_other_characters_or_another_name_is_refused_with_what_to_change(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, text: str, words: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    write(offline, f"{text}\n", ".env")
+    message = call("run", write(offline, GOOD)).err
+    assert words in message
+    assert "secret-k" not in message
+
+
+def test_init_lists_a_key_for_each_provider_of_the_models_and_judges(offline: Path) -> None:
+    message = call("init", "--out", "mine").err
+    for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"):
+        assert f"  export {name}_API_KEY=…\n" in message
+
+
+# ---- parts of a run that are gone ------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_run_that_are_gone_are_named_with_what_puts_them_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        manifest = there.write(quiz_text())
+        assert call("run", manifest).code == 0
+        root = there.run_root()
+        part = next((root / "tables" / "predictions").glob("*.parquet"))
+        content = part.read_bytes()
+        part.unlink()
+        assert (
+            "(it is gone): `layton-batch run MANIFEST` makes it again"
+            in call("export", root, "--to", "csv", "--out", "x").err
+        )
+        assert "`layton-batch run` makes a table that is gone again" in call("verify", root).err
+        part.write_bytes(content)
+        (root / "run.json").unlink()
+        words = f"{root} is a run's folder without run.json: put that file back from a copy; or `layton-batch run MANIF"
+        assert words in refused("cost", root)
+        assert words in call("status", "--runs", root.parent).err
+
+
+def test_a_file_where_a_folder_belongs_is_named(offline: Path) -> None:
+    write(offline, "question,answer\na?,b\n", "quiz.csv")
+    manifest = write(offline, QUIZ_MANIFEST)
+    message = call("plan", manifest, "--offline", "--out", "quiz.csv").err
+    assert "quiz.csv is a file, not a folder; name a folder" in message
+
+
+# ---- labels ----------------------------------------------------------------------------------------------------------
+
+
+def test_labels_that_contradict_each_other_or_no_gold_set_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"{number},g,{verdict},ann\n" for number, verdict in ((1, "true"), (1, "false"), (2, "true")))
+    with desk(tmp_path, monkeypatch) as there:
+        there.write("question,answer\na?,b\nc?,d\n", "quiz.csv")
+        there.write(f"item_id,model,answer_correct,annotator\n{rows}", "labels.csv")
+        assert call("run", there.write(QUIZ_MANIFEST)).code == 0
+        assert (
+            "`layton-batch import RUN --labels labels.csv` takes it"
+            in call("leaderboard", "a", "--labels", "labels.csv").err
+        )
+        ending = call("import", "a", "--labels", "labels.csv")
+        assert "1 row was replaced by a newer row of the same annotator on the same answer" in ending.out + ending.err
+        words = "only 0 answers of these models are without a label; --labels asks for 10"
+        assert words in call("label-plan", "a", "--labels", "10").err
+        write(there.run_root() / "labels", '{"item', "000002-x.jsonl")
+        assert "Put the file back from a copy; or move it away and import" in refused("leaderboard", "a")

@@ -76,7 +76,7 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
             ("quiz.csv", "--model", "openai:a,anthropic:b, c"),
             "names several models; repeat the option: --model openai:a --model anthropic:b --model openai:c",
         ),
-        (("quiz.csv", "--model", "opnai:x"), "run: models[0].provider: unknown provider 'opnai'; did you mean"),
+        (("quiz.csv", "--model", "opnai:x"), "--model 'opnai:x': unknown provider 'opnai'; did you mean"),
         (("quiz.csv", "--model", "xai:grok-5", "--sandbox"), "--sandbox does not play xai"),
     ],
 )

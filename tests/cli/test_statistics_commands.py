@@ -308,7 +308,7 @@ def test_a_plan_for_one_model_asks_about_no_other(invoke: Invoke, tmp_path: Path
         (["--half-width", "nan"], "--half-width"),
         (["--labels", "-2"], "--labels"),
         (["--labels", "2", "--design", "best"], "--design"),
-        (["--labels", "2", "--model", "zzz"], "models of these sources ("),
+        (["--labels", "2", "--model", "zzz"], "these sources have no model 'zzz' ("),
     ],
 )
 def test_an_aim_that_makes_no_sense_is_refused(

@@ -158,7 +158,9 @@ def test_at_another_address_a_run_begins_and_says_it(
     monkeypatch.setattr(Settings, "is_elsewhere", lambda _self, _provider: True)
     end = call("run", write(offline, UNKNOWN), "--once")
     assert end.code == 75
-    assert f"{NOT_KNOWN}: name another model; OPENAI_BASE_URL is set, so it is sent all the same" in end.err
+    assert (
+        f"{NOT_KNOWN}: name another model; it is sent all the same, because openai is played on this machine" in end.err
+    )
 
 
 @pytest.mark.parametrize("command", ["plan", "doctor"])

@@ -360,13 +360,13 @@ def test_a_damaged_description_of_a_site_is_named(site: Path) -> None:
 def test_advice_is_on_what_differs(runs: Path, site: Path) -> None:
     swap_digits(site / "index.html")
     page = call("verify", site).err
-    assert "put other files back" in page
+    assert "put back from a copy: " in page
     assert "table away" not in page
     part = next((runs / "lab" / "tables" / "predictions").glob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-9] + b"X" + part.read_bytes()[-8:])
     table = call("verify", "lab").err
     assert "move a damaged table away" in table
-    assert "put other files back" not in table
+    assert "put back from a copy" not in table
 
 
 # ---- published sites -------------------------------------------------------------------------------------------------

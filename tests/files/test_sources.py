@@ -119,7 +119,7 @@ def test_a_bad_line_is_named_with_its_reason(tmp_path: Path, content: bytes, lin
 @pytest.mark.parametrize("content", [b"", b"\n \n\t\n"])
 def test_an_empty_source_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.jsonl").write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.jsonl: the source is empty"):
+    with pytest.raises(DataError, match=r"x\.jsonl: there is no row"):
         read("x.jsonl", tmp_path)
 
 
@@ -138,7 +138,7 @@ def test_a_long_parquet_file_comes_in_portions_and_its_lines_are_counted_on(tmp_
 def test_a_parquet_file_without_rows_or_cut_off_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
     pl.DataFrame({"id": []}, schema={"id": pl.String}).write_parquet(path)
-    with pytest.raises(DataError, match="the source is empty"):
+    with pytest.raises(DataError, match="there is no row"):
         read("x.parquet", tmp_path)
     path.write_bytes(path.read_bytes()[:-6])
     with pytest.raises(DataError, match=r"x\.parquet: not a readable Parquet file"):

@@ -320,10 +320,10 @@ def test_answers_begin_the_run_of_a_manifest_also_after_refused_ones_and_nothing
     [
         (lambda: lb.cost("nothing"), "there is no run 'nothing'"),
         (lambda: lb.site(None, "public"), "there is no run under"),
-        (lambda: lb.cost(by="moon"), "cost: by 'moon': one of run, provider"),
-        (lambda: lb.export("nothing", "pdf", "x"), "to 'pdf': one of ppi"),
+        (lambda: lb.cost(by="moon"), "cost: by 'moon': must be one of run, provider"),
+        (lambda: lb.export("nothing", "pdf", "x"), "to 'pdf': must be one of ppi"),
         (lambda: lb.label_plan("nothing"), "give either half_width POINTS or labels N"),
-        (lambda: lb.leaderboard(_marks(1), metric="acc"), "metric 'acc': source has score"),
+        (lambda: lb.leaderboard(_marks(1), metric="acc"), "metric 'acc': must be a metric of source: score"),
         (lambda: lb.import_("nothing", model="wren", predictions=[{"a": 1}][:0]), "predictions: is empty"),
         (lambda: lb.judges("nothing.jsonl"), "there is no run 'nothing.jsonl'"),
         (lambda: lb.import_("nothing", model="wren", predictions="x"), "there is no run 'nothing'"),

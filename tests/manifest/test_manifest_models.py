@@ -205,11 +205,13 @@ def test_at_another_address_each_refusal_is_a_warning(tmp_path: Path) -> None:
     strict = found(tmp_path, models)
     assert len(strict.refused) == 4
     assert "set GOOGLE_GEMINI_BASE_URL, if only to its usual address, and this is a warning" in strict.refused[0]
-    elsewhere = found(tmp_path, models, GOOGLE_GEMINI_BASE_URL="http://127.0.0.1:1")
+    elsewhere = found(tmp_path, models, GOOGLE_GEMINI_BASE_URL="https://gate.example")
     assert (len(elsewhere.refused), len(elsewhere.warnings)) == (2, 2)
     assert all(
         line.endswith("; GOOGLE_GEMINI_BASE_URL is set, so it is sent all the same") for line in elsewhere.warnings
     )
+    here = found(tmp_path, models, GOOGLE_GEMINI_BASE_URL="http://127.0.0.1:1")
+    assert all("BASE_URL" not in line and "gemini is played on this machine" in line for line in here.warnings)
 
 
 def test_an_effort_written_in_params_is_not_checked(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_at_another_address_the_same_is_a_warning(tmp_path: Path) -> None:
     with serving(openai=routes({})) as (environment, _):
         findings = found(tmp_path, model("openai", "old"), environment, elsewhere=True)
     assert findings.refused == ()
-    assert findings.warnings == (f"{GONE}; OPENAI_BASE_URL is set, so it is sent all the same",)
+    assert findings.warnings == (f"{GONE}; it is sent all the same, because openai is played on this machine",)
 
 
 def test_the_environment_says_what_another_address_is(tmp_path: Path) -> None:

@@ -218,9 +218,9 @@ def test_an_id_may_be_a_number(name: str) -> None:
         ("id,\n1,2\n", "a column without a name"),
         ('id,description\n1,a\n2,"b\n3,c\n', "line 3: not CSV: the row that begins here opens a quotation mark that"),
         ("\n,\nid,description\n1,a,b\n", "line 4: 3 cells; the header has 2"),
-        (" \n\n", "the source is empty"),
-        ("id,description\n", "the source is empty"),
-        ("", "the source is empty"),
+        (" \n\n", "there is no row"),
+        ("id,description\n", "there is no row"),
+        ("", "there is no row"),
         ("id,description\n1,\xff\n", "not UTF-8"),
     ],
 )

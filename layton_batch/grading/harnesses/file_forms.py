@@ -87,7 +87,7 @@ def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> 
         raise DataError(f"{file.where}: has no metric of which more is better")
     if metric is not None:
         if metric not in file.metrics:
-            raise ManifestError(f"--metric {metric!r}: {file.where} has {', '.join(file.metrics)}")
+            raise ManifestError(f"--metric {metric!r}: must be a metric of {file.where}: {', '.join(file.metrics)}")
         if metric in file.lower_is_better:
             raise ManifestError(f"--metric {metric!r}: less is better by it, says {file.where}; boards rank by more")
         return metric

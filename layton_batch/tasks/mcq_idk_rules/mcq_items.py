@@ -18,6 +18,7 @@ from string import ascii_uppercase
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
+from layton_batch.tasks.benchmark_rows import list_example
 from layton_batch.tasks.offline import FileRow
 from layton_batch.tasks.templates import without_surrogates
 
@@ -220,7 +221,9 @@ def _parsed(text: str, name: str, where: str) -> JsonValue:
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         return value
-    raise DataError(f"{where}: column {name!r} is text that is not a list")
+    raise DataError(
+        f"{where}: column {name!r} is text that is not a list; write a list, such as {list_example(text.strip())}"
+    )
 
 
 def _checked(options: list[str], where: str) -> list[str]:
