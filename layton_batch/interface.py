@@ -38,7 +38,7 @@ from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, 
 from layton_batch.imports.entering import enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
-from layton_batch.imports.prediction_files import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
+from layton_batch.imports.prediction_files import IMPORTED, TEXT, ImportedModel, answers, check_replies, has_json_replies
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import manifest_of_tables
@@ -687,6 +687,12 @@ def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool)
     for number, row in enumerate(frame.iter_rows(named=True), 1):
         if not isinstance(row["model"], str) or not row["model"]:
             raise DataError(f"row {number} of the frame: 'model' must be text")
+        column = next((name for name in (*TEXT, "answer") if name in row), None)
+        if column is not None and row[column] is None and row.get("kind") is None:
+            raise DataError(
+                f"row {number} of the frame: {column!r} is null, so judges have nothing to read: give the answer. "
+                "Without the row the item counts as missing for this model, also in later calls"
+            )
     numbered = frame.with_row_index("row_of_frame", offset=1)
     for (model,), part in numbered.group_by("model", maintain_order=True):
         rows = list(part.iter_rows(named=True))

@@ -414,6 +414,7 @@ def test_a_judge_without_a_verdict_is_a_warning(
         (_answers().drop("model"), "no column 'model'"),
         (_answers(item_id=["lb-t-001", "lb-t-001"]), "row 2 of the frame: item 'lb-t-001' is there twice"),
         (_answers(item_id=["lb-t-001", "x"]), "row 2 of the frame: the run has no item 'x'"),
+        (_answers(answer=["7", None]), "row 2 of the frame: 'answer' is null, so judges have nothing to read: give"),
         (_answers(answer=[1, 2]), "row 1 of the frame: 'answer' and 'justification' must be text"),
         (_answers().drop("answer", "justification").with_columns(response=pl.lit("It is 7")), "no reply can be read"),
         (_answers().head(0), "frame: the table is empty; there must be at least one row"),
