@@ -117,6 +117,11 @@ class KnownModels:
 
     _known: dict[tuple[str, str], KnownModel | None] = field(default_factory=dict, compare=False, repr=False)
 
+    def parameters(self) -> frozenset[str]:
+        """Return the names of parameters that any entry has."""
+        rows = (*self._wires, *(row for models in self._models.values() for row in models))
+        return frozenset(name for row in rows for name in row.refuses or ())
+
     def model(self, provider: str, model: str) -> KnownModel | None:
         """Return the facts about a model by its provider's id; None where no entry names it."""
         if (provider, model) not in self._known:

@@ -236,6 +236,18 @@ def test_a_task_or_nothing_in_place_of_a_manifest_is_refused_with_what_writes_on
     assert words in refused("plan", "none.toml", "--model", "openai:gpt-5.1")
 
 
+def test_names_in_a_manifest_that_nothing_matches_are_noted_with_the_nearest(offline: Path) -> None:
+    price = '[[prices]]\nprovider = "openai"\nmodel = "gpt-5.l"\ninput = 1\noutput = 2\n'
+    write(offline, "question,answer\na?,b\n", "quiz.csv")
+    manifest = write(offline, QUIZ_MANIFEST + "params = { temprature = 0 }\n" + price)
+    notes = (
+        "[[prices]] of no model or judge of this manifest, so not used: openai gpt-5.l; did you mean 'openai gpt-5.1'?",
+        "'g' (openai): gpt-5.1 has params.temprature, which providers may refuse; did you mean 'temperature'?",
+    )
+    plan, doctor = (call(command, manifest, "--offline", "--json").out for command in ("plan", "doctor"))
+    assert all(note in text for note in notes for text in (plan, doctor))
+
+
 # ---- budgets ---------------------------------------------------------------------------------------------------------
 
 
