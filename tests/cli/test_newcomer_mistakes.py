@@ -14,7 +14,7 @@ from layton_batch.tasks.mcq_idk import McqIdkTask
 from layton_batch.tasks.protocol import TaskOptions
 from tests.cli.conftest import NOBODY
 from tests.support.cli_harness import Ending, call, desk, write
-from tests.support.lab import manifest_text
+from tests.support.lab import manifest_text, quiz_text
 
 SETTINGS = Settings(Path())
 GOOD = manifest_text(("openai",))
@@ -246,6 +246,20 @@ def test_names_in_a_manifest_that_nothing_matches_are_noted_with_the_nearest(off
     )
     plan, doctor = (call(command, manifest, "--offline", "--json").out for command in ("plan", "doctor"))
     assert all(note in text for note in notes for text in (plan, doctor))
+
+
+def test_a_parameter_that_is_mistyped_is_named_at_the_end_of_the_run_and_below_the_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        text = quiz_text(("openai",)).replace("4000\n", "4000\nparams = { temprature = 0 }\n", 1)
+        ending = call("run", there.write(text), "--yes")
+        words = " ".join((ending.out + ending.err).split())
+        assert "openai said (3): Unknown parameter: 'temprature'." in words
+        assert "Correct 'larch-2-mini' in [[models]] of the manifest by what openai said, then `layton-batch run`" in words
+        assert "no item has an answer, and each counts as wrong: the score says nothing about the model" in words
+        assert "retry" not in words
+        assert "no answer is in: nothing was paid" in words
 
 
 # ---- budgets ---------------------------------------------------------------------------------------------------------
