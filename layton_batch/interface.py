@@ -59,7 +59,7 @@ from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
 from layton_batch.scoring.evidence import entrants_of
-from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.judge_quality import check_families, diagnose
 from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.settings import Settings
@@ -403,7 +403,9 @@ def judges(
     options = BoardOptions(None, metric, seed, level)
     with as_files(_given(source)) as names:
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options, verdicts=True)
-    families = evidence.judge_families | dict(judge_families or {})
+    stated = dict(judge_families or {})
+    check_families(evidence.judged, stated)
+    families = evidence.judge_families | stated
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, families, evidence.rules)
     rows = [asdict(finding.report) | {"judge": finding.judge} for finding in diagnosis.judges]
     return pl.DataFrame(rows, schema=_schema(JudgeReport) | {"judge": pl.String()})
