@@ -311,7 +311,7 @@ def _result(folder: RunFolder, status: Status) -> RunResult:
 
 @names_arguments
 def leaderboard(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None = None,
     *,
     metric: str | None = None,
     method: str | None = None,
@@ -327,7 +327,7 @@ def leaderboard(
     of them at once; all for new items of this kind or, with ``this_set``, for exactly these. Columns ``new_*`` and
     ``set_*`` always hold both.
 
-    ``source``: runs, files or tables, one or several. A table is either per-item scores (``model``, ``item_id``,
+    ``source``: runs, files or tables, one or several; None: the only run. A table is either per-item scores (``model``, ``item_id``,
     ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``,
     ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only
     people's labels count. Models of tables and files are ranked on the items that all of them have; a warning says
@@ -341,7 +341,7 @@ def leaderboard(
 
 @names_arguments
 def compare(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None,
     first: str,
     second: str,
     *,
@@ -386,7 +386,7 @@ def compare(
 
 @names_arguments
 def judges(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None = None,
     *,
     metric: str | None = None,
     level: float | None = None,
@@ -413,7 +413,7 @@ def judges(
 
 @names_arguments
 def label_plan(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None = None,
     *,
     half_width: float | None = None,
     labels: int | None = None,
@@ -451,8 +451,12 @@ def _schema(record: type[LabelRequest | JudgeReport]) -> dict[str, pl.DataType]:
 _TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "float | None": pl.Float64()}
 
 
-def _given(source: Source | Sequence[Source], argument: str = "source") -> dict[str, object]:
-    """Return the sources by what messages call them: a frame, or the text that names a run or a file."""
+def _given(source: Source | Sequence[Source] | None, argument: str = "source") -> dict[str, object]:
+    """Return the sources by what messages call them: a frame, or the text that names a run or a file; none for None,
+    which is the only run.
+    """
+    if source is None:
+        return {}
     frame = as_frame(source)
     if frame is None and isinstance(source, list | tuple):
         if not source:
@@ -465,7 +469,7 @@ def _name_or_frame(source: object, argument: str) -> object:
     return _run_name(source) if isinstance(source, str | Path | RunResult) else read_frame(source, argument)
 
 
-def _read(source: Source | Sequence[Source], options: BoardOptions, runs: str | Path | None) -> Sources:
+def _read(source: Source | Sequence[Source] | None, options: BoardOptions, runs: str | Path | None) -> Sources:
     """Read sources as the command does, and log the notes that the command prints."""
     settings, given = _environment(), _given(source)
     options.check()
@@ -479,6 +483,9 @@ def _read(source: Source | Sequence[Source], options: BoardOptions, runs: str | 
 
 
 def _run_name(source: object) -> str:
+    if not isinstance(source, str | Path | RunResult):
+        kind = type(source).__name__
+        raise DataError(f"run: a {kind} is no run: give its name, folder or manifest, or the result of run")
     return str(source.folder) if isinstance(source, RunResult) else str(source)
 
 
@@ -601,7 +608,7 @@ def _run_folders(
     run: RunSource | Sequence[RunSource] | None, runs: str | Path | None, settings: Settings
 ) -> list[RunFolder]:
     """Return the folders of runs; None: the only run. Raises StoreError."""
-    given = [] if run is None else [run] if isinstance(run, str | Path | RunResult) else list(run)
+    given = [] if run is None else list(run) if isinstance(run, list | tuple) else [run]
     return find_each_run([_run_name(entry) for entry in given], _folder(runs, settings))
 
 
@@ -638,8 +645,6 @@ def judge(
     """
     settings, clock = _settings(), clock or SystemClock()
     table = read_frame(frame, "frame")
-    if not isinstance(items, str | Path):
-        raise DataError(f"items: a {type(items).__name__} is no file: give the path of the items' file")
     path = str(settings.cwd / Path(items).expanduser())
     if task is None or split is None:
         rows = read_rows(path, settings.cwd, settings)

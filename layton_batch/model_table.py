@@ -119,8 +119,8 @@ class KnownModels:
 
     def parameters(self) -> frozenset[str]:
         """Return the names of parameters that any entry has."""
-        rows = (*self._wires, *(row for models in self._models.values() for row in models))
-        return frozenset(name for row in rows for name in row.refuses or ())
+        of_models = (row.refuses or () for rows in self._models.values() for row in rows)
+        return frozenset(name for names in (*of_models, *(row.refuses for row in self._wires)) for name in names)
 
     def model(self, provider: str, model: str) -> KnownModel | None:
         """Return the facts about a model by its provider's id; None where no entry names it."""

@@ -332,8 +332,8 @@ def _corrections(status: Status) -> Iterator[str]:
     for job in _asked_jobs(status):
         if count := _refused(job):
             key = "[[models]]" if job.role == Role.PREDICT else "[[jury.judges]] or the panel file"
-            model = (job.provider, job.model, key)
-            refused[model] = refused.get(model, 0) + count
+            about = (job.provider, job.model, key)
+            refused[about] = refused.get(about, 0) + count
     for (provider, model, key), count in refused.items():
         yield one_line(
             f"{provider} refused {plural(count, 'request')} of {model}, and would refuse the same again. Correct "

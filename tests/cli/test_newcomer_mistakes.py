@@ -262,11 +262,12 @@ def test_a_parameter_that_is_mistyped_is_named_at_the_end_of_the_run_and_below_t
         assert "no answer is in: nothing was paid" in words
 
 
-def test_a_plan_refuses_made_up_answers_in_the_words_of_run(offline: Path) -> None:
+def test_a_plan_refuses_made_up_answers_in_the_words_of_run(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
     manifest = write(offline, GOOD)
     run = offline / "runs" / "lab"
     run.mkdir(parents=True)
-    (run / "run.json").write_text('{"made_up": ["openai"]}')
+    (run / "run.json").write_text('{"manifest": {}, "made_up": ["openai"]}')
     words = "layton-batch: the answers of run lab are made up, for a sandbox played openai: `layton-batch run --sandbox"
     assert words in refused("plan", manifest, "--offline")
 
