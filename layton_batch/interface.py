@@ -38,7 +38,14 @@ from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, 
 from layton_batch.imports.entering import enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
-from layton_batch.imports.prediction_files import IMPORTED, TEXT, ImportedModel, answers, check_replies, has_json_replies
+from layton_batch.imports.prediction_files import (
+    IMPORTED,
+    TEXT,
+    ImportedModel,
+    answers,
+    check_replies,
+    has_json_replies,
+)
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import manifest_of_tables

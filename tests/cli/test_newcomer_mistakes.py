@@ -256,7 +256,9 @@ def test_a_parameter_that_is_mistyped_is_named_at_the_end_of_the_run_and_below_t
         ending = call("run", there.write(text), "--yes")
         words = " ".join((ending.out + ending.err).split())
         assert "openai said (3): Unknown parameter: 'temprature'." in words
-        assert "Correct 'larch-2-mini' in [[models]] of the manifest by what openai said, then `layton-batch run`" in words
+        assert (
+            "Correct 'larch-2-mini' in [[models]] of the manifest by what openai said, then `layton-batch run`" in words
+        )
         assert "no item has an answer, and each counts as wrong: the score says nothing about the model" in words
         assert "retry" not in words
         assert "no answer is in: nothing was paid" in words
@@ -270,6 +272,31 @@ def test_a_plan_refuses_made_up_answers_in_the_words_of_run(offline: Path, monke
     (run / "run.json").write_text('{"manifest": {}, "made_up": ["openai"]}')
     words = "layton-batch: the answers of run lab are made up, for a sandbox played openai: `layton-batch run --sandbox"
     assert words in refused("plan", manifest, "--offline")
+
+
+def test_a_manifest_of_another_task_or_split_says_what_becomes_of_its_run(offline: Path) -> None:
+    write(offline, "question,answer\na?,b\n", "quiz.csv")
+    manifest = write(offline, QUIZ_MANIFEST.replace("gpt-5.1", "larch-2-mini"))
+    write(offline, "item_id,answer\n1,b\n", "answers.csv")
+    given = QUIZ_MANIFEST[: QUIZ_MANIFEST.index("[[models]]")]
+    write(offline, given, "manifest.toml")
+    assert call("import", manifest, "--model", "finch", "--predictions", "answers.csv").code == 0
+    write(offline, given + 'split = "test"\n')
+    assert (
+        "[items] split was 'llm', is 'test': the jobs of run a are planned again"
+        in call("plan", manifest, "--json").out
+    )
+    write(offline, 'name = "a"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\n')
+    words = (
+        "run a is of task qa so far: its board is replaced by one of mcq_idk. To keep both, give the manifest another"
+    )
+    assert words in call("plan", manifest, "--json").out
+
+
+def test_an_amount_with_a_comma_is_answered_with_how_to_write_it(offline: Path) -> None:
+    manifest = write(offline, GOOD)
+    words = "--max-usd '5,00': give an amount in US dollars such as 5.00, 0 or more"
+    assert words in refused("run", manifest, "--max-usd", "5,00")
 
 
 # ---- budgets ---------------------------------------------------------------------------------------------------------

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from layton_batch.text import did_you_mean
-
 PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter")
 _HTTP_ACTIONS = frozenset({"status", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut"})
 ACTIONS: Mapping[str, frozenset[str]] = {
@@ -120,5 +118,4 @@ _FAULT = TypeAdapter(Fault)
 def _refuse_unknown_keys(table: Mapping[str, object], known: Collection[str], where: str) -> None:
     for name in table:
         if name not in known:
-            advice = did_you_mean(name, known) or f"; known keys are {', '.join(sorted(known))}"
-            raise ValueError(f"{where}: unknown key {name!r}{advice}")
+            raise ValueError(f"{where}: unknown key {name!r}; known keys are {', '.join(sorted(known))}")
