@@ -334,11 +334,12 @@ def leaderboard(
     of them at once; all for new items of this kind or, with ``this_set``, for exactly these. Columns ``new_*`` and
     ``set_*`` always hold both.
 
-    ``source``: runs, files or tables, one or several; None: the only run. A table is either per-item scores (``model``, ``item_id``,
-    ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``,
-    ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only
-    people's labels count. Models of tables and files are ranked on the items that all of them have; a warning says
-    where a model has more. Raises DataError, with the number of the row, for a score outside these bounds.
+    ``source``: runs, files or tables, one or several; None: the only run. A table is either per-item scores
+    (``model``, ``item_id``, ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``,
+    ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in
+    that form of which only people's labels count. Models of tables and files are ranked on the items that all of them
+    have; a warning says where a model has more. Raises DataError, with the number of the row, for a score outside
+    these bounds.
     """
     options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)), min_score)
     evidence = _read(source, options, runs)

@@ -156,7 +156,7 @@ def made_up_note(folder: RunFolder) -> str | None:
 
 
 def replacement_note(folder: RunFolder, manifest: Manifest) -> str | None:
-    """Say that the run was of another task or split so far; None for a run of the same ones, and before its begin."""
+    """Say that the run is of another task or split so far; None where it is not, or has not begun."""
     try:
         before = stored_manifest(folder)
     except LaytonBatchError:

@@ -287,8 +287,8 @@ def refuse_to_mix(manifest: Manifest, folder: RunFolder, settings: Settings) -> 
     played = made_up(folder) & _providers(manifest)
     if real := [provider for provider in sorted(played) if not settings.is_on_this_machine(provider)]:
         raise ManifestError(
-            f"the answers of run {manifest.name} are made up, for a sandbox played {', '.join(real)}: `layton-batch run "
-            "--sandbox` goes on with it; to ask the models themselves, give the manifest another name, or --runs "
+            f"the answers of run {manifest.name} are made up, for a sandbox played {', '.join(real)}: `layton-batch "
+            "run --sandbox` goes on with it; to ask the models themselves, give the manifest another name, or --runs "
             "another folder; nothing was sent"
         )
 
