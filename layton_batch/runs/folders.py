@@ -170,8 +170,8 @@ def replacement_note(folder: RunFolder, manifest: Manifest) -> str | None:
     if old == new:
         return None
     return (
-        f"[items] split was {old!r}, is {new!r}: the jobs of run {manifest.name} are planned again. A plan counts their "
-        "verdicts as new; `run` pays for none again that answers the same prompt"
+        f"[items] split was {old!r}, is {new!r}: the jobs of run {manifest.name} are planned again. A plan counts "
+        "their verdicts as new; `run` pays for none again that answers the same prompt"
     )
 
 
