@@ -60,9 +60,9 @@ from layton_batch.reports.table import as_html
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
-from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, named_runs
+from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, home_of, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
-from layton_batch.runs.open import read_run
+from layton_batch.runs.open import read_run, refuse_to_mix
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
 from layton_batch.scoring.evidence import entrants_of
@@ -218,6 +218,7 @@ def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and estimate its cost. Pays nothing and calls no provider."""
     settings, clock = _settings(), SystemClock()
     loaded, folder = _loaded(manifest, settings, runs)
+    refuse_to_mix(loaded, home_of(loaded, folder), settings)
     planned = preview(loaded, settings, clock, None, folder)
     jobs = cast("list[dict[str, object]]", plan_json(planned)["jobs"])
     return Plan(

@@ -27,7 +27,7 @@ from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.folders import home_of, replacement_note
 from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.open import connect_within, refuse_keys, refuse_to_mix
+from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
@@ -197,7 +197,6 @@ def preview(
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
-    refuse_to_mix(manifest, home_of(manifest, runs), settings)
     prices = price_book(manifest, clock.now())
     rejudging = _rejudging(manifest, gold, items)
     specs = (*manifest.asked_specs(), *(answers.spec for answers in given))
