@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import wraps
-from inspect import signature
+from inspect import Signature, signature
+from numbers import Integral, Real
+from os import PathLike
+from types import NoneType
 from typing import ParamSpec, TypeVar
 
-from layton_batch.errors import LaytonBatchError
+from layton_batch.errors import LaytonBatchError, ManifestError
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -19,9 +23,11 @@ def names_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Let the errors of a function name its arguments: ``max_usd`` for ``--max-usd``, ``yes=True`` for ``--yes``,
     ``runs='elsewhere'`` for ``--runs elsewhere`` in backticks.
 
-    Commands in backticks stay, and so do options without an argument of that name.
+    Commands in backticks stay, and so do options without an argument of that name. Raises ManifestError for an argument
+    of another type than its annotation names, before the function does anything.
     """
-    arguments = signature(function).parameters
+    called = signature(function)
+    arguments = called.parameters
 
     def argument(match: re.Match[str]) -> str:
         if match["set"] in arguments:
@@ -34,9 +40,42 @@ def names_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         try:
+            check_arguments(called, args, kwargs)
             return function(*args, **kwargs)
         except LaytonBatchError as error:
             error.args = (_COMMAND_OR_OPTION.sub(argument, str(error)), *error.args[1:])
             raise
 
     return call
+
+
+_TAKES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "str": (str, "text"),
+    "Path": (PathLike, "a path"),
+    "int": (Integral, "a whole number"),
+    "float": (Real, "a number"),
+    "Decimal": (Decimal, "a decimal"),
+    "bool": (bool, "True or False"),
+    "Progress": (Callable, "a function that is called with the run's status"),  # type: ignore[dict-item]
+    "None": (NoneType, "None"),
+}
+"""By the words of an annotation: the types that it takes, and what messages call them."""
+
+
+def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    """Raise ManifestError for the first argument that is not of a type which its annotation names.
+
+    Annotations with other words than those of ``_TAKES`` are left to the function.
+    """
+    try:
+        given = called.bind(*args, **kwargs).arguments
+    except TypeError:
+        return  # the call itself says what is missing or unknown
+    for name, value in given.items():
+        words = str(called.parameters[name].annotation).split(" | ")
+        if not all(word in _TAKES for word in words):
+            continue
+        is_bool = isinstance(value, bool) and "bool" not in words
+        if is_bool or not any(isinstance(value, _TAKES[word][0]) for word in words):
+            kind = "None" if value is None else f"a {type(value).__name__}"
+            raise ManifestError(f"{name}: {kind} was given; give {' or '.join(_TAKES[word][1] for word in words)}")

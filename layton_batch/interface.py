@@ -38,7 +38,14 @@ from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, 
 from layton_batch.imports.entering import enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
-from layton_batch.imports.prediction_files import IMPORTED, ImportedModel, answers, check_replies, has_json_replies
+from layton_batch.imports.prediction_files import (
+    IMPORTED,
+    TEXT,
+    ImportedModel,
+    answers,
+    check_replies,
+    has_json_replies,
+)
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import manifest_of_tables
@@ -53,13 +60,13 @@ from layton_batch.reports.table import as_html
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
 from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
-from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, named_runs
+from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, home_of, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
-from layton_batch.runs.open import read_run
+from layton_batch.runs.open import read_run, refuse_to_mix
 from layton_batch.runs.status import RunState, Status
 from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
 from layton_batch.scoring.evidence import entrants_of
-from layton_batch.scoring.judge_quality import diagnose
+from layton_batch.scoring.judge_quality import check_families, diagnose
 from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.settings import Settings
@@ -211,6 +218,7 @@ def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and estimate its cost. Pays nothing and calls no provider."""
     settings, clock = _settings(), SystemClock()
     loaded, folder = _loaded(manifest, settings, runs)
+    refuse_to_mix(loaded, home_of(loaded, folder), settings)
     planned = preview(loaded, settings, clock, None, folder)
     jobs = cast("list[dict[str, object]]", plan_json(planned)["jobs"])
     return Plan(
@@ -311,7 +319,7 @@ def _result(folder: RunFolder, status: Status) -> RunResult:
 
 @names_arguments
 def leaderboard(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None = None,
     *,
     metric: str | None = None,
     method: str | None = None,
@@ -327,11 +335,12 @@ def leaderboard(
     of them at once; all for new items of this kind or, with ``this_set``, for exactly these. Columns ``new_*`` and
     ``set_*`` always hold both.
 
-    ``source``: runs, files or tables, one or several. A table is either per-item scores (``model``, ``item_id``,
-    ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``, ``n_hints``, ``sample``,
-    ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in that form of which only
-    people's labels count. Models of tables and files are ranked on the items that all of them have; a warning says
-    where a model has more. Raises DataError, with the number of the row, for a score outside these bounds.
+    ``source``: runs, files or tables, one or several; None: the only run. A table is either per-item scores
+    (``model``, ``item_id``, ``score`` from 0 to 1, or ``min_score`` to ``max_score``; if you like ``provider``,
+    ``n_hints``, ``sample``, ``kind``, and ``flag``, what was wrong) or in layton-eval-ppi's form. ``labels``: files in
+    that form of which only people's labels count. Models of tables and files are ranked on the items that all of them
+    have; a warning says where a model has more. Raises DataError, with the number of the row, for a score outside
+    these bounds.
     """
     options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)), min_score)
     evidence = _read(source, options, runs)
@@ -341,7 +350,7 @@ def leaderboard(
 
 @names_arguments
 def compare(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None,
     first: str,
     second: str,
     *,
@@ -386,7 +395,7 @@ def compare(
 
 @names_arguments
 def judges(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None = None,
     *,
     metric: str | None = None,
     level: float | None = None,
@@ -403,7 +412,9 @@ def judges(
     options = BoardOptions(None, metric, seed, level)
     with as_files(_given(source)) as names:
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options, verdicts=True)
-    families = evidence.judge_families | dict(judge_families or {})
+    stated = dict(judge_families or {})
+    check_families(evidence.judged, stated)
+    families = evidence.judge_families | stated
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, families, evidence.rules)
     rows = [asdict(finding.report) | {"judge": finding.judge} for finding in diagnosis.judges]
     return pl.DataFrame(rows, schema=_schema(JudgeReport) | {"judge": pl.String()})
@@ -411,7 +422,7 @@ def judges(
 
 @names_arguments
 def label_plan(
-    source: Source | Sequence[Source],
+    source: Source | Sequence[Source] | None = None,
     *,
     half_width: float | None = None,
     labels: int | None = None,
@@ -449,8 +460,12 @@ def _schema(record: type[LabelRequest | JudgeReport]) -> dict[str, pl.DataType]:
 _TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "float | None": pl.Float64()}
 
 
-def _given(source: Source | Sequence[Source], argument: str = "source") -> dict[str, object]:
-    """Return the sources by what messages call them: a frame, or the text that names a run or a file."""
+def _given(source: Source | Sequence[Source] | None, argument: str = "source") -> dict[str, object]:
+    """Return the sources by what messages call them: a frame, or the text that names a run or a file; none for None,
+    which is the only run.
+    """
+    if source is None:
+        return {}
     frame = as_frame(source)
     if frame is None and isinstance(source, list | tuple):
         if not source:
@@ -463,7 +478,7 @@ def _name_or_frame(source: object, argument: str) -> object:
     return _run_name(source) if isinstance(source, str | Path | RunResult) else read_frame(source, argument)
 
 
-def _read(source: Source | Sequence[Source], options: BoardOptions, runs: str | Path | None) -> Sources:
+def _read(source: Source | Sequence[Source] | None, options: BoardOptions, runs: str | Path | None) -> Sources:
     """Read sources as the command does, and log the notes that the command prints."""
     settings, given = _environment(), _given(source)
     options.check()
@@ -477,6 +492,9 @@ def _read(source: Source | Sequence[Source], options: BoardOptions, runs: str | 
 
 
 def _run_name(source: object) -> str:
+    if not isinstance(source, str | Path | RunResult):
+        kind = type(source).__name__
+        raise DataError(f"run: a {kind} is no run: give its name, folder or manifest, or the result of run")
     return str(source.folder) if isinstance(source, RunResult) else str(source)
 
 
@@ -599,7 +617,7 @@ def _run_folders(
     run: RunSource | Sequence[RunSource] | None, runs: str | Path | None, settings: Settings
 ) -> list[RunFolder]:
     """Return the folders of runs; None: the only run. Raises StoreError."""
-    given = [] if run is None else [run] if isinstance(run, str | Path | RunResult) else list(run)
+    given = [] if run is None else list(run) if isinstance(run, list | tuple) else [run]
     return find_each_run([_run_name(entry) for entry in given], _folder(runs, settings))
 
 
@@ -636,8 +654,6 @@ def judge(
     """
     settings, clock = _settings(), clock or SystemClock()
     table = read_frame(frame, "frame")
-    if not isinstance(items, str | Path):
-        raise DataError(f"items: a {type(items).__name__} is no file: give the path of the items' file")
     path = str(settings.cwd / Path(items).expanduser())
     if task is None or split is None:
         rows = read_rows(path, settings.cwd, settings)
@@ -687,6 +703,12 @@ def _answered(frame: pl.DataFrame, items: frozenset[str], *, json_replies: bool)
     for number, row in enumerate(frame.iter_rows(named=True), 1):
         if not isinstance(row["model"], str) or not row["model"]:
             raise DataError(f"row {number} of the frame: 'model' must be text")
+        column = next((name for name in (*TEXT, "answer") if name in row), None)
+        if column is not None and row[column] is None and row.get("kind") is None:
+            raise DataError(
+                f"row {number} of the frame: {column!r} is null, so judges have nothing to read: give the answer. "
+                "Without the row the item counts as missing for this model, also in later calls"
+            )
     numbered = frame.with_row_index("row_of_frame", offset=1)
     for (model,), part in numbered.group_by("model", maintain_order=True):
         rows = list(part.iter_rows(named=True))

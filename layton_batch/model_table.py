@@ -117,6 +117,11 @@ class KnownModels:
 
     _known: dict[tuple[str, str], KnownModel | None] = field(default_factory=dict, compare=False, repr=False)
 
+    def parameters(self) -> frozenset[str]:
+        """Return the names of parameters that any entry has."""
+        of_models = (row.refuses or () for rows in self._models.values() for row in rows)
+        return frozenset(name for names in (*of_models, *(row.refuses for row in self._wires)) for name in names)
+
     def model(self, provider: str, model: str) -> KnownModel | None:
         """Return the facts about a model by its provider's id; None where no entry names it."""
         if (provider, model) not in self._known:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
-from layton_batch.reports.status_tables import next_steps, print_status
+from layton_batch.reports.status_tables import failure_lines, next_steps, print_status
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source, shown_path
@@ -40,6 +40,11 @@ def print_outcome(run: Run, status: Status) -> None:
     if status.unanswered:
         requests = plural(status.unanswered, "request")
         say(f"{requests} without an answer; `layton-batch status {run_source(run.folder)}` shows which jobs")
+        for line in (
+            *failure_lines(status.jobs, failure_words(run.folder, status)),
+            *next_steps(status, run_source(run.folder)),
+        ):
+            say(one_line(line))
     _print_places(run)
 
 

@@ -122,7 +122,9 @@ def plan(
     from layton_batch.errors import ManifestError, OverBudgetError
     from layton_batch.reports.plan_tables import plan_json, print_plan
     from layton_batch.reports.status_tables import ADD_PRICES, NO_PRICE
+    from layton_batch.runs.folders import home_of
     from layton_batch.runs.model_questions import ask_providers
+    from layton_batch.runs.open import refuse_to_mix
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
@@ -133,6 +135,7 @@ def plan(
     with _loaded_manifest(path, runs, settings, is_named=is_named, sandbox=sandbox, offline=offline) as (
         run_manifest, runs, settings,
     ):  # fmt: skip
+        refuse_to_mix(run_manifest, home_of(run_manifest, runs), settings)
         result = preview(run_manifest, settings, clock, write, runs)
         if not (offline or sandbox):
             result = result.with_model_findings(ask_providers(run_manifest, settings, clock))

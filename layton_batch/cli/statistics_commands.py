@@ -66,10 +66,12 @@ def judges(
     from layton_batch.reports.annotators import print_annotators
     from layton_batch.reports.statistics import print_diagnosis
     from layton_batch.scoring.annotator_agreement import annotator_agreement
-    from layton_batch.scoring.judge_quality import diagnose
+    from layton_batch.scoring.judge_quality import check_families, diagnose
 
     evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level), verdicts=True)
-    judge_families = evidence.judge_families | _pairs(families or [])
+    stated = _pairs(families or [])
+    check_families(evidence.judged, stated)
+    judge_families = evidence.judge_families | stated
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, judge_families, evidence.rules)
     people = annotator_agreement(evidence.annotated, evidence.rules.metric, evidence.rules.level)
     if as_json:

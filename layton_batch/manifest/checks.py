@@ -316,7 +316,8 @@ class _Check:
             spec = model.spec()
             if not seat_jury(panel, spec, seats=1):
                 reason = f"no judge may sit for {spec.name!r}: all of the panel are of its family {spec.family!r}"
-                self._add(self.file, ("models", index), reason)
+                advice = "add a judge of another maker to [[jury.judges]] or the panel file, or correct family"
+                self._add(self.file, ("models", index), f"{reason}; {advice}")
 
     def _complain(self) -> None:
         complain(map(self._by_argument, self.problems))

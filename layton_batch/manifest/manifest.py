@@ -214,5 +214,5 @@ def with_budget(manifest: Manifest, max_usd: str | None) -> Manifest:
     try:
         amount = BudgetTable(max_usd=max_usd).max_usd  # type: ignore[arg-type]
     except ValueError as error:
-        raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars, 0 or more") from error
+        raise ManifestError(f"--max-usd {max_usd!r}: give an amount in US dollars such as 5.00, 0 or more") from error
     return manifest.model_copy(update={"budget": manifest.budget.model_copy(update={"max_usd": amount})})

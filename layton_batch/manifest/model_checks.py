@@ -18,6 +18,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
+from layton_batch.text import did_you_mean, first_of
 
 NOTICE_DAYS = 60
 """Before a model's end: from then on it is told."""
@@ -60,6 +61,7 @@ def check_models(
             refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
+    warnings += [*_mistyped_parameters(specs, table), *_unused_prices(manifest)]
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
@@ -140,6 +142,30 @@ def _finding(stated: SourcedFact[Fact], reason: str, *, fails: bool = True) -> _
 def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
     """Make a finding about a manifest key that ``params`` can also set under the API's name."""
     return replace(_finding(stated, reason), in_params=True)
+
+
+# ---- words that nothing matches ------------------------------------------------------------------------------------
+
+
+def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iterator[str]:
+    """Yield a note on each name in ``params`` that is almost the name of a parameter."""
+    known = table.parameters()
+    for spec in specs:
+        for name in spec.params.keys() - known:
+            if advice := did_you_mean(name, known, cutoff=0.8):
+                model = who(spec.provider, spec.model, [spec.name])
+                yield f"{model} has params.{name}, which providers may refuse{advice}"
+
+
+def _unused_prices(manifest: Manifest) -> Iterator[str]:
+    """Yield a note on the prices that no model and no judge of the manifest has."""
+    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    names = {f"{spec.provider} {spec.model}" for spec in specs}
+    priced = [f"{price.provider} {price.model}" for price in manifest.prices]
+    if unused := [name for name in priced if name not in names]:
+        unpriced = names.difference(priced)
+        advice = next(filter(None, (did_you_mean(name, unpriced, cutoff=0.8) for name in unused)), "")
+        yield f"[[prices]] of no model or judge of this manifest, so not used: {first_of(unused)}{advice}"
 
 
 # ---- in words ------------------------------------------------------------------------------------------------------

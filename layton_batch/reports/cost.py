@@ -73,7 +73,7 @@ def report_markdown(report: CostReport) -> str:
 def print_costs(report: CostReport) -> None:
     """A sum per provider with a line per model and stage under it, the total last, and where prices are from."""
     if not report.lines:
-        say_line(reused_note(report) or "no answer is in yet: nothing was paid")
+        say_line(reused_note(report) or "no answer is in: nothing was paid")
         return
     rows: list[tuple[str, ...]] = []
     sums = set()
@@ -116,7 +116,7 @@ def write_groups(by: str, groups: Sequence[tuple[str, CostLine]], form: str) -> 
     elif groups:
         show(shown)
     else:
-        say_line("no answer is in yet: nothing was paid")
+        say_line("no answer is in: nothing was paid")
 
 
 _SUMS = (

@@ -122,11 +122,19 @@ def board_notes(board: pl.DataFrame, *, counts: bool = True) -> list[str]:
     for row in rows:
         counted = [f"{row[name]} {words}" for words, name in COUNTS.items() if counts and row[name]]
         sentences = [", ".join(counted) + "."] if counted else []
+        if row["n_items"] and row["n_missing"] == row["n_items"]:
+            sentences.append(_NO_ANSWER)
         sentences += [FLAGS.get(flag, one_line(flag)) for flag in flags_of(row["flags"])]
         if sentences:
             models_by_note.setdefault(" ".join(sentences), []).append(one_line(row["model"]))
     first = [need([row["labels_needed"] for row in rows])] if rows and rows[0]["method"] == UNCALIBRATED else []
     return first + [f"{_whom(models, len(rows))}: {words}" for words, models in models_by_note.items()]
+
+
+_NO_ANSWER = (
+    "no item has an answer, and each counts as wrong: the score says nothing about the model. "
+    "`layton-batch status RUN` shows why."
+)
 
 
 def _whom(models: Sequence[str], all_: int) -> str:

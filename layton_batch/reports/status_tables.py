@@ -9,8 +9,9 @@ from types import MappingProxyType
 from layton_batch.clock import iso, utc
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
+from layton_batch.runs.imported import is_imported
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
-from layton_batch.states import OPEN, BatchOutcome, Lifecycle
+from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle, Role
 from layton_batch.text import NONE, Column, Table, columns, decimal_text, money, one_line, plural, shortened
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
@@ -106,7 +107,7 @@ def print_status(
         show(batches_table(sent, now), gap=1)
         if (more := sum(batch.state in OPEN for batch in status.batches) - len(sent)) > 0:
             say_line(f"{plural(more, 'more open batch', 'more open batches')}: `layton-batch status RUN --json`", "dim")
-    for line in (*_unanswered(status.jobs, words), *_words(status)):
+    for line in (*failure_lines(status.jobs, words), *_words(status)):
         say_line(line, "yellow")
     if without_results:
         batches = plural(len(without_results), "batch", "batches")
@@ -128,7 +129,8 @@ def most_urgent(batches: Sequence[Batch], count: int) -> list[Batch]:
     ]
 
 
-def _unanswered(jobs: Sequence[JobStatus], words: Words) -> Iterator[str]:
+def failure_lines(jobs: Sequence[JobStatus], words: Words) -> Iterator[str]:
+    """Yield how the requests of each job with failures ended, and what the provider said."""
     for job in jobs:
         if job.unanswered:
             yield f"no answer {job.id}: {_account(job)}"
@@ -304,11 +306,39 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
         case RunState.RUNNING:
             steps.append("The run is not finished. The same command continues it.")
         case RunState.DONE if status.unanswered:
-            requests = plural(status.unanswered, "request")
-            steps.append(f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt.")
+            steps += _corrections(status)
+            if others := status.unanswered - sum(map(_refused, _asked_jobs(status))):
+                requests = plural(others, "request")
+                steps.append(f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt.")
         case RunState.DONE:
             steps.append(f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder.")
     return steps
+
+
+def _asked_jobs(status: Status) -> list[JobStatus]:
+    """Return the jobs whose answers came from a provider, not from a file."""
+    imported = {batch.job_id for batch in status.batches if is_imported(batch)}
+    return [job for job in status.jobs if job.id not in imported]
+
+
+def _refused(job: JobStatus) -> int:
+    """Return the number of requests that the provider refuses however often they are sent."""
+    return job.errors.get(ErrorClass.INVALID_REQUEST, 0)
+
+
+def _corrections(status: Status) -> Iterator[str]:
+    """Yield what to correct in the manifest for models whose requests their provider refused."""
+    refused: dict[tuple[str, str, str], int] = {}
+    for job in _asked_jobs(status):
+        if count := _refused(job):
+            key = "[[models]]" if job.role == Role.PREDICT else "[[jury.judges]] or the panel file"
+            about = (job.provider, job.model, key)
+            refused[about] = refused.get(about, 0) + count
+    for (provider, model, key), count in refused.items():
+        yield one_line(
+            f"{provider} refused {plural(count, 'request')} of {model}, and would refuse the same again. Correct "
+            f"{model!r} in {key} of the manifest by what {provider} said, then `layton-batch run` it again."
+        )
 
 
 def _unpriced(status: Status) -> list[str]:

@@ -155,6 +155,26 @@ def made_up_note(folder: RunFolder) -> str | None:
     return f"Made up: a sandbox played {names}. No model was asked, and nothing was paid." if names else None
 
 
+def replacement_note(folder: RunFolder, manifest: Manifest) -> str | None:
+    """Say that the run is of another task or split so far; None where it is not, or has not begun."""
+    try:
+        before = stored_manifest(folder)
+    except LaytonBatchError:
+        return None
+    if before.task != manifest.task:
+        return (
+            f"run {manifest.name} is of task {before.task} so far: its board is replaced by one of {manifest.task}. "
+            "To keep both, give the manifest another name"
+        )
+    old, new = before.items.split, manifest.items.split
+    if old == new:
+        return None
+    return (
+        f"[items] split was {old!r}, is {new!r}: the jobs of run {manifest.name} are planned again. A plan counts "
+        "their verdicts as new; `run` pays for none again that answers the same prompt"
+    )
+
+
 def find_runs(runs: Path) -> list[RunFolder]:
     """Return every run under ``runs``, the latest changed at the end. Copies, renamed folders and those of another
     version are left out.

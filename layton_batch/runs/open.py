@@ -282,6 +282,22 @@ def refuse_keys(manifest: Manifest, settings: Settings) -> None:
         )
 
 
+def refuse_to_mix(manifest: Manifest, folder: RunFolder, settings: Settings) -> None:
+    """Raise ManifestError where a run that a sandbox answered would now ask the providers themselves."""
+    played = made_up(folder) & _providers(manifest)
+    if real := [provider for provider in sorted(played) if not settings.is_on_this_machine(provider)]:
+        raise ManifestError(
+            f"the answers of run {manifest.name} are made up, for a sandbox played {', '.join(real)}: `layton-batch "
+            "run --sandbox` goes on with it; to ask the models themselves, give the manifest another name, or --runs "
+            "another folder; nothing was sent"
+        )
+
+
+def _providers(manifest: Manifest) -> frozenset[str]:
+    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
+    return frozenset(spec.provider for spec in specs)
+
+
 @dataclass(eq=False)
 class _Inputs:
     """Inputs of a run, each read once and only when needed."""
@@ -304,7 +320,7 @@ class _Inputs:
         """Check everything before anything is sent: keys, settings, items, gold set."""
         Engine(self.settings.engine)
         if self.calls_providers:
-            self._refuse_to_mix()
+            refuse_to_mix(self.manifest, self.folder, self.settings)
             for provider in sorted(self._providers()):
                 self.settings.check_address(provider)
             self._check_keys()
@@ -363,8 +379,7 @@ class _Inputs:
         return frozenset(provider for provider in self._providers() if is_played(self.settings, provider))
 
     def _providers(self) -> frozenset[str]:
-        specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
-        return frozenset(spec.provider for spec in specs)
+        return _providers(self.manifest)
 
     def _check_keys(self) -> None:
         """Raise MissingKeyError with every provider that lacks a key, a line each."""
@@ -377,16 +392,6 @@ class _Inputs:
                 lines.append(str(error) if provider in models else f"{error}; or name other judges under [jury]")
         if lines:
             raise MissingKeyError("\n".join(lines))
-
-    def _refuse_to_mix(self) -> None:
-        """Raise ManifestError where a run that a sandbox answered would now ask the providers themselves."""
-        if real := (made_up(self.folder) & self._providers()) - self.local():
-            names = ", ".join(sorted(real))
-            raise ManifestError(
-                f"the answers of run {self.manifest.name} are made up, for a sandbox played {names}: `layton-batch run "
-                "--sandbox` goes on with it; to ask the models themselves, give the manifest another name, or --runs "
-                "another folder; nothing was sent"
-            )
 
     def new_items(self) -> str | None:
         """Describe the changes of the items in a sentence; None: nothing changed."""

@@ -187,11 +187,12 @@ def _truth(row: Row, names: Sequence[str], location: RowLocation) -> bool | None
 
 
 def _text(row: Row, names: Sequence[str], location: RowLocation) -> str:
-    value = _optional_text(row, names, location)
+    value, name = _optional_text(row, names, location), _named(row, names)
+    if name not in row:
+        columns = " or ".join(map(repr, names))
+        raise DataError(f"{location}: column {columns} is missing; the row has {', '.join(map(str, row))}")
     if not value:
-        raise DataError(
-            f"{location}: column {_named(row, names)!r} must be text, not {row.get(_named(row, names))!r:.60}"
-        )
+        raise DataError(f"{location}: column {name!r} must be text, not {row[name]!r:.60}")
     return value
 
 

@@ -37,6 +37,7 @@ from layton_batch.stats.posterior import new_items_moments, posterior_mean
 from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
 from layton_batch.stats.surveys import Audit, SampledLabels, audit_scores
+from layton_batch.text import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,16 @@ def diagnose(
         audit=audit,
         jury_by_family=tuple(_jury_by_family(arrays, rules.level)),
     )
+
+
+def check_families(judged: pl.DataFrame, families: Mapping[str, str]) -> None:
+    """Raise DataError where a person names the family of a judge that these verdicts do not have."""
+    verdicts = judged["verdicts"].explode().struct.unnest().drop_nulls("verdict")
+    judges = sorted(verdicts["judge"].unique())
+    for name in families:
+        if name not in judges:
+            reason = f"no judge is called {name!r}; the judges are {', '.join(judges)}{did_you_mean(name, judges)}"
+            raise DataError(f"--judge-family: {reason}")
 
 
 def has_verdicts(judged: pl.DataFrame) -> bool:

@@ -52,7 +52,7 @@ def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
 def need(labels: Sequence[int | None]) -> str:
     """Explain an uncalibrated board in words. ``labels``: the number of labels that each row needs."""
     needed = [count for count in labels if count is not None]
-    if not needed:
+    if not sum(needed):
         return RAW_SHARE
     return (
         f"{RAW_SHARE} About {plural(sum(needed), 'label')} would give ± {AIM_POINTS} points for every model on these "

@@ -25,6 +25,7 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
+from layton_batch.runs.folders import home_of, replacement_note
 from layton_batch.runs.identity import job_identity, predict_id
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
@@ -223,7 +224,8 @@ def preview(
     short_juries = tuple(_short_juries(manifest, judged_specs))
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
-    caveats = (*earlier.out_of_reach(), *short_juries, *caveats)
+    replaced = replacement_note(home_of(manifest, runs), manifest)
+    caveats = (*((replaced,) if replaced else ()), *earlier.out_of_reach(), *short_juries, *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),

@@ -14,7 +14,7 @@ import pytest
 from layton_batch.cli import doctor
 from layton_batch.sandbox import Sandbox
 from tests.support.cli_harness import call, called_at, write
-from tests.support.lab import MODELS, manifest_text
+from tests.support.lab import MODELS, demo_prices, manifest_text
 
 SECRET = "sk-very-secret"
 
@@ -34,7 +34,10 @@ def secrets(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_machine_that_is_ready_gets_0_and_prices_of_every_model(
     offline: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    manifest = write(offline, manifest_text(("openai", "groq")))
+    used = (MODELS["openai"], MODELS["groq"], "tern-3-referee", "sirocco-referee")
+    tables = demo_prices().split("[[prices]]")
+    prices = "[[prices]]".join(["", *(table for table in tables if any(f'"{model}"' in table for model in used))])
+    manifest = write(offline, manifest_text(("openai", "groq"), prices=prices))
     with Sandbox() as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)

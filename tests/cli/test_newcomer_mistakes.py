@@ -237,6 +237,69 @@ def test_a_task_or_nothing_in_place_of_a_manifest_is_refused_with_what_writes_on
     assert words in refused("plan", "none.toml", "--model", "openai:gpt-5.1")
 
 
+def test_names_in_a_manifest_that_nothing_matches_are_noted_with_the_nearest(offline: Path) -> None:
+    price = '[[prices]]\nprovider = "openai"\nmodel = "gpt-5.l"\ninput = 1\noutput = 2\n'
+    write(offline, "question,answer\na?,b\n", "quiz.csv")
+    manifest = write(offline, QUIZ_MANIFEST + "params = { temprature = 0 }\n" + price)
+    notes = (
+        "[[prices]] of no model or judge of this manifest, so not used: openai gpt-5.l; did you mean 'openai gpt-5.1'?",
+        "'g' (openai): gpt-5.1 has params.temprature, which providers may refuse; did you mean 'temperature'?",
+    )
+    plan, doctor = (call(command, manifest, "--offline", "--json").out for command in ("plan", "doctor"))
+    assert all(note in text for note in notes for text in (plan, doctor))
+
+
+def test_a_parameter_that_is_mistyped_is_named_at_the_end_of_the_run_and_below_the_board(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        text = quiz_text(("openai",)).replace("4000\n", "4000\nparams = { temprature = 0 }\n", 1)
+        ending = call("run", there.write(text), "--yes")
+        words = " ".join((ending.out + ending.err).split())
+        assert "openai said (3): Unknown parameter: 'temprature'." in words
+        assert (
+            "Correct 'larch-2-mini' in [[models]] of the manifest by what openai said, then `layton-batch run`" in words
+        )
+        assert "no item has an answer, and each counts as wrong: the score says nothing about the model" in words
+        assert "retry" not in words
+        assert "no answer is in: nothing was paid" in words
+
+
+def test_a_plan_refuses_made_up_answers_in_the_words_of_run(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    manifest = write(offline, GOOD)
+    run = offline / "runs" / "lab"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text('{"manifest": {}, "made_up": ["openai"]}')
+    words = "layton-batch: the answers of run lab are made up, for a sandbox played openai: `layton-batch run --sandbox"
+    assert words in refused("plan", manifest, "--offline")
+
+
+def test_a_manifest_of_another_task_or_split_says_what_becomes_of_its_run(offline: Path) -> None:
+    write(offline, "question,answer\na?,b\n", "quiz.csv")
+    manifest = write(offline, QUIZ_MANIFEST.replace("gpt-5.1", "larch-2-mini"))
+    write(offline, "item_id,answer\n1,b\n", "answers.csv")
+    given = QUIZ_MANIFEST[: QUIZ_MANIFEST.index("[[models]]")]
+    write(offline, given, "manifest.toml")
+    assert call("import", manifest, "--model", "finch", "--predictions", "answers.csv").code == 0
+    write(offline, given + 'split = "test"\n')
+    assert (
+        "[items] split was 'llm', is 'test': the jobs of run a are planned again"
+        in call("plan", manifest, "--json").out
+    )
+    write(offline, 'name = "a"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\nsplit = "demo"\n')
+    words = (
+        "run a is of task qa so far: its board is replaced by one of mcq_idk. To keep both, give the manifest another"
+    )
+    assert words in call("plan", manifest, "--json").out
+
+
+def test_an_amount_with_a_comma_is_answered_with_how_to_write_it(offline: Path) -> None:
+    manifest = write(offline, GOOD)
+    words = "--max-usd '5,00': give an amount in US dollars such as 5.00, 0 or more"
+    assert words in refused("run", manifest, "--max-usd", "5,00")
+
+
 # ---- budgets ---------------------------------------------------------------------------------------------------------
 
 

@@ -238,6 +238,9 @@ def test_own_verdicts_make_self_preference_an_estimate(invoke: Invoke, tmp_path:
     code, _, err = invoke("judges", source, "--judge-family", "ada")
     assert code == 2
     assert "JUDGE=FAMILY" in err
+    code, _, err = invoke("judges", source, "--judge-family", "aday=north")
+    assert code == 2
+    assert f"no judge is called 'aday'; the judges are {', '.join(sorted(JUDGES))}; did you mean 'ada'?" in err
 
 
 def test_a_label_plan_is_written_for_the_labelling_app(invoke: Invoke, tmp_path: Path) -> None:

@@ -414,6 +414,7 @@ def test_a_judge_without_a_verdict_is_a_warning(
         (_answers().drop("model"), "no column 'model'"),
         (_answers(item_id=["lb-t-001", "lb-t-001"]), "row 2 of the frame: item 'lb-t-001' is there twice"),
         (_answers(item_id=["lb-t-001", "x"]), "row 2 of the frame: the run has no item 'x'"),
+        (_answers(answer=["7", None]), "row 2 of the frame: 'answer' is null, so judges have nothing to read: give"),
         (_answers(answer=[1, 2]), "row 1 of the frame: 'answer' and 'justification' must be text"),
         (_answers().drop("answer", "justification").with_columns(response=pl.lit("It is 7")), "no reply can be read"),
         (_answers().head(0), "frame: the table is empty; there must be at least one row"),
@@ -439,7 +440,7 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
         ({"panel": PANEL * 2}, "panel[1].name: 'referee' is used 2 times"),
         ({"panel": "openai:gpt-5.2"}, "openai:gpt-5.2: give a panel file, or a list of dicts"),
         ({"seats": 0}, "seats: must be at least 1, not 0"),
-        ({"items": _answers()}, "items: a DataFrame is no file"),
+        ({"items": _answers()}, "items: a DataFrame was given; give text or a path"),
         ({"task": "rome"}, "task 'rome' is graded by a rule, no jury sits"),
         ({"max_usd": "much"}, "max_usd 'much': give an amount in US dollars"),
     ],
@@ -470,6 +471,43 @@ def test_errors_of_an_import_name_the_argument_that_is_wrong(tmp_path: Path, mon
             lb.import_(path, model="finch", predictions=[{"item_id": "x", "answer": "7", "justification": "so"}])
         with pytest.raises(DataError, match=r"^labels, line 1: "):
             lb.import_(path, labels=[{"item_id": "lb-t-001", "model": "wren", "answer_correct": "maybe"}])
+
+
+@pytest.mark.parametrize(
+    ("call_it", "reason"),
+    [
+        (lambda: lb.leaderboard(_marks(1), level="0.9"), "level: a str was given; give a number or None"),
+        (lambda: lb.leaderboard(_marks(1), seed="x"), "seed: a str was given; give a whole number or None"),
+        (lambda: lb.leaderboard(_marks(1), seed=True), "seed: a bool was given; give a whole number or None"),
+        (lambda: lb.leaderboard(_marks(1), max_score="10"), "max_score: a str was given; give a number or None"),
+        (lambda: lb.leaderboard(_marks(1), runs=5), "runs: a int was given; give text or a path or None"),
+        (lambda: lb.label_plan(_marks(1), labels="10"), "labels: a str was given; give a whole number or None"),
+        (lambda: lb.plan(_marks(1)), "manifest: a DataFrame was given; give text or a path"),
+        (lambda: lb.plan(None), "manifest: None was given; give text or a path"),
+        (lambda: lb.run(_marks(1)), "manifest: a DataFrame was given; give text or a path"),
+        (lambda: lb.run("m.toml", progress=True), "progress: a bool was given; give a function that is called with"),
+        (lambda: lb.site("m", None), "out: None was given; give text or a path"),
+        (lambda: lb.compare(_marks(1), "finch", None), "second: None was given; give text"),
+        (lambda: lb.cost(_marks(1)), "run: a DataFrame is no run: give its name, folder or manifest, or the result of"),
+        (lambda: lb.cost([_marks(1)]), "run: a DataFrame is no run"),
+    ],
+)
+def test_an_argument_of_another_type_is_refused_by_its_name(call_it: Callable[[], object], reason: str) -> None:
+    with pytest.raises(LaytonBatchError, match=rf"^{re.escape(reason)}"):
+        call_it()
+
+
+def test_none_is_the_only_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        path = there.write(manifest_text(("openai", "groq")))
+        for model in ("wren", "finch"):
+            lb.import_(path, model=model, predictions=_answers().drop("model"))
+        with pytest.raises(DataError, match=r"labels, line 1: column 'item_id'.* is missing; the row has model"):
+            lb.import_(None, labels=[{"model": "wren", "answer_correct": True}])
+        assert lb.cost(None).equals(lb.cost("lab"))
+        assert lb.leaderboard(None).equals(lb.leaderboard("lab"))
+        with pytest.raises(DataError, match="no model is done yet"):
+            lb.judges(None)
 
 
 # ---- the documented examples ---------------------------------------------------------------------------------------

@@ -188,7 +188,10 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + '[jury]\npanel = "p.toml"\n' + JUDGE, "jury: has both a panel file and judges of its own"),
         (
             MINIMAL + JUDGE.replace("gemini", "openai"),
-            "models[0]: no judge may sit for 'm': all of the panel are of its family 'openai'",
+            (
+                "models[0]: no judge may sit for 'm': all of the panel are of its family 'openai'; "
+                "add a judge of another maker to [[jury.judges]] or the panel file, or correct family"
+            ),
         ),
         (MINIMAL + '[prompts]\njudge_system = "gone.txt"', "prompts.judge_system: cannot read gone.txt"),
         (

@@ -94,8 +94,12 @@ def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.C
     assert "openai said (2): bad prompt" in said
     assert "failed predict-m: the file" in said
     assert "\x1b[2J" not in said
-    [step] = next_steps(status([refused], RunState.DONE))
-    assert step == "3 requests without an answer: `layton-batch retry lab` gives them one more attempt."
+    correct, retry = next_steps(status([refused], RunState.DONE))
+    assert correct == (
+        "openai refused 2 requests of m, and would refuse the same again. Correct 'm' in [[models]] of the manifest by "
+        "what openai said, then `layton-batch run` it again."
+    )
+    assert retry == "1 request without an answer: `layton-batch retry lab` gives them one more attempt."
 
 
 def test_a_budget_that_reserves_expected_costs_is_not_told_to_do_so() -> None:

@@ -281,7 +281,16 @@ def test_fault_files_are_toml_or_json_and_their_mistakes_are_named(tmp_path):
         ('[{"on": "row", "action": "error", "provider": "acme"}]', "acme"),
         ('[{"on": "batch", "action": "unknown_status"}]', "name"),
         ('[{"on": "batch", "action": "expire", "share": 2}]', "share"),
-        ('[{"on": "row"}]', "action"),
+        ('[{"on": "row"}]', "faults[0].action: is missing"),
+        ('[{"on": "row", "action": "error"}, {"on": "rwo", "action": "error"}]', "faults[1]: on = 'rwo' is not one of"),
+        (
+            '[{"on": "row", "action": "error", "tiems": 2}]',
+            "faults[0]: unknown key 'tiems'; known keys are action, after,",
+        ),
+        ('[{"on": "row", "action": "error", "times": "two"}]', "faults[0].times: Input should be a valid integer"),
+        ('{"fault": []}', "unknown key 'fault'; known keys are faults"),
+        ('{"name": "a", "models": []}', "a file of faults has tables [[faults]]: unknown key 'name'"),
+        ("{}", "has no tables [[faults]]"),
         ("{", "faults.json"),
         ("3", "faults.json"),
     ],
@@ -292,3 +301,9 @@ def test_a_bad_fault_file_is_a_value_error_that_says_why(text, word, tmp_path):
     with pytest.raises(ValueError, match=r"faults\.json") as refused:
         load_faults(path)
     assert word in str(refused.value)
+    assert "validation error" not in str(refused.value)
+
+
+def test_a_fault_file_that_is_not_there_is_said_to_be_unreadable(tmp_path):
+    with pytest.raises(ValueError, match=r"none\.toml: cannot be read \(No such file or directory\)"):
+        load_faults(tmp_path / "none.toml")

@@ -6,7 +6,7 @@ import json
 import re
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,20 +84,38 @@ class FaultBook:
 
 
 def load_faults(path: Path) -> tuple[Fault, ...]:
-    """Read a fault file (TOML or JSON). ValueError names the file and what is wrong with it."""
+    """Read a fault file (TOML or JSON). Raises ValueError with the file, the fault and its key."""
     try:
         text = path.read_text(encoding="utf-8")
         document: object = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-        entries = document.get("faults", []) if isinstance(document, dict) else document
-        _refuse_unknown_keys(entries)
-        return TypeAdapter(tuple[Fault, ...]).validate_python(entries)
-    except (OSError, UnicodeDecodeError, ValidationError, ValueError) as error:
-        raise ValueError(f"{path}: {error}") from error
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: neither TOML nor JSON of faults can be read: {error}") from error
+    entries = document
+    if isinstance(document, dict):
+        _refuse_unknown_keys(document, {"faults"}, f"{path}: a file of faults has tables [[faults]]")
+        entries = document.get("faults")
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError(f"{path}: has no tables [[faults]], and is no list of faults")
+    return tuple(_fault(entry, f"{path}: faults[{number}]") for number, entry in enumerate(entries))
 
 
-def _refuse_unknown_keys(entries: object) -> None:
-    keys = set(Fault.__dataclass_fields__)
-    for entry in entries if isinstance(entries, list) else []:
-        unknown = set(entry) - keys if isinstance(entry, dict) else set()
-        if unknown:
-            raise ValueError(f"unknown key {sorted(unknown)[0]!r}; known keys are {sorted(keys)}")
+def _fault(entry: Mapping[str, object], where: str) -> Fault:
+    _refuse_unknown_keys(entry, Fault.__dataclass_fields__.keys(), where)
+    try:
+        return _FAULT.validate_python(entry)
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        key = "".join(f".{part}" for part in detail["loc"])
+        reason = "is missing" if detail["type"] == "missing" else detail["msg"].removeprefix("Value error, fault: ")
+        raise ValueError(f"{where}{key}: {reason}") from error
+
+
+_FAULT = TypeAdapter(Fault)
+
+
+def _refuse_unknown_keys(table: Mapping[str, object], known: Collection[str], where: str) -> None:
+    for name in table:
+        if name not in known:
+            raise ValueError(f"{where}: unknown key {name!r}; known keys are {', '.join(sorted(known))}")
