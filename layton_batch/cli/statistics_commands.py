@@ -204,7 +204,9 @@ def gate(
     as_json: Json = False,
     runs: Runs = RUNS,
 ) -> None:
-    """Tell whether a model is worse than a baseline by more than a margin: for CI.
+    """Tell whether a model is worse than a baseline, for CI.
+
+    Worse means: by more than a margin.
 
     Exit codes: 0 not worse (the whole interval of the difference is at or above minus the margin), 6 worse (all of it
     is below), 7 undecided. A jury without labels decides nothing. Names of models and sources are those of `compare`.

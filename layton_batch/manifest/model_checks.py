@@ -18,7 +18,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
-from layton_batch.text import did_you_mean, first_of
+from layton_batch.text import did_you_mean
 
 NOTICE_DAYS = 60
 """Before a model's end: from then on it is told."""
@@ -158,14 +158,16 @@ def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iter
 
 
 def _unused_prices(manifest: Manifest) -> Iterator[str]:
-    """Yield a note on the prices that no model and no judge of the manifest has."""
+    """Yield a note on each price of no model and no judge whose name is almost that of one without a price.
+
+    Other prices may be there for other manifests.
+    """
     specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
     names = {f"{spec.provider} {spec.model}" for spec in specs}
     priced = [f"{price.provider} {price.model}" for price in manifest.prices]
-    if unused := [name for name in priced if name not in names]:
-        unpriced = names.difference(priced)
-        advice = next(filter(None, (did_you_mean(name, unpriced, cutoff=0.8) for name in unused)), "")
-        yield f"[[prices]] of no model or judge of this manifest, so not used: {first_of(unused)}{advice}"
+    for name in priced:
+        if name not in names and (advice := did_you_mean(name, names.difference(priced), cutoff=0.8)):
+            yield f"[[prices]] of {name} is not used, because no model or judge of this manifest has that name{advice}"
 
 
 # ---- in words ------------------------------------------------------------------------------------------------------

@@ -242,7 +242,10 @@ def test_names_in_a_manifest_that_nothing_matches_are_noted_with_the_nearest(off
     write(offline, "question,answer\na?,b\n", "quiz.csv")
     manifest = write(offline, QUIZ_MANIFEST + "params = { temprature = 0 }\n" + price)
     notes = (
-        "[[prices]] of no model or judge of this manifest, so not used: openai gpt-5.l; did you mean 'openai gpt-5.1'?",
+        (
+            "[[prices]] of openai gpt-5.l is not used, because no model or judge of this manifest has that name; "
+            "did you mean 'openai gpt-5.1'?"
+        ),
         "'g' (openai): gpt-5.1 has params.temprature, which providers may refuse; did you mean 'temperature'?",
     )
     plan, doctor = (call(command, manifest, "--offline", "--json").out for command in ("plan", "doctor"))

@@ -98,6 +98,8 @@ def test_labels_without_a_level_are_of_answers_without_hints(
 
 def test_the_commands_know_the_levels_apart(two_levels: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(two_levels.folder)
+    for name, value in two_levels.server.environment().items():
+        monkeypatch.setenv(name, value)
     found = call(*["leaderboard", "lab", "--format", "json"]).json
     assert sorted((row["model"], row["n_hints"]) for row in found)[0][1] == 0
     assert call("compare", "lab", f"{NAME}@0", f"{NAME}@2").code == 0

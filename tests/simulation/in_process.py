@@ -248,6 +248,11 @@ class Providers:
                 self.refused_at = self.config.clock()
         return reply
 
+    def route(self, method: str, path: str) -> tuple[str, str]:
+        """Return the provider and the kind of call that a request is."""
+        wire, endpoint, _ = _route(self._accounts[0], method, path)
+        return wire.provider, endpoint.on
+
     def _answer(self, request: httpx.Request) -> Reply | None:
         account = self._accounts[_is_other(request)]
         wire, endpoint, params = _route(account, request.method, request.url.path)

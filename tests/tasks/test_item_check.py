@@ -299,7 +299,7 @@ def test_a_workbook_s_first_sheet_is_read(tmp_path: Path) -> None:
     titled.save(tmp_path / "titled.xlsx")
     with pytest.raises(DataError, match=r"titled\.xlsx, line 2: .*; the first row must be the header: is there a"):
         read_rows("titled.xlsx", tmp_path, Settings(tmp_path))
-    (tmp_path / "none.xlsx").write_bytes(b"PK and nothing else")
+    (tmp_path / "none.xlsx").write_bytes(b"PK\x03\x04 and nothing else")
     with pytest.raises(DataError, match=r"none\.xlsx: not a readable workbook .*; save the sheet as CSV in UTF-8"):
         read_rows("none.xlsx", tmp_path, Settings(tmp_path))
 
@@ -316,7 +316,7 @@ def test_a_workbook_that_unpacks_to_more_than_the_limit_is_refused(
 
 
 def test_without_the_reader_of_workbooks_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "quiz.xlsx").write_bytes(b"PK")
+    (tmp_path / "quiz.xlsx").write_bytes(b"PK\x03\x04")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(
         DataError, match=r"pip install '\.\[excel\]' in the checkout of layton-batch, or save the sheet as CSV in UTF-8"

@@ -132,7 +132,7 @@ def test_the_protocol_decides_who_wins_prose_or_the_requested_form() -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"response": "A", "gold": "A"}, "prediction 2: column 'item_id' must be text"),
+        ({"response": "A", "gold": "A"}, "prediction 2: column 'item_id' or 'id' or 'sample_id' is missing"),
         (said(True, "A", gold="A"), "prediction 2: column 'item_id' must be text"),
         (said("x", "A"), r"prediction 2 \(item 'x'\): nothing says which letter is right: give .* --items FILE"),
         (said("x", "A", gold="E"), "gold is 'E'; it must be a letter from A to D"),
