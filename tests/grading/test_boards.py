@@ -49,7 +49,7 @@ def test_another_metric_of_the_files_can_be_asked_for_and_is_named() -> None:
     assert "--metric takes includes as well" in ended.err
     rows = _board(*LOGS, "--metric", "includes")
     assert {row["model"]: row["score"] for row in rows}["mockllm/wren"] == 66.7
-    assert "finch.eval has match, includes" in _refused(*LOGS, "--metric", "excludes")
+    assert "finch.eval: match, includes" in _refused(*LOGS, "--metric", "excludes")
 
 
 def test_two_models_are_compared_on_the_same_items() -> None:
