@@ -63,14 +63,15 @@ _TAKES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 
 def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
-    """Raise ManifestError for the first argument that is not of a type which its annotation names.
+    """Raise ManifestError for an argument that is missing or unknown, and for the first one that is not of a type which
+    its annotation names.
 
     Annotations with other words than those of ``_TAKES`` are left to the function.
     """
     try:
         given = called.bind(*args, **kwargs).arguments
-    except TypeError:
-        return  # the call itself says what is missing or unknown
+    except TypeError as error:
+        raise ManifestError(f"{error}; the arguments are {', '.join(called.parameters)}") from error
     for name, value in given.items():
         words = str(called.parameters[name].annotation).split(" | ")
         if not all(word in _TAKES for word in words):

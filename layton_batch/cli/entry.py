@@ -127,6 +127,10 @@ def _unknown_option(error: Exception) -> str | None:
         )
     if context.info_name == "export" and option == "--format":
         return "export has no --format: --to names the form, such as --to csv"
+    if option in ("--budget", "--max-cost"):
+        return (
+            f"{context.info_name} has no {option}: `run --max-usd 5.00` names the most that a run may cost in dollars"
+        )
     if option == "--dry-run":
         return (
             f"{context.info_name} has no --dry-run: `layton-batch plan MANIFEST` shows what `run` would send and cost, "

@@ -195,6 +195,20 @@ Colour = Annotated[str, AfterValidator(_colour)]
 Usd = Annotated[
     Decimal, BeforeValidator(_decimal, json_schema_input_type=float | str), Field(ge=0, allow_inf_nan=False)
 ]
+LEAST_RATE = Decimal("0.001")
+"""US dollars per million tokens. A rate between 0 and this is a slip: no model costs so little."""
+
+
+def _per_million(rate: Decimal) -> Decimal:
+    if 0 < rate < LEAST_RATE:
+        raise ValueError(
+            f"{rate:f} US dollars per million tokens is less than any model costs; if it is the price of one token, "
+            f"write {(rate * 1_000_000).normalize():f}"
+        )
+    return rate
+
+
+Rate = Annotated[Usd, AfterValidator(_per_million)]
 Count = Annotated[int, Field(ge=1, le=2**31)]
 Samples = Annotated[int | None, Field(ge=1, le=100), AfterValidator(lambda value: None if value == 1 else value)]
 """One sample is what a manifest without the key says: both are the same manifest."""
@@ -397,12 +411,12 @@ class PriceTable(ManifestTable):
 
     provider: Printable
     model: Printable
-    input: Usd
-    output: Usd
-    cached_input: Usd | None = None
-    batch_input: Usd | None = None
-    batch_output: Usd | None = None
-    batch_cached_input: Usd | None = None
+    input: Rate
+    output: Rate
+    cached_input: Rate | None = None
+    batch_input: Rate | None = None
+    batch_output: Rate | None = None
+    batch_cached_input: Rate | None = None
     source: str = "manifest"
     date: Annotated[str | None, BeforeValidator(_date, json_schema_input_type=str)] = None
 

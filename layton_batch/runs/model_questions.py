@@ -13,7 +13,7 @@ from datetime import date
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
-from layton_batch.errors import LaytonBatchError, ManifestError
+from layton_batch.errors import LaytonBatchError, ManifestError, ProviderError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
 from layton_batch.model_table import KnownModels, is_same_model
@@ -25,14 +25,18 @@ from layton_batch.settings import Settings
 SECONDS = 5.0
 """For one call."""
 PATIENCE = CallLimits(SECONDS)
+UNAUTHORISED = 401
+"""Status of a call whose key is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ModelNotices:
-    """Statements of a provider about its models by id (None: it has no such model), and why it said no more."""
+    """Statements of a provider about its models by id (None: it has no such model), and why it said no more.
+    ``refuses_key``: because it does not accept the key."""
 
     notices: dict[str, ModelNotice | None]
     trouble: str | None = None
+    refuses_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,16 @@ def ask_providers(
     with ThreadPoolExecutor(max(len(names), 1)) as executor:
         replies = executor.map(lambda provider: _ask(provider, list(names[provider]), settings), names)
         answers = dict(zip(names, replies, strict=True))
-    refused, warnings = [], []
+    refused: list[str] = []
+    warnings: list[str] = []
     for provider, answer in answers.items():
+        if answer.refuses_key:
+            variables = " or ".join(settings.key_names(provider))
+            line = (
+                f"{provider} does not accept the key: {answer.trouble}. Set {variables} to a key that is valid. If it "
+                "is valid all the same: --offline does not ask"
+            )
+            (warnings if (is_elsewhere or settings.is_elsewhere)(provider) else refused).append(line)
         for model, notice in answer.notices.items():
             for statement in _against(provider, model, notice, table, today):
                 line = f"{who(provider, model, names[provider][model])} {statement.reason}"
@@ -81,7 +93,8 @@ def ask_providers(
 def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> tuple[str, ...]:
     """Return what a person should know of the models before a run begins.
 
-    Raises ManifestError for a model that its provider no longer has, or has another model under its name.
+    Raises ManifestError for a model that its provider no longer has, or has another model under its name, and for a key
+    that its provider does not accept.
     """
     findings = ask_providers(manifest, settings, clock)
     if findings.refused:
@@ -100,7 +113,8 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNoti
                 for model in models:
                     notices[model] = informant.about(model)
     except LaytonBatchError as error:
-        return _ModelNotices(notices, str(error))
+        refuses_key = isinstance(error, ProviderError) and error.status == UNAUTHORISED
+        return _ModelNotices(notices, str(error), refuses_key)
     return _ModelNotices(notices)
 
 
@@ -134,6 +148,6 @@ def _sent_all_the_same(provider: str, settings: Settings) -> str:
 
 def _of_trouble(answers: dict[str, _ModelNotices]) -> Iterator[str]:
     """Describe all questions that failed in one line."""
-    reasons = [answer.trouble for answer in answers.values() if answer.trouble is not None]
+    reasons = [answer.trouble for answer in answers.values() if answer.trouble is not None and not answer.refuses_key]
     if reasons:
         yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons)}"

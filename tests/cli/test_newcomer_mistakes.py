@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import layton_batch as lb
+from layton_batch.errors import ManifestError
 from layton_batch.manifest.asked import load_items
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.settings import Settings
@@ -508,3 +510,18 @@ def test_labels_that_contradict_each_other_or_no_gold_set_are_said(
         assert words in call("label-plan", "a", "--labels", "10").err
         write(there.run_root() / "labels", '{"item', "000002-x.jsonl")
         assert "Put the file back from a copy; or move it away and import" in refused("leaderboard", "a")
+
+
+def test_a_price_of_one_token_is_not_taken_for_that_of_a_million(offline: Path) -> None:
+    price = '[[prices]]\nprovider = "openai"\nmodel = "gpt-5.1"\ninput = 0.00000125\noutput = 10\n'
+    write(offline, "question,answer\na?,b\n", "quiz.csv")
+    told = refused("plan", write(offline, QUIZ_MANIFEST + price))
+    assert "prices[0].input: " in told
+    assert "0.00000125 US dollars per million tokens is less than any model costs" in told
+    assert "if it is the price of one token, write 1.25" in told
+
+
+def test_a_budget_and_an_argument_by_another_name_are_named(offline: Path) -> None:
+    assert "run has no --budget: `run --max-usd 5.00` names the most" in refused("run", "quiz.csv", "--budget", "5")
+    with pytest.raises(ManifestError, match=r"unexpected keyword argument 'sandbox'; the arguments are manifest, "):
+        lb.run("quiz.toml", sandbox=True)  # type: ignore[call-arg]

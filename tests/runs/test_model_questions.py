@@ -120,7 +120,19 @@ def test_a_dated_snapshot_of_the_model_is_the_model(tmp_path: Path) -> None:
         assert found(tmp_path, model("openai", "m"), environment) == ModelFindings((), ())
 
 
-@pytest.mark.parametrize("status", [401, 403, 429, 500, 503])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_key_that_the_provider_does_not_accept_is_refused_before_a_run_waits_for_days(
+    tmp_path: Path, elsewhere: bool
+) -> None:
+    with serving(openai=reply({"error": {"message": "Incorrect API key"}}, 401)) as (environment, _):
+        findings = found(tmp_path, model("openai", "a"), environment, elsewhere=elsewhere)
+    ((line,), others) = (findings.warnings, findings.refused) if elsewhere else (findings.refused, findings.warnings)
+    assert others == ()
+    assert line.startswith("openai does not accept the key: ")
+    assert "Set OPENAI_API_KEY to a key that is valid" in line
+
+
+@pytest.mark.parametrize("status", [403, 429, 500, 503])
 def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(tmp_path: Path, status: int) -> None:
     no = reply({"error": {"message": "no"}}, status)
     with serving(openai=no, mistral=no) as (environment, servers):
@@ -152,7 +164,7 @@ def test_a_model_of_several_names_is_asked_about_once_and_judges_too(tmp_path: P
 def test_no_key_is_told_that_a_provider_repeats(tmp_path: Path) -> None:
     with serving(openai=reply({"error": {"message": "bad key sk-very-secret-key-of-ours"}}, 401)) as (environment, _):
         environment["OPENAI_API_KEY"] = "sk-very-secret-key-of-ours"
-        (line,) = found(tmp_path, model("openai", "a"), environment).warnings
+        (line,) = found(tmp_path, model("openai", "a"), environment).refused
     assert "very-secret" not in line
 
 
