@@ -59,7 +59,7 @@ _TAKES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "Progress": (Callable, "a function that is called with the run's status"),  # type: ignore[dict-item]
     "None": (NoneType, "None"),
 }
-"""By the words of an annotation: the types that it takes, and what messages call them."""
+"""Types that each word of an annotation takes, and their name in messages."""
 
 
 def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:

@@ -33,9 +33,11 @@ _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGI
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 _LONGEST_DEADLINE = 86_400
 _PLAIN_ADDRESS = re.compile(
-    r"(?:[a-z]+:/{1,2})?(?P<rest>(?:localhost|[\d.]+|(?:[a-z\d-]{1,40}\.)+[a-z]{2,18})(?::\d{1,5})?(?:/[\w./-]{0,60})?)"
+    r"(?:[a-z]{1,8}:/{1,2})?(?P<rest>(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|(?:[a-z-]{1,20}\.){1,4}[a-z]{2,10})"
+    r"(?::\d{1,5})?(?:/[a-z]{1,8}\d?){0,3}/?)"
 )
-"""Host, port and path of an address that holds no key, so that a message may show it; perhaps after a wrong scheme."""
+"""An address that a message may show, perhaps after a wrong scheme: a host without digits, or by number, and a path of
+short words. Other hosts and paths may hold a key."""
 _SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -78,11 +78,9 @@ class App:
 
         return answer
 
-    def _home(self, _request: Request, annotator: str) -> Response:
+    def _home(self, request: Request, annotator: str) -> Response:
         if self.readonly:
-            return self._html(
-                "progress.html", annotator, here="progress", flags=labelling_pages.flagged(self.session.actions())
-            )
+            return self._progress(request, annotator)
         if not annotator:
             return self._html("name.html", annotator, here="name", problem="")
         key = self.session.current(annotator)
@@ -99,9 +97,6 @@ class App:
             was_unsure=given is not None and given.kind == UNSURE,
             flagged=self.session.flagged(annotator, key[0]),
         )
-
-    def _flags(self) -> Sequence[tuple[str, str]]:
-        return labelling_pages.flagged(self.session.actions())
 
     def _progress(self, _request: Request, annotator: str) -> Response:
         return self._html(

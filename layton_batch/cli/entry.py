@@ -174,10 +174,10 @@ def _missing_word(error: Exception) -> str | None:
 def _wrong_value(error: Exception) -> str | None:
     """Return what the value of an option must be, in plain words; None for any other usage error."""
     context, parameter = getattr(error, "ctx", None), getattr(error, "param", None)
-    found = _INPUT.match(str(getattr(error, "message", "")))
-    if context is None or parameter is None or found is None:
+    form = _INPUT.match(str(getattr(error, "message", "")))
+    if context is None or parameter is None or form is None:
         return None
-    return f"{context.info_name}: {parameter.opts[0]} must be {_PLAIN_FORMS.get(found['form'], found['form'])}"
+    return f"{context.info_name}: {parameter.opts[0]} must be {_PLAIN_FORMS.get(form['form'], form['form'])}"
 
 
 def _complain(message: str, code: int) -> int:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _MOST_PRINTED = 50
 _GONE = ": is gone"
-"""How a difference ends that is a missing file."""
+"""End of a difference that is a missing file."""
 
 
 def register(app: typer.Typer) -> None:
@@ -106,7 +106,7 @@ def _advice(differences: Sequence[str]) -> list[str]:
     from layton_batch.text import first_of
 
     tables = [line for line in differences if ".parquet: " in line]
-    others = [line.partition(": ")[0] for line in differences if line not in tables]
+    others = list(dict.fromkeys(line.partition(": ")[0] for line in differences if line not in tables))
     advice = []
     if any(not line.endswith(_GONE) for line in tables):
         advice.append("move a damaged table away, and `layton-batch run` makes it again")

@@ -40,7 +40,7 @@ _TOML_ADVICE = {
 """Advice on the errors of TOML's parser, by how their texts begin."""
 
 _SET_TWICE = re.compile(r"Cannot (?:overwrite a value|declare .* twice) \(at line (?P<line>\d+), column \d+\)")
-"""What TOML's parser says of a key or a table that is there already."""
+"""Error of TOML's parser for a key or a table that is there already."""
 
 Toml = Mapping[str, object]
 _Form = TypeVar("_Form", bound=BaseModel)

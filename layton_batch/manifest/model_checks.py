@@ -149,10 +149,10 @@ def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
 
 def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iterator[str]:
     """Yield a note on each name in ``params`` that is almost the name of a parameter."""
-    known = table.parameters()
+    parameters = table.parameters()
     for spec in specs:
-        for name in spec.params.keys() - known:
-            if advice := did_you_mean(name, known, cutoff=0.8):
+        for name in spec.params.keys() - parameters:
+            if advice := did_you_mean(name, parameters, cutoff=0.8):
                 model = who(spec.provider, spec.model, [spec.name])
                 yield f"{model} has params.{name}, which providers may refuse{advice}"
 

@@ -307,7 +307,7 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             steps.append("The run is not finished. The same command continues it.")
         case RunState.DONE if status.unanswered:
             steps += _corrections(status)
-            if others := status.unanswered - sum(map(_refused, _asked_jobs(status))):
+            if others := status.unanswered - sum(map(_refused, _provider_jobs(status))):
                 requests = plural(others, "request")
                 steps.append(f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt.")
         case RunState.DONE:
@@ -315,7 +315,7 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
     return steps
 
 
-def _asked_jobs(status: Status) -> list[JobStatus]:
+def _provider_jobs(status: Status) -> list[JobStatus]:
     """Return the jobs whose answers came from a provider, not from a file."""
     imported = {batch.job_id for batch in status.batches if is_imported(batch)}
     return [job for job in status.jobs if job.id not in imported]
@@ -329,7 +329,7 @@ def _refused(job: JobStatus) -> int:
 def _corrections(status: Status) -> Iterator[str]:
     """Yield what to correct in the manifest for models whose requests their provider refused."""
     refused: dict[tuple[str, str, str], int] = {}
-    for job in _asked_jobs(status):
+    for job in _provider_jobs(status):
         if count := _refused(job):
             key = "[[models]]" if job.role == Role.PREDICT else "[[jury.judges]] or the panel file"
             about = (job.provider, job.model, key)

@@ -19,7 +19,7 @@ from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
 from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference
 from layton_batch.stats.planning import Separation, labels_to_separate
-from layton_batch.text import did_you_mean
+from layton_batch.text import did_you_mean, first_of
 
 _NAMES_SHOWN = 12
 
@@ -77,7 +77,7 @@ class GateResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Whether ``model`` is worse than ``baseline`` by more than ``margin`` points.
+    """Decision whether ``model`` is worse than ``baseline`` by more than ``margin`` points.
 
     ``difference``, ``lower`` and ``upper``: model minus baseline in points, with the two-sided interval at ``level``;
     None where no label says how far the jury can be trusted.
@@ -139,8 +139,7 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
         raise DataError(f"{name!r} is ambiguous: give one of {longest}")
     hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
     names = list(dict.fromkeys(entrant.model for entrant in entrants))
-    shown = f" ({', '.join(names[:_NAMES_SHOWN])}{', …' if len(names) > _NAMES_SHOWN else ''})"
-    raise DataError(f"these sources have no model {name!r}{hint or shown}")
+    raise DataError(f"these sources have no model {name!r}{hint or f' ({first_of(names, _NAMES_SHOWN)})'}")
 
 
 def _spellings(entrant: Entrant) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ from layton_batch.site.model_pages import ModelPages
 from layton_batch.site.pages import write
 from layton_batch.site.progress_page import show_progress
 from layton_batch.site.run_pages import write_run_pages
-from layton_batch.site.run_tables import asked, date_of_tables, failures, table
+from layton_batch.site.run_tables import board_settings, date_of_tables, failures, table
 from layton_batch.site.sent import SentRequests
 from layton_batch.site.site_digests import write_digests
 
@@ -97,7 +97,7 @@ def check_target(target: Path) -> None:
 def _write_pages(
     folder: RunFolder, status: Status, building: Path, given: Mapping[str, object], bill_notes: Sequence[str]
 ) -> int:
-    ask = asked(folder)
+    ask = board_settings(folder)
     whole = table(folder, "leaderboard", list(STORED))
     on_these = board_on_this_set(whole)
     rows, here_rows = whole.to_dicts(), on_these.to_dicts()

@@ -16,7 +16,7 @@ from layton_batch.runs.folders import made_up_note
 from layton_batch.scoring.leaderboard import ASSUMES, NO_OWN
 from layton_batch.site.board_table import Board, show_board
 from layton_batch.site.pages import render, short_line
-from layton_batch.site.run_tables import BoardSettings, asked, date_of_tables, table
+from layton_batch.site.run_tables import BoardSettings, board_settings, date_of_tables, table
 from layton_batch.site.site_digests import write_digests
 
 MARKER = "front.json"
@@ -59,7 +59,7 @@ def write_front(out: Path, folders: Sequence[RunFolder]) -> Path:
 
 
 def _run(folder: RunFolder) -> SiteRun:
-    ask = asked(folder)
+    ask = board_settings(folder)
     board = table(folder, "leaderboard", list(STORED))
     items = table(folder, "items", ("item_id",)).height
     return SiteRun(short_line(folder.root.name), ask, date_of_tables(folder), items, show_board(board, ask),

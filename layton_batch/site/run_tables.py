@@ -76,7 +76,7 @@ def _levels(value: object) -> int | str:
     return ", ".join(map(str, value)) if isinstance(value, list) else int(str(value))
 
 
-def asked(folder: RunFolder) -> BoardSettings:
+def board_settings(folder: RunFolder) -> BoardSettings:
     """The frozen manifest's words; nothing but defaults where there is none that can be read."""
     try:
         frozen = orjson.loads(folder.manifest.read_bytes())

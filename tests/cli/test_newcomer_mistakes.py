@@ -74,6 +74,27 @@ def test_an_address_without_its_scheme_is_shown_with_the_one_to_write(
     assert not (offline / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "gateway.example.com/v1/sk-ABCDEFabcdef0123456789",
+        "https:/api.example.com/k/abcdEFGH12345678abcdEFGH",
+        "sk-abcdef1234567890abcdef12.example",
+        "api.example.com/v1/abcdefghijklmnopqrstuvwxyz",
+    ],
+)
+def test_an_address_that_may_hold_a_key_is_not_shown(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+    manifest = write(offline, GOOD)
+    for command in ("run", "plan"):
+        message = refused(command, manifest)
+        assert "OPENAI_BASE_URL is not the URL of an API: write it as https://HOST/PATH" in message
+        assert not any(part in message for part in address.split("/") if len(part) > 8)
+    assert address not in call("doctor", manifest, "--json").out
+
+
 # ---- grade -----------------------------------------------------------------------------------------------------------
 
 MCQ = "item_id,gold,response\n1,A,Answer: A\n2,B,Answer: C\n"

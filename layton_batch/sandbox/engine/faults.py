@@ -115,7 +115,7 @@ def _fault(entry: Mapping[str, object], where: str) -> Fault:
 _FAULT = TypeAdapter(Fault)
 
 
-def _refuse_unknown_keys(table: Mapping[str, object], known: Collection[str], where: str) -> None:
+def _refuse_unknown_keys(table: Mapping[str, object], keys: Collection[str], where: str) -> None:
     for name in table:
-        if name not in known:
-            raise ValueError(f"{where}: unknown key {name!r}; known keys are {', '.join(sorted(known))}")
+        if name not in keys:
+            raise ValueError(f"{where}: unknown key {name!r}; known keys are {', '.join(sorted(keys))}")
