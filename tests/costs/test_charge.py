@@ -68,6 +68,14 @@ def test_whole_numbers_come_to_the_same_digits(price: Price, usage: Usage, batch
     assert D(whole).scaleb(-decimals) == charge(usage, price, batched=batched)
 
 
+def test_a_request_at_a_step_has_the_lower_rates_and_one_token_more_the_higher() -> None:
+    dearer = Rates(D(2), D(10))
+    price = Price("p", "m", Rates(D(1), D(5)), dearer, "s", date.min, (RateStep(1_000, dearer, dearer),))
+    for tokens, usd in ((1_000, D("0.001")), (1_001, D("0.002002"))):
+        whole, decimals = charger(price, batched=True)(Usage(tokens))
+        assert (charge(Usage(tokens), price, batched=True), D(whole).scaleb(-decimals)) == (usd, usd)
+
+
 @given(usages(), usages(), st.booleans())
 def test_more_tokens_never_cost_less(a: Usage, b: Usage, batched: bool) -> None:
     assert charge(added(a, b), PRICE, batched=batched) >= charge(a, PRICE, batched=batched)
