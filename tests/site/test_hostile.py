@@ -100,6 +100,7 @@ def test_every_page_carries_a_policy_that_fits_its_own_script_and_style(tame: di
             value for tag, name, value in page.attributes if (tag, name) == ("meta", "content") and "-src" in value
         ]
         assert content.startswith("default-src 'none'; ")
+        assert {"img-src data:", "base-uri 'none'", "form-action 'none'"} <= set(content.split("; "))
         assert "unsafe" not in content
         assert "http" not in content
         for kind, (text,) in (("script", page.scripts), ("style", page.styles)):
