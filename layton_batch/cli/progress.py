@@ -196,14 +196,15 @@ def is_routine(event: Event) -> bool:
 
 def routine_lines(events: Sequence[Event], status: Status) -> list[str]:
     """Return a line for each kind and stage: ``12:03:04 collected  judge: 27 batches, 1,122 requests (…)``. A kind with
-    a single event keeps the event's own line.
+    a single event keeps the event's own line. A removed model's batches are of no stage of the status.
     """
     batches = {batch.id: batch for batch in status.batches}
     roles = {job.id: job.role for job in status.jobs}
     groups: dict[tuple[str, str], list[Event]] = {}
     for event in events:
         batch = batches.get(event.batch_id or "")
-        groups.setdefault((event.kind, roles[batch.job_id] if batch else ""), []).append(event)
+        role = roles.get(batch.job_id, "removed models") if batch else ""
+        groups.setdefault((event.kind, role), []).append(event)
     return [
         event_line(group[0]) if len(group) == 1 else _sum_line(kind, role, group, batches)
         for (kind, role), group in sorted(groups.items(), key=lambda entry: entry[1][-1].at)

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pytest
 
 from layton_batch.cli.outages import AGAIN, NONE_REACHED, ProviderOutages
-from layton_batch.cli.progress import waiting_line
-from layton_batch.records import Batch
+from layton_batch.cli.progress import routine_lines, waiting_line
+from layton_batch.records import Batch, Event
 from layton_batch.reports.status_tables import duration, jobs_table, next_steps, print_status, status_json
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import BatchOutcome, Lifecycle
@@ -51,6 +51,15 @@ def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
 def test_the_table_has_planned_uploaded_running_answered_and_failed_requests_apart() -> None:
     table = jobs_table([JOB, replace(JOB, where={"uploaded": 4, "ended": 1, "lost": 1})])
     assert table.rows == (("predict", "openai", "2", "24", "3", "4", "5", "6", "6"),)
+
+
+def test_events_of_batches_are_added_up_by_stage_and_those_of_removed_models_too() -> None:
+    batches = [flying(id=f"{job}.s{number}.a1", job_id=job) for job in ("predict-m", "predict-gone") for number in "12"]
+    events = [Event(seq, NOW, batch.id, "withdrawn", "") for seq, batch in enumerate(batches)]
+    assert [line.partition(" ")[2] for line in routine_lines(events, status(batches))] == [
+        "withdrawn  predict: 2 batches, 6 requests (openai 2)",
+        "withdrawn  removed models: 2 batches, 6 requests (openai 2)",
+    ]
 
 
 @pytest.mark.parametrize(
