@@ -27,7 +27,7 @@ def _items() -> None:
 @items_app.command("check")
 def check(
     source: Annotated[
-        str, typer.Argument(metavar="FILE", help="JSONL, Parquet, CSV or .xlsx; also a pattern or hf://…")
+        str, typer.Argument(metavar="FILE", help="JSONL, JSON, Parquet, CSV or .xlsx; also a pattern or hf://…")
     ],
     task: Annotated[str | None, typer.Option("--task", help="Whose items they are; default: whose they fit.")] = None,
     as_json: Json = False,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
 
 ITEMS_SHOWN = 3
-ITEM_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
+ITEM_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
 """Name endings of files of items."""
 _ADDRESS = re.compile(r"(?P<scheme>https?|hf|s3|gs):/+(?P<rest>.+)", re.DOTALL)
 """An address, also with one slash, as a path has it."""
@@ -133,6 +133,7 @@ def _of_file(given: Path) -> _Beginning:
     from layton_batch.files.sources import read_rows
     from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns
     from layton_batch.settings import Settings
+    from layton_batch.tasks import OWN
 
     settings = Settings.from_process()
     rows = read_rows(str(given), settings.cwd, settings)
@@ -140,6 +141,8 @@ def _of_file(given: Path) -> _Beginning:
         task = guess_task(rows)
     except ManifestError as error:
         raise ManifestError(f"{given}: {str(error).partition('; --task')[0]}") from error
+    if task != OWN:
+        say(f"{given}: its columns are those of the task {task}; `task` in the manifest may name another")
     if unread := unread_columns(rows, task):
         say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them")
     return _Beginning(
@@ -379,7 +382,7 @@ name = "{name}"                     # the run's name, by which other commands kn
 task = "{task}"
 
 [items]
-source = "{items}"                  # CSV, JSONL, Parquet: a path, address, hf://datasets/OWNER/NAME/PATH, or "bundled"
+source = "{items}"                  # a file, address, hf://datasets/OWNER/NAME/PATH, or "bundled"
 split = "{split}"
 # limit = 20                        # the first so many
 

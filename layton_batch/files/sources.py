@@ -307,7 +307,7 @@ def _whole_lines(handle: _Bytes, at_once: int, name: str) -> Iterator[bytes]:
 
 def _check_start(line: bytes, location: RowLocation) -> None:
     if line.lstrip().startswith(b"["):
-        raise DataError(f"{location}: this file is a JSON array; one object a line is expected")
+        raise DataError(f"{location}: this file is a JSON array; let its name end in .json, or write one object a line")
 
 
 def _decode(line: bytes, location: RowLocation) -> Row:

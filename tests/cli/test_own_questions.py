@@ -68,7 +68,7 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
         (("other.csv", *MODELS), "other.csv: no such file"),
         (("wrong.csv", *MODELS), "there is no column 'question'; the columns are: 'Frage', 'Antwort'"),
         (("quiz.csv", *MODELS, "--items", "other.csv"), "--items is for a task"),
-        (("old.xls", *MODELS), "a file of items (.csv, .tsv, .jsonl, .parquet, .xlsx), such as"),
+        (("old.xls", *MODELS), "a file of items (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), such as"),
         (("rome",), "rome is a task: say whom to ask, with --model PROVIDER:ID"),
         (("rome", *MODELS, "--items", "other.csv"), "other.csv: no such file"),
         (("options.csv", *MODELS), "column 'options' is no list, so it is no multiple choice, and qa shows no options"),
@@ -91,8 +91,9 @@ def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, argumen
 
 
 def test_columns_that_models_do_not_see_are_named(folder: Path) -> None:
-    (folder / "wide.csv").write_text("question,A,B,answer\nWhat is 2+2?,3,4,B\n", encoding="utf-8")
-    assert "wide.csv: models see nothing of the columns A, B: qa does not" in call("run", "wide.csv", *MODELS).err
+    (folder / "wide.csv").write_text("question,author,year,answer\nWhat is 2+2?,me,2025,4\n", encoding="utf-8")
+    words = "wide.csv: models see nothing of the columns author, year: qa does not"
+    assert words in call("run", "wide.csv", *MODELS).err
 
 
 def test_a_file_of_questions_where_another_file_belongs_is_told_apart(folder: Path) -> None:

@@ -1,9 +1,10 @@
 """Rows of multiple-choice data sets as items: their letters, their order and what replies are held against.
 
-Columns are found whatever their case. Three shapes are read: ``options`` (or ``choices``) with the right one in
-``answer``, ``gold``, ``answer_index`` or ``label`` (an index from 0, a letter, or the option's text); GPQA's ``Correct
-Answer`` and ``Incorrect Answer 1`` …; and lists written as text, as some tables hold them. idk-eval's rows have the
-same question with several numbers of options, in ``options_4`` and ``answer_index_4`` and others.
+Columns are found whatever their case. Four shapes are read: ``options`` (or ``choices``) with the right one in
+``answer``, ``gold``, ``answer_index`` or ``label`` (an index from 0, a letter, or the option's text); a column an
+option, ``A``, ``B`` … (or ``option_a`` …), with the right one named so too; GPQA's ``Correct Answer`` and ``Incorrect
+Answer 1`` …; and lists written as text, as some tables hold them. idk-eval's rows have the same question with several
+numbers of options, in ``options_4`` and ``answer_index_4`` and others.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from string import ascii_uppercase
+from string import ascii_lowercase, ascii_uppercase
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
@@ -190,10 +191,22 @@ def _options(columns: FileRow, where: str) -> tuple[list[str], int]:
         wrong = [text for name in names if (text := _text(columns, (name,), where)) is not None]
         return _checked([*wrong, correct], where), len(wrong)
     name = next((name for name in _OPTIONS if columns.get(name) is not None), None)
-    if name is None:
-        raise DataError(f"{where}: no column 'options' or 'choices', and no 'Correct Answer'")
-    options = _checked(_as_list(columns[name], name, where), where)
+    listed = _lettered(columns, where) if name is None else _as_list(columns[name], name, where)
+    if name is None and not listed:
+        raise DataError(f"{where}: no column 'options' or 'choices', no columns 'A', 'B' …, and no 'Correct Answer'")
+    options = _checked(listed, where)
     return options, _right(columns, options, where)
+
+
+def _lettered(columns: FileRow, where: str) -> list[str]:
+    """The options that have a column each, up to the last one; "" for one that is empty; none without an ``a``."""
+    by_letter = {name.removeprefix("option").strip(" _"): value for name, value in columns.items()}
+    values = [by_letter.get(letter) for letter in ascii_lowercase]
+    while values and values[-1] is None:
+        values.pop()
+    if not values or values[0] is None:
+        return []
+    return _texts(["" if value is None else value for value in values], where)
 
 
 def _ordinal(name: str) -> tuple[int, str]:
@@ -206,11 +219,15 @@ def _as_list(value: JsonValue, name: str, where: str) -> list[str]:
         value = _parsed(value, name, where)
     if not isinstance(value, list):
         raise DataError(f"{where}: column {name!r} must be a list of options, not {type(value).__name__}")
+    return _texts(value, where)
+
+
+def _texts(values: Sequence[JsonValue], where: str) -> list[str]:
     texts: list[str] = []
-    for part in value:
-        if isinstance(part, bool) or not isinstance(part, str | int | float):
-            raise DataError(f"{where}: option {len(texts) + 1} must be text, not {type(part).__name__}")
-        texts.append(without_surrogates(str(part).strip()))
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise DataError(f"{where}: option {len(texts) + 1} must be text, not {type(value).__name__}")
+        texts.append(without_surrogates(str(value).strip()))
     return texts
 
 

@@ -97,6 +97,16 @@ def test_the_columns_of_lexam_are_read_and_a_language_can_be_the_split() -> None
     assert [(one.id, one.answer, one.category) for one in found] == [("0", "iii and iv", "Tax Law")]
 
 
+@pytest.mark.parametrize("names", [("A", "b", "C", "D"), ("option_a", "Option B", "optionC", "option_d")])
+def test_options_with_a_column_each_are_read(names: tuple[str, ...]) -> None:
+    options = dict(zip(names, ["argon", "helium", "neon", None], strict=True))
+    lettered: Row = {"question": "Which gas?", "answer": "C", **options}
+    (one,) = task().items([lettered])
+    assert (one.answer, sorted(shown(one))) == ("neon", ["argon", "helium", "neon"])
+    with pytest.raises(DataError, match="option 2 is blank"):
+        task().items([{**lettered, names[1]: None}])
+
+
 IDK_EVAL: Row = {
     "question_id": 70,
     "question": "Which gas?",
