@@ -29,7 +29,7 @@ from layton_batch.consent import (
 )
 from layton_batch.costs.report import UNKNOWN, line_json
 from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
-from layton_batch.exports.writing import ExportArguments, check_form, write_form
+from layton_batch.exports.writing import ExportArguments, check_form, check_out, write_form
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import read_rows
@@ -567,7 +567,7 @@ def export(
     ``run``: None: the only one. Raises ManifestError for another form.
     """
     settings, path = _environment(), Path(out).expanduser()
-    check_form(to, path)
+    check_out(check_form(to), path)
     with read_run(_run_folders(run, runs, settings)[0], settings) as opened:
         write_form(opened, to, path, ExportArguments(organization, dataset, task_id, source_url))
     return path

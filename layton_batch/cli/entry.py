@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from layton_batch import log
 from layton_batch.cli.terminal import forgiving_streams, lost_output
-from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, is_storage_trouble
+from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
 from layton_batch.files import limits
 from layton_batch.processes import (
     bypass_proxy,
@@ -21,7 +21,7 @@ from layton_batch.processes import (
     terminating,
 )
 from layton_batch.settings import Settings
-from layton_batch.text import plain
+from layton_batch.text import did_you_mean, plain
 
 INTERRUPTED = 75
 STOPPED = {
@@ -80,8 +80,6 @@ def prepare_process() -> None:
 def _invoke(arguments: list[str]) -> int:
     from layton_batch.cli.app import invoke  # Typer, and the options of every command
 
-    if arguments[:1] == ["resume"]:
-        raise ManifestError("there is no command 'resume': `layton-batch run RUN` continues a run")
     return invoke(arguments)
 
 
@@ -120,6 +118,10 @@ def _unknown_option(error: Exception) -> str | None:
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if context is None or not hasattr(error, "possibilities"):  # Typer's own error of an unknown option has both
         return None
+    commands = getattr(context.command, "commands", {})
+    if its_commands := [name for name, command in commands.items() if any(option in p.opts for p in command.params)]:
+        first = "run" if "run" in its_commands else its_commands[0]
+        return f"name the command before its options: `{context.command_path} {first} … {option}`"
     if context.info_name == "plan" and option in MANIFEST_KEYS:
         return (
             f"plan has no {option}: set {MANIFEST_KEYS[option]} in the manifest; `layton-batch init` writes one to "
@@ -158,8 +160,12 @@ def _missing_word(error: Exception) -> str | None:
         help_text = f": {help_text}." if help_text else "."
         return f"{context.info_name}: {name} is missing{help_text} `{context.command_path} -h` shows more."
     word = _NO_COMMAND.match(str(getattr(error, "message", "")))
-    if word is None or not os.path.isfile(word[1]):
+    if word is None:
         return None
+    if not os.path.isfile(word[1]):
+        near = did_you_mean(word[1], getattr(context.command, "commands", ())) or ";"
+        run = "`layton-batch run` starts or continues a run, and " if context.parent is None else ""
+        return f"there is no command {word[1]!r}{near} {run}`{context.command_path} -h` lists the commands"
     file = word[1]
     if context.info_name == "items":
         return f"items: name the command before the file: `layton-batch items check {file}`"

@@ -15,11 +15,21 @@ def register(app: typer.Typer) -> None:
     app.command("export")(export)
 
 
+def _known_form(to: str | None) -> str | None:
+    """Check the form before Typer misses another option; None while a shell completes a command line."""
+    from layton_batch.exports.writing import check_form
+
+    return to if to is None else check_form(to)
+
+
 def export(
     to: Annotated[
         str,
         typer.Option(
-            "--to", metavar="FORM", help="ppi | annotations | results | items | votes | csv | parquet | eee | hf"
+            "--to",
+            metavar="FORM",
+            callback=_known_form,
+            help="ppi | annotations | results | items | votes | csv | parquet | eee | hf",
         ),
     ],
     out: Annotated[
@@ -45,11 +55,11 @@ def export(
     The file of votes ends in .parquet, any other single file in .jsonl. csv, parquet, eee and hf write several files.
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.exports.writing import ExportArguments, check_form, write_form
+    from layton_batch.exports.writing import ExportArguments, check_out, write_form
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings
 
-    check_form(to, out)
+    check_out(to, out)
     with read_run(find_run(run_name, runs), Settings.from_process()) as run:
         say(write_form(run, to, out, ExportArguments(organization, dataset, task_id, source_url)))

@@ -32,13 +32,19 @@ _FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".md", ".parquet", ".xlsx", 
 """Name endings that say of what form a file is."""
 
 
-def check_form(to: str, out: Path) -> None:
-    """Raise ManifestError for an unknown form, a file in the place of a folder or the reverse, and an ending of another
-    form."""
-    single, forms = _single_files(), _forms()
-    if to not in single.keys() | forms.keys():
-        raise ManifestError(f"--to {to!r}: must be one of {', '.join((*single, *forms))}")
-    ending = out.suffix.lower()
+def check_form(to: str) -> str:
+    """Return the name of a form. Raises ManifestError for an unknown one."""
+    known = (*_single_files(), *_forms())
+    if to not in known:
+        is_workbook = to.lower() in ("excel", "ods", "xls", "xlsx")
+        spreadsheet = "; --to csv opens in a spreadsheet program" if is_workbook else ""
+        raise ManifestError(f"--to {to!r}: must be one of {', '.join(known)}{spreadsheet}")
+    return to
+
+
+def check_out(to: str, out: Path) -> None:
+    """Raise ManifestError for a file in the place of a folder or the reverse, and for an ending of another form."""
+    forms, ending = _forms(), out.suffix.lower()
     if to in forms:
         if out.exists() and not out.is_dir():
             raise ManifestError(f"--out {out}: is a file; name a folder")
@@ -56,7 +62,7 @@ def check_form(to: str, out: Path) -> None:
 
 
 def write_form(run: Run, to: str, out: Path, arguments: ExportArguments) -> str:
-    """Write a run in a form to a file or a folder. Return a sentence on what was written. See ``check_form``."""
+    """Write a run in a form to a file or a folder. Return a sentence on what was written. See ``check_out``."""
     from layton_batch.exports.run_contents import contents
     from layton_batch.files import atomic
 

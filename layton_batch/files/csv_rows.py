@@ -15,6 +15,7 @@ from pathlib import Path
 import orjson
 
 from layton_batch.errors import DataError
+from layton_batch.files import limits
 from layton_batch.records import JsonValue
 
 ENDINGS = (".csv", ".tsv")
@@ -56,17 +57,37 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             for cells in reader:
                 if any(cells):
                     if len(cells) != len(header):
-                        raise DataError(f"{name}, line {line}: {len(cells)} cells; the header has {len(header)}")
+                        raise DataError(f"{name}, line {line}: {_of_cells(len(cells), len(header), separator)}")
                     yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
                 line = reader.line_num + 1 + before
     except UnicodeError as error:
-        wrong = f" (byte {error.object[error.start]:#04x})" if isinstance(error, UnicodeDecodeError) else ""
-        raise DataError(f"{name}, near line {line}: not UTF-8{wrong}; save it as CSV in UTF-8") from error
+        raise DataError(f"{name}, {_undecodable(path, name, line)}; save it as CSV in UTF-8") from error
     except csv.Error as error:
         reason = f"not CSV ({error})"
         if str(error) == _NEVER_CLOSED:
             reason = "not CSV: the row that begins here opens a quotation mark that is never closed"
         raise DataError(f"{name}, line {line}: {reason}") from error
+
+
+def _of_cells(cells: int, columns: int, separator: str) -> str:
+    """Say that a row has another number of cells than the header has columns."""
+    reason = f"{cells} cells; the header has {columns}"
+    if cells < columns:
+        return reason
+    return f"{reason}; put a cell with {separator!r} in it into quotation marks"
+
+
+def _undecodable(path: Path, name: str, read: int) -> str:
+    """Say in which line a file is not UTF-8, and by which byte; ``read``: the line up to which a file in UTF-16 is."""
+    if _encoding(path) == "utf-16":
+        return f"near line {read}: begins as UTF-16 and is none"
+    with path.open("rb") as handle:
+        for number, line in limits.lines(handle, name):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                return f"line {number}: not UTF-8 (byte {error.start + 1} of the line is {line[error.start]:#04x})"
+    return f"near line {read}: not UTF-8"
 
 
 def _is_object(line: str) -> bool:

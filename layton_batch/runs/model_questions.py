@@ -87,7 +87,7 @@ def ask_providers(
                     refused.append(f"{line}. If it is right all the same: --offline does not ask")
                 else:
                     warnings.append(f"{line}{_sent_all_the_same(provider, settings) if statement.fails else ''}")
-    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(answers)))
+    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(answers, settings)))
 
 
 def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> tuple[str, ...]:
@@ -146,8 +146,18 @@ def _sent_all_the_same(provider: str, settings: Settings) -> str:
     return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 
-def _of_trouble(answers: dict[str, _ModelNotices]) -> Iterator[str]:
-    """Describe all questions that failed in one line."""
-    reasons = [answer.trouble for answer in answers.values() if answer.trouble is not None and not answer.refuses_key]
+def _of_trouble(answers: dict[str, _ModelNotices], settings: Settings) -> Iterator[str]:
+    """Describe all questions that failed in one line, and what to do where a server on this machine was asked."""
+    reasons = {
+        provider: answer.trouble
+        for provider, answer in answers.items()
+        if answer.trouble is not None and not answer.refuses_key
+    }
     if reasons:
-        yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons)}"
+        yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons.values())}"
+    if here := [provider for provider in reasons if settings.is_on_this_machine(provider)]:
+        variables = ", ".join(settings.address_names(provider)[0] for provider in here)
+        yield (
+            f"{', '.join(here)} would be played by a server on this machine, which does not answer: start it again "
+            f"(`layton-batch sandbox`), or unset {variables} and the keys that came with them"
+        )

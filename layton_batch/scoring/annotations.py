@@ -27,6 +27,7 @@ _JUSTIFICATION = ("justification_correct", "is_justification_correct", "human_ju
 _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
 _NOTE = ("note", "notes")
+_FORM = "a row of labels has item_id, model and answer_correct (true or false), and justification_correct where judged"
 _SPREADSHEET = {"true": True, "false": False}
 """CSV has no truth values but these words."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
@@ -119,9 +120,7 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
     """One row. Raises DataError naming file, line and column."""
     answer, justification, both = (_truth(row, names, location) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
     if answer is None and justification is None and both is None:
-        raise DataError(
-            f"{location}: has no label: column 'answer_correct' or 'justification_correct' must be true or false"
-        )
+        raise DataError(f"{location}: has no label: {_FORM}; its columns are {', '.join(map(str, row))}")
     if answer is not None and justification is not None:
         if both is not None and both != (answer and justification):
             raise DataError(f"{location}: {_named(row, _BOTH)!r} contradicts the labels of answer and justification")
@@ -190,7 +189,7 @@ def _text(row: Row, names: Sequence[str], location: RowLocation) -> str:
     value, name = _optional_text(row, names, location), _named(row, names)
     if name not in row:
         columns = " or ".join(map(repr, names))
-        raise DataError(f"{location}: column {columns} is missing; the row has {', '.join(map(str, row))}")
+        raise DataError(f"{location}: column {columns} is missing: {_FORM}; its columns are {', '.join(map(str, row))}")
     if not value:
         raise DataError(f"{location}: column {name!r} must be text, not {row[name]!r:.60}")
     return value

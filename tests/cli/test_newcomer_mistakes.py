@@ -378,6 +378,14 @@ def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
         (("label-plan", "scores.csv", "--labels", "3"), "`layton-batch leaderboard scores.csv` ranks the models"),
         (("leaderboard", "words.csv"), "words.csv, row 1: 'score' is 'good', not a number, true or false"),
         (("init", "qa", "--out", "quiz.csv"), "init: --out quiz.csv: is a file; name a folder"),
+        (("--sandbox", "run", "manifest.toml"), "name the command before its options: `layton-batch run … --sandbox`"),
+        (("eval", "manifest.toml"), "no command 'eval'; `layton-batch run` starts or continues a run, and `layton-"),
+        (("resume", "a"), "`layton-batch run` starts or continues a run"),
+        (("items", "chek"), "no command 'chek'; did you mean 'check'? `layton-batch items -h` lists the commands"),
+        (("export", "a", "--to", "xlsx"), "eee, hf; --to csv opens in a spreadsheet program"),
+        (("items", "check", "comma.csv"), "3 cells; the header has 2; put a cell with ',' in it into quotation"),
+        (("items", "check", "list.jsonl"), "is a JSON array; let its name end in .json, or write one object a line"),
+        (("leaderboard", "epochs.csv"), "answered it several times, number its answers in a column"),
         (("grade", "rome", "quiz.csv"), "quiz.csv: not JSON (Expecting value: line 1 column 1 (char 0)); ROME's fi"),
     ],
 )  # fmt: skip
@@ -388,6 +396,9 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
         "quiz.csv": "question,answer\na?,b\n",
         "manifest.toml": GOOD,
         "scores.csv": SCORES,
+        "comma.csv": "question,answer\nIn France, what?,Paris\n",
+        "list.jsonl": '[{"question": "a?", "answer": "b"}]\n',
+        "epochs.csv": "model,item_id,score\na,1,1\na,1,0\n",
         "words.csv": "model,item_id,score\na,1,good\n",
         "judges.toml": "",
         "twice.toml": QUIZ_MANIFEST + 'name = "b"\n',
@@ -427,6 +438,20 @@ def test_a_row_that_is_no_item_is_named_with_its_file_of_a_pattern(offline: Path
     assert f"the row is {offline / 'b.csv'}, line 2" in refused("plan", manifest)
     table = " ".join(call("items", "check", "*.csv").out.split())
     assert f"{offline / 'b.csv'}: there is no column 'question'" in table
+
+
+@pytest.mark.parametrize("lines", [300, 0])
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line(offline: Path, lines: int) -> None:
+    (offline / "quiz.csv").write_bytes(b"question,answer\n" + b"Who wrote it?,me\n" * lines + b"Caf\xe9?,x\n")
+    message = refused("items", "check", "quiz.csv")
+    assert f"quiz.csv, line {lines + 2}: not UTF-8 (byte 4 of the line is 0xe9); save it as CSV in UTF-8" in message
+
+
+def test_a_list_of_questions_in_json_is_run_and_the_task_of_its_columns_is_named(offline: Path) -> None:
+    write(offline, '[{"question": "a?", "A": "x", "B": "y", "answer": "B"}]', "quiz.json")
+    ending = call("run", "quiz.json", "--model", "openai:larch-2-mini", "--max-usd", "0")
+    assert "quiz.json: its columns are those of the task mcq_idk; `task` in the manifest may name" in ending.err
+    assert 'source = "quiz.json"' in (offline / "quiz.toml").read_text()
 
 
 def test_options_that_are_no_list_are_shown_as_the_list_to_write(offline: Path) -> None:
@@ -521,6 +546,9 @@ def test_labels_that_contradict_each_other_or_no_gold_set_are_said(
         there.write("question,answer\na?,b\nc?,d\n", "quiz.csv")
         there.write(f"item_id,model,answer_correct,annotator\n{rows}", "labels.csv")
         assert call("run", there.write(QUIZ_MANIFEST)).code == 0
+        there.write("item,model,correct\n1,g,yes\n", "own.csv")
+        form = "has no label: a row of labels has item_id, model and answer_correct (true or false), and justification"
+        assert form in refused("import", "a", "--labels", "own.csv")
         assert (
             "`layton-batch import RUN --labels labels.csv` takes it"
             in call("leaderboard", "a", "--labels", "labels.csv").err

@@ -502,7 +502,7 @@ def test_none_is_the_only_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         path = there.write(manifest_text(("openai", "groq")))
         for model in ("wren", "finch"):
             lb.import_(path, model=model, predictions=_answers().drop("model"))
-        with pytest.raises(DataError, match=r"labels, line 1: column 'item_id'.* is missing; the row has model"):
+        with pytest.raises(DataError, match=r"labels, line 1: column 'item_id'.* is missing: a row of labels has"):
             lb.import_(None, labels=[{"model": "wren", "answer_correct": True}])
         assert lb.cost(None).equals(lb.cost("lab"))
         assert lb.leaderboard(None).equals(lb.leaderboard("lab"))

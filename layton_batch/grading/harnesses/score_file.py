@@ -44,7 +44,8 @@ class ScoreFile:
         if item in marks:
             raise DataError(
                 f"{place}: item {item!r} of model {self.model!r} has a mark by {metric!r} already; "
-                "a board needs one mark an item"
+                "a board needs one mark an item. If the model answered it several times, number its answers in a "
+                "column 'sample'"
             )
         marks[item] = outcome
 
