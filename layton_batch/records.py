@@ -243,7 +243,7 @@ class Batch:
     read_at: float | None = None  # when the provider last told of it
     ended_at: float | None = None
     deadline_at: float | None = None
-    needs_person: bool = False  # it is planned, and not sent before a person mends what its reason names
+    needs_person: bool = False  # it does not go on before a person mends what its reason names
     failures: int = 0  # consecutive transient failures of the current step
     failed_status: int | None = None  # HTTP status of the last of them; None: no reply, or none since
     stated_usd: Decimal | None = None  # what the provider says that the batch cost, and its tokens

@@ -54,7 +54,7 @@ from layton_batch.text import money
 HELD = "held back: "
 """Beginning of the reason of a planned batch that a limit or the budget holds back. For people only."""
 WAITS = "waits for a person: "
-"""Beginning of the reason of a batch that is sent after a person has repaired something. For people only: the column
+"""Beginning of the reason of a batch that goes on after a person has repaired something. For people only: the column
 ``needs_person`` says the same to the program."""
 STALE_SECONDS = 60.0
 """The longest time between the intent to create a batch and the call that does."""
@@ -517,11 +517,15 @@ def under_another_account(batch: Batch, at: DecisionLimits) -> Wait | None:
 
 
 def after_failed_download(batch: Batch, error: ProviderError, at: DecisionLimits) -> Wait | None:
-    """The download failed. Retry while the provider may still keep the results, which were paid for. Return None when
-    they are gone."""
+    """The download failed. Retry while the provider may still keep the results, which were paid for; where another
+    account is refused them, a person sets the right one. Return None when they are gone."""
     if not _may_be_kept(batch, error, at):
         return None
-    return _download_again(_cap_failures(batch, error), f"download failed: {error}", at, error)
+    reason = f"download failed: {error}"
+    if is_elsewhere := _is_refused(error) and is_of_another_account(batch, at):
+        reason = f"{WAITS}{reason}; {_other_account(batch)}: set the earlier key, address and organisation again"
+    tried = replace(_cap_failures(batch, error), needs_person=is_elsewhere)
+    return _download_again(tried, reason, at, error)
 
 
 def after_download(batch: Batch, download: DownloadResult, at: DecisionLimits) -> Wait | Collect:
@@ -561,10 +565,13 @@ def _may_be_kept(batch: Batch, error: ProviderError, at: DecisionLimits) -> bool
     """
     if not error.is_sent:
         return True
-    is_refused = isinstance(error, RequestRefusedError) and error.status in GONE
-    if is_refused and not is_of_another_account(batch, at):
+    if _is_refused(error) and not is_of_another_account(batch, at):
         return batch.failures < DOWNLOADS or not at.is_after(_end(batch, at) + at.retention)
     return _is_worth_another(batch, at)
+
+
+def _is_refused(error: ProviderError) -> bool:
+    return isinstance(error, RequestRefusedError) and error.status in GONE
 
 
 def _is_worth_another(batch: Batch, at: DecisionLimits, *, is_none_of_it: bool = False) -> bool:
@@ -629,8 +636,8 @@ def collected(
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but {len(ends)} have an end")
     outcomes = ", ".join(f"{count} {outcome}" for (outcome, _), count in Counter(ends.values()).items())
     after = replace(
-        batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message, stated_usd=stated.usd,
-        stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
+        batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message, needs_person=False,
+        stated_usd=stated.usd, stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
     )  # fmt: skip
     return Move(
         after,

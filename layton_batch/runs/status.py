@@ -218,8 +218,8 @@ _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
 
 
 def waits_for_a_person(batch: Batch) -> bool:
-    """Return whether the batch is lost, or cannot be sent before a person removes the reason that it names."""
-    return batch.state is Lifecycle.LOST or (batch.state is Lifecycle.PLANNED and batch.needs_person)
+    """Return whether the batch is lost, or cannot go on before a person removes the reason that it names."""
+    return batch.state is Lifecycle.LOST or (batch.state in OPEN and batch.needs_person)
 
 
 _ENDED = frozenset({AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN})

@@ -19,7 +19,7 @@ from sqlalchemy.exc import IntegrityError
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
 from layton_batch.records import Batch, End, FileDigest, Job, LedgerEntry, Move, RequestCost, Wait
-from layton_batch.states import JOB_MOVES, JobState, Lifecycle, is_legal
+from layton_batch.states import JOB_MOVES, OPEN, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
 from layton_batch.store.driver import was_left
 from layton_batch.store.intents import writing_intent
@@ -609,9 +609,9 @@ class RunStore(Events):
             return read_load(connection, provider, at)
 
     def wake(self) -> None:
-        """Let every planned batch that waits for a person be due at once."""
+        """Let every open batch that waits for a person be due at once."""
         table = schema.batches
-        asleep = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.PLANNED), table.c.due_at > 0)
+        asleep = and_(table.c.run_id == self.run_id, table.c.state.in_(map(str, OPEN)), table.c.due_at > 0)
         with self.writing() as writing:
             writing.connection.execute(update(table).where(asleep, table.c.needs_person).values(due_at=0.0))
 

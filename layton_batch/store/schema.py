@@ -182,7 +182,7 @@ batches = Table(
     Column("read_at", Float),
     Column("ended_at", Float),
     Column("deadline_at", Float),
-    Column("needs_person", Boolean, nullable=False, default=False),  # of a planned batch
+    Column("needs_person", Boolean, nullable=False, default=False),  # what its reason names is to be mended
     Column("failures", Integer, nullable=False, default=0),
     Column("failed_status", Integer),
     Column("stated_usd", UsdColumn),  # by the provider's books

@@ -276,6 +276,13 @@ def test_a_refusal_by_another_account_does_not_show_that_results_are_gone(error:
         now = replace(AT, account=account)
         assert (machine.after_failed_download(before, error, now) is not None) is is_again
         assert isinstance(machine.after_download(before, uncounted, now), Wait) is is_again
+    waits = machine.after_failed_download(before, error, replace(AT, account=Account("other")))
+    assert waits is not None
+    assert waits.after.needs_person
+    assert "with another key, at another address or for another organisation" in str(waits.after.reason)
+    mended = machine.after_failed_download(waits.after, busy(), AT)
+    assert mended is not None
+    assert not mended.after.needs_person
     never = replace(before, ended_at=NOW - 4 * 29 * DAY)
     assert machine.after_failed_download(never, error, replace(AT, account=Account("other"))) is None
 

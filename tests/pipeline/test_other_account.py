@@ -159,6 +159,20 @@ def test_polls_under_another_account_say_so_once(tmp_path: Path) -> None:
         assert both.billed(both.other) == []
 
 
+def test_results_that_another_account_refuses_wait_for_a_person_and_are_not_lost(tmp_path: Path) -> None:
+    with accounts(tmp_path, "openai", Fault(on="results", action="status", status=500, times=1)) as both:
+        for _ in range(2):
+            both.drive(both.settings(OLD), once=True)
+            both.bench.clock.sleep(3600.0)
+        status = both.drive(both.settings(NEW))
+        assert status.state is RunState.NEEDS_PERSON
+        (batch,) = both.batches()
+        assert batch.state is Lifecycle.ENDED
+        assert "set the earlier key, address and organisation again" in str(batch.reason)
+        assert both.drive(both.settings(OLD)).state is RunState.DONE
+        assert both.billed(both.other) == []
+
+
 def test_no_key_stands_in_the_store(tmp_path: Path) -> None:
     with accounts(tmp_path, "openai") as both:
         both.drive(both.settings(OLD), once=True)
