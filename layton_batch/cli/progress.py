@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -72,7 +72,7 @@ def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
         with live_screen() as live:
             yield _Screen(run, live)
     else:
-        lines = _EventLines(run)
+        lines = EventLines(run)
         try:
             yield lines
         finally:
@@ -134,11 +134,14 @@ class _Fresh:
         return [event for event in events if event.kind not in QUIET_KINDS]
 
 
-class _EventLines:
-    """A line for every event that people must see; routine ones are added up, so that a large run fits a log."""
+class EventLines:
+    """A line for every event that people must see; routine ones are added up, so that a large run fits a log.
 
-    def __init__(self, run: Run) -> None:
-        self._run, self._fresh, self._outages = run, _Fresh(run), ProviderOutages()
+    ``write`` takes each line.
+    """
+
+    def __init__(self, run: Run, write: Callable[[str], None] = say) -> None:
+        self._run, self._write, self._fresh, self._outages = run, write, _Fresh(run), ProviderOutages()
         self._gathered: list[Event] = []
         self._status: Status | None = None
         self._flushed_at = self._said_at = run.clock.now()
@@ -165,7 +168,7 @@ class _EventLines:
         self._gathered, self._flushed_at = [], now
 
     def _say(self, line: str, now: float) -> None:
-        say(line)
+        self._write(line)
         self._said_at = now
 
 

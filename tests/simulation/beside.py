@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from layton_batch.errors import LaytonBatchError
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.reports.status_tables import batches_table, status_json
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.stages.preview import preview
@@ -57,7 +58,8 @@ class Beside:
 
 def _status(found: History, _asked: Manifest) -> None:
     with open_store(found.folder, found.settings) as store:
-        read_status(store)
+        status_json(read_status(store))
+        batches_table(read_status(store).batches, found.clock.now())
 
 
 def _cost(found: History, _asked: Manifest) -> None:

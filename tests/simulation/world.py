@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch import loop
+from layton_batch.cli.progress import EventLines
 from layton_batch.clock import Clock
 from layton_batch.errors import AnotherDriverError, LaytonBatchError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest, with_budget
+from layton_batch.reports.status_tables import next_steps, status_json
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.runs.status import RunState, Status
@@ -470,9 +472,24 @@ def once(found: History, asked: Manifest, clock: Clock) -> Status:
     with open_run(asked, found.folder.root.parent, found.settings, clock=clock) as run:
         patience = PATIENCE_SECONDS + sum(outage.seconds for outage in found.plan.outages)
         patience += sum(abs(move.seconds) for move in found.plan.moves)
-        status = loop.drive(run, once=False, stop_at=clock.now() + patience, progress=lambda _status: _agree(run))
+        lines = EventLines(run, _read)
+
+        def progress(status: Status) -> None:
+            _agree(run)
+            lines.update(status)
+
+        status = loop.drive(run, once=False, stop_at=clock.now() + patience, progress=progress)
+        lines.flush()
+        _read(" ".join(next_steps(status)))
+        status_json(status)
         found.troubles.check(run)
         return status
+
+
+def _read(line: str) -> None:
+    """What a person at the terminal does with a line."""
+    if not line.isprintable():
+        raise AssertionError(f"a line that is no line: {line!r}")
 
 
 def _agree(run: Run) -> None:
