@@ -62,6 +62,16 @@ _TAKES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 """Types that each word of an annotation takes, and their name in messages."""
 
 
+_MODELS = "; a manifest names the models: `layton-batch run FILE --model PROVIDER:ID` writes one"
+_INSTEAD: Mapping[str, str] = {
+    "model": _MODELS,
+    "models": _MODELS,
+    "sandbox": "; `layton-batch run MANIFEST --sandbox` rehearses a run",
+    "budget": "; max_usd is the most that may be paid",
+}
+"""What to do, by an argument that a function does not have and that people try."""
+
+
 def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
     """Raise ManifestError for an argument that is missing or unknown, and for the first one that is not of a type which
     its annotation names.
@@ -71,7 +81,8 @@ def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[s
     try:
         given = called.bind(*args, **kwargs).arguments
     except TypeError as error:
-        raise ManifestError(f"{error}; the arguments are {', '.join(called.parameters)}") from error
+        instead = next((words for name, words in _INSTEAD.items() if name in kwargs), "")
+        raise ManifestError(f"{error}; the arguments are {', '.join(called.parameters)}{instead}") from error
     for name, value in given.items():
         words = str(called.parameters[name].annotation).split(" | ")
         if not all(word in _TAKES for word in words):

@@ -32,6 +32,8 @@ _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 _LONGEST_DEADLINE = 86_400
+_METHOD = re.compile(r"/(chat/completions|completions|responses|messages|embeddings|batches|files)/*\Z")
+"""The end of an address of one call, as examples of providers show it."""
 _PLAIN_ADDRESS = re.compile(
     r"(?:[a-z]{1,8}:/{1,2})?(?P<rest>(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|(?:[a-z-]{1,20}\.){1,4}[a-z]{2,10})"
     r"(?::\d{1,5})?(?:/[a-z]{1,8}\d?){0,3}/?)"
@@ -389,6 +391,8 @@ def address_problem(url: str) -> str | None:
         return f"is not the URL of an API: {_right_form(url)}"
     if not host or port == 0 or any(char.isspace() or not char.isprintable() for char in url):
         return f"is not the URL of an API: {_right_form(url)}"
+    if (method := _METHOD.search(parts.path)) is not None:
+        return f"is the URL of one call, not of an API: leave {method[0].rstrip('/')} out at its end"
     return None
 
 

@@ -15,7 +15,6 @@ AGAIN = 600.0
 NONE_REACHED = 300.0
 """Seconds without any provider, after which our own network is the likely reason."""
 _LONGEST_REASON = 160
-_CALLED = AT_PROVIDER | {Lifecycle.PLANNED}
 _NOT_NOW = frozenset({408, 429})
 
 
@@ -58,19 +57,22 @@ def _is_asked(batch: Batch) -> bool:
 
 
 def _failing(status: Status) -> dict[str, Batch]:
-    """Return a batch of each provider whose last call about a batch failed: the batch with the latest next call."""
+    """Return a batch of each provider whose last call about a batch failed: the batch with the latest next call. What
+    keeps a batch from being sent is told whatever the provider's reply was."""
     failing: dict[str, Batch] = {}
     for batch in status.batches:
-        if _is_asked(batch) and batch.state in _CALLED and batch.failures and _is_outage(batch.failed_status):
+        if _is_asked(batch) and batch.failures and (batch.state is Lifecycle.PLANNED or _is_outage(batch)):
             failing[batch.provider] = max(
                 failing.get(batch.provider, batch), batch, key=lambda candidate: candidate.due_at
             )
     return failing
 
 
-def _is_outage(status: int | None) -> bool:
-    """Decide whether another call may have an answer: a refusal is an answer, and is reported by itself."""
-    return status is None or status >= 500 or status in _NOT_NOW
+def _is_outage(batch: Batch) -> bool:
+    """Decide whether another call about a batch at its provider may have an answer: a refusal is an answer, and is
+    reported by itself."""
+    status = batch.failed_status
+    return batch.state in AT_PROVIDER and (status is None or status >= 500 or status in _NOT_NOW)
 
 
 def _outage(provider: str, batch: Batch, status: Status) -> str:

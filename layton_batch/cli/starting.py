@@ -62,6 +62,8 @@ def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[
         raise ManifestError(f"run: repeat --model before each model: {options}")
     if others:
         advice = "; repeat --model before each model" if models else ""
+        if arguments[0].endswith(".toml") and Path(arguments[1]).suffix.lower() in ITEM_ENDINGS:
+            advice = f'; a manifest names its questions, [items] source = "…/{Path(arguments[1]).name}"'
         raise ManifestError(f"run: give one manifest, file or task, not {', '.join(arguments)}{advice}")
 
 

@@ -144,7 +144,7 @@ def read_sources(
         combined.files += part.files
         combined.judge_families |= part.judge_families
         combined.other_models |= part.other_models
-        combined.notes += part.notes
+        combined.notes += [note for note in part.notes if note not in combined.notes]
     combined.judged = pl.concat([part.judged for part in parts])
     combined.annotated = JoinedLabels(
         {key: annotations for part in parts for key, annotations in part.annotated.by_prediction.items()}

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from layton_batch import tasks
 from layton_batch.clock import Clock
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.addresses import is_address
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
@@ -19,6 +19,9 @@ from layton_batch.settings import Settings
 from layton_batch.tasks import load_task, validate_items
 from layton_batch.tasks.protocol import Task, TaskOptions
 from layton_batch.text import one_line, shortened
+
+if TYPE_CHECKING:
+    from layton_batch.files.sources import SourceRows
 
 BUNDLED = "bundled"
 """The source that means the original items shipped with the package."""
@@ -70,8 +73,21 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
             raise DataError(f"run {manifest.name}: [items] source: {error}") from error
         several = rows.location is not None and Path(source).name != Path(rows.location.file).name
         place = f"; the row is {rows.location}" if several and not is_address(source) else ""
-        raise DataError(f"{shown(source)}: {error}{place}") from error
+        raise DataError(f"{shown(source)}: {error}{place}{_of_another_task(rows, manifest.task)}") from error
     return items[: table.limit]
+
+
+def _of_another_task(rows: SourceRows, name: str) -> str:
+    """Say which task takes the first row; nothing where it is this one, or none."""
+    from layton_batch.files.sources import Rows
+    from layton_batch.manifest.item_check import guess_task
+
+    try:
+        location, row = next(rows.placed())
+        task = guess_task(Rows((row,), (location,)))
+    except (DataError, ManifestError):
+        return ""
+    return "" if task == name else f"; the task {task} takes its columns"
 
 
 def _check_split(items: Sequence[Item], split: str, rows: Iterable[Mapping[str, JsonValue]]) -> None:

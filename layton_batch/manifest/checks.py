@@ -22,7 +22,7 @@ from layton_batch.manifest.form import JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.hint_levels import MOST_HINTS
 from layton_batch.manifest.logo import logo_url
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.problems import Key, Problem, complain, form_problems, nearest
+from layton_batch.manifest.problems import OF_THE_WHOLE, Key, Problem, complain, form_problems, nearest
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
 
 _PACKAGE = Path(__file__).parents[1]
@@ -41,6 +41,7 @@ _TOML_ADVICE = {
 
 _SET_TWICE = re.compile(r"Cannot (?:overwrite a value|declare .* twice) \(at line (?P<line>\d+), column \d+\)")
 """Error of TOML's parser for a key or a table that is there already."""
+_DECIMAL_COMMA = re.compile(r"=\s*(?P<whole>\d+),(?P<part>\d+)\s*(?:#.*)?$", re.MULTILINE)
 
 Toml = Mapping[str, object]
 _Form = TypeVar("_Form", bound=BaseModel)
@@ -159,7 +160,8 @@ class _Check:
     def _toml(self, path: Path, file: str) -> Toml | None:
         command = f"`layton-batch run {file} --model PROVIDER:ID`"
         is_manifest = file == self.file and path.suffix != ".toml"
-        other_form = f"; a manifest is TOML. {command} is for a file of questions" if is_manifest else ""
+        for_questions = "" if path.suffix in (".yaml", ".yml") else f". {command} is for a file of questions"
+        other_form = f"; a manifest is TOML{for_questions}" if is_manifest else ""
         text = ""
         try:
             text = path.read_bytes().decode("utf-8-sig")
@@ -339,7 +341,10 @@ def _toml_reason(error: str, text: str) -> str:
     if (twice := _SET_TWICE.fullmatch(error)) is not None:
         line = text.split("\n")[int(twice["line"]) - 1]
         key = line.partition("=")[0].strip() if "=" in line or line.startswith("[") else "a key"
-        return f"line {twice['line']} sets {key} a second time; remove one of the two"
+        place = f"; {key} of the manifest itself stands above the first [table]" if key in OF_THE_WHOLE else ""
+        return f"line {twice['line']} sets {key} a second time; remove one of the two{place}"
+    if (comma := _DECIMAL_COMMA.search(text)) is not None and error.startswith("Expected newline"):
+        return f"{error}; write {comma['whole']}.{comma['part']}, with a point"
     return error + next((advice for start, advice in _TOML_ADVICE.items() if error.startswith(start)), "")
 
 

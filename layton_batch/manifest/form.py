@@ -97,7 +97,10 @@ def _wrong(reason: str) -> PydanticCustomError:
 
 def _run_name(value: str) -> str:
     if not RUN_NAME.match(value):
-        raise _wrong("must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit")
+        raise _wrong(
+            "must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit; a heading for people "
+            "is `title` under [site], and another name is another run"
+        )
     if value == BATCHES:
         raise _wrong(f"must not be {BATCHES!r}: the folder of that name holds the batches of all runs")
     return value

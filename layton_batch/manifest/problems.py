@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Key = tuple[str | int, ...]
+OF_THE_WHOLE = ("name", "task")
+"""Keys that every manifest has above its tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,8 @@ def _unknown_key(key: str, value: object, names: Sequence[str]) -> str:
         return "keys are read from the environment, never from a manifest"
     if key.startswith(("price", "cost")) and "prices" not in names:
         return "unknown key; prices stand in tables [[prices]] with provider, model, input and output"
+    if key in OF_THE_WHOLE:
+        return f"unknown key; {key} of the manifest itself stands above the first [table]: move it there"
     if key in ("judge", "judges") and "jury" in names:
         return "unknown key; judges are tables [[jury.judges]], or a file that panel names under [jury]"
     suggestion = nearest(key, names)

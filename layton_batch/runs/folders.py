@@ -220,7 +220,7 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
 
 def _missing_run(name: str, run_id: str, runs: Path) -> str:
     """Say that there is no such run, what ``name`` is instead, and what to name."""
-    there, advice = f"under {runs} (there: {_names(find_runs(runs))})", other_places(runs)
+    there, advice = f"under {runs} ({_listed(runs)})", other_places(runs)
     if without_mark := next((path for path in (Path(name), runs / run_id) if _was_run(path)), None):
         return _without_mark(without_mark, name if is_manifest(name) else "MANIFEST")
     if is_manifest(name):
@@ -269,6 +269,11 @@ def _only_run(runs: Path) -> RunFolder:
     if not folders:
         raise StoreError("; ".join([f"there is no run under {runs}", *misplaced_runs(runs), other_places(runs)]))
     raise StoreError(f"there are several runs under {runs}: name one of {_names(folders)}")
+
+
+def _listed(runs: Path) -> str:
+    """Return the runs under a folder as ``there: a, b``, or that the folder is not there, with its whole path."""
+    return f"there: {_names(find_runs(runs))}" if os.path.isdir(runs) else f"there is no folder {runs.absolute()}"
 
 
 def _names(folders: Sequence[RunFolder]) -> str:

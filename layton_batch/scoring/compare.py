@@ -174,7 +174,7 @@ def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, s
         level=rules.level,
         standings=(on_new, on_these),
         labels=need if need is not None and need.count else None,
-        items=None if on_new.separated else _items(new, items, pair, rules.level),
+        items=None if on_new.separated or alike else _items(new, items, pair, rules.level),
         n_items=items,
     )
 
@@ -206,8 +206,9 @@ def _compare_means(
     )
     items = min(len(sheets[i].item_ids) for i in pair)
     means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
-    standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=first_marks == second_marks)
-    needed = None if standing.separated else _items(new, items, pair, rules.level)
+    alike = first_marks == second_marks
+    standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=alike)
+    needed = None if standing.separated or alike else _items(new, items, pair, rules.level)
     first, second = (entrants[i] for i in pair)
     return Comparison(first, second, rules.metric, method, rules.level, (standing,), None, needed, items)
 

@@ -200,10 +200,12 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     name = columns.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else "")
     if "question" not in columns:
+        if (inside := next((name for name, value in row.items() if _is_rows(value)), None)) is not None:
+            raise DataError(f"{where}: the questions are inside {inside!r}: write the list itself, [{{…}}, …]")
         listed = ", ".join(map(repr, [*row][:_MOST_COLUMNS_SHOWN])) or "none"
         raise DataError(
             f"{where}: there is no column 'question'; the columns are: {listed}; rename the one with the "
-            "question to 'question'"
+            "question to 'question', or put a line with columns' names above the first row if there is none"
         )
     question = needed_text(columns, "question", where)
     if columns.get("split") not in (split, None):
@@ -220,6 +222,10 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
         answer=text_of(columns, "answer", where, numbers=True),
         payload={name: text for name, text in more.items() if text is not None},
     )
+
+
+def _is_rows(value: JsonValue) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
 
 
 def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:

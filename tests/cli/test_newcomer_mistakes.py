@@ -74,6 +74,20 @@ def test_an_address_without_its_scheme_is_shown_with_the_one_to_write(
     assert not (offline / "runs").exists()
 
 
+@pytest.mark.parametrize("call_path", ["/chat/completions", "/messages/", "/responses"])
+def test_the_address_of_one_call_is_refused_with_what_to_leave_out(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, call_path: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{NOBODY}/v1{call_path}")
+    words = f"OPENAI_BASE_URL is the URL of one call, not of an API: leave {call_path.rstrip('/')} out at its end"
+    assert words in refused("run", write(offline, GOOD))
+
+
+def test_a_folder_of_runs_that_is_not_there_is_named_with_its_whole_path(offline: Path) -> None:
+    words = f"there is no run 'a' under elsewhere (there is no folder {offline / 'elsewhere'}); --runs names another"
+    assert words in call("status", "a", "--runs", "elsewhere").err
+
+
 @pytest.mark.parametrize(
     "address",
     [
@@ -378,6 +392,15 @@ def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
         (("label-plan", "scores.csv", "--labels", "3"), "`layton-batch leaderboard scores.csv` ranks the models"),
         (("leaderboard", "words.csv"), "words.csv, row 1: 'score' is 'good', not a number, true or false"),
         (("init", "qa", "--out", "quiz.csv"), "init: --out quiz.csv: is a file; name a folder"),
+        (("plan", "comma.toml"), "; write 7.50, with a point"),
+        (("plan", "end.toml"), "task of the manifest itself stands above the first [table]: move it there"),
+        (("plan", "twice.toml"), "name of the manifest itself stands above the first [table]"),
+        (("plan", "heading.toml"), "a heading for people is `title` under [site], and another name is another run"),
+        (("plan", "layton.toml"), "is missing; the task qa takes its columns"),
+        (("run", "bare.csv", "--model", "openai:x"), "or put a line with columns' names above the first row if there"),
+        (("run", "in.json", "--model", "openai:x"), "the questions are inside 'quiz': write the list itself, [{…}, …]"),
+        (("items", "check", "in2.json"), "; a .json file is one list of objects, [{…}, …]"),
+        (("run", "manifest.toml", "quiz.csv"), 'a manifest names its questions, [items] source = "…/quiz.csv"'),
         (("--sandbox", "run", "manifest.toml"), "name the command before its options: `layton-batch run … --sandbox`"),
         (("eval", "manifest.toml"), "no command 'eval'; `layton-batch run` starts or continues a run, and `layton-"),
         (("resume", "a"), "`layton-batch run` starts or continues a run"),
@@ -396,6 +419,13 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
         "quiz.csv": "question,answer\na?,b\n",
         "manifest.toml": GOOD,
         "scores.csv": SCORES,
+        "comma.toml": QUIZ_MANIFEST + "[budget]\nmax_usd = 7,50  # dollars\n",
+        "end.toml": QUIZ_MANIFEST.replace('task = "qa"\n', "") + 'task = "qa"\n',
+        "heading.toml": QUIZ_MANIFEST.replace('"a"', '"My quiz"'),
+        "layton.toml": QUIZ_MANIFEST.replace('"qa"', '"layton"'),
+        "bare.csv": "Who?,me\nWhat?,it\n",
+        "in.json": '{"quiz": [{"question": "a?"}]}',
+        "in2.json": '{\n"quiz": [{"question": "a?"}]}',
         "comma.csv": "question,answer\nIn France, what?,Paris\n",
         "list.jsonl": '[{"question": "a?", "answer": "b"}]\n',
         "epochs.csv": "model,item_id,score\na,1,1\na,1,0\n",
@@ -574,3 +604,5 @@ def test_a_budget_and_an_argument_by_another_name_are_named(offline: Path) -> No
     assert "run has no --budget: `run --max-usd 5.00` names the most" in refused("run", "quiz.csv", "--budget", "5")
     with pytest.raises(ManifestError, match=r"unexpected keyword argument 'sandbox'; the arguments are manifest, "):
         lb.run("quiz.toml", sandbox=True)  # type: ignore[call-arg]
+    with pytest.raises(ManifestError, match="a manifest names the models: `layton-batch run FILE --model PROVIDER:ID`"):
+        lb.run("quiz.csv", models=["openai:x"])  # type: ignore[call-arg]
