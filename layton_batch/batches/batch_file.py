@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -12,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
-from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic
+from layton_batch.files.digests import check_batch_file
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch, Shard
 from layton_batch.runs.context import Run
@@ -147,11 +146,4 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
 
 def check_file(run: Run, batch: Batch) -> None:
     """Raise DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked."""
-    path = run.folder.workspace.root / batch.path
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
-    if digest != batch.sha256:
-        raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)
+    check_batch_file(run.folder.workspace.root / batch.path, batch.sha256)

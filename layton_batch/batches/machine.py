@@ -718,6 +718,15 @@ def sent_again(batch: Batch, cost: Sequence[LedgerEntry], now: float) -> Move:
     )
 
 
+def may_arrive_until(batch: Batch, at: DecisionLimits) -> float | None:
+    """When (epoch seconds) the lost batch's create can no more reach its provider, if it still may: a person who looks
+    before that may not see the batch yet. None: it is there, or would be there by now."""
+    if batch.provider_id is not None or batch.submitting_at is None:
+        return None
+    longest = sum(at.pacing.looks)
+    return batch.submitting_at + longest if abs(at.now - batch.submitting_at) < longest else None
+
+
 def given_up(batch: Batch, now: float) -> Move:
     """A person gives the lost batch up. Nobody looks for it any more; its requests may have been billed."""
     was = f", which was {batch.provider_id}," if batch.provider_id else ""

@@ -8,6 +8,7 @@ from layton_batch.batches import machine
 from layton_batch.batches.decisions import at
 from layton_batch.batches.reconcile import surely_ours
 from layton_batch.batches.unknown_costs import unknown_cost_entries, write_unknown_costs
+from layton_batch.clock import utc
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch
@@ -50,10 +51,15 @@ def send_again(run: Run, batch_id: str) -> None:
     """The batch was never made, or is to be paid for once more: plan it again. What the earlier create may have cost
     goes on counting against the budget.
 
-    Raises ManifestError where it is not lost, or its provider shows that it was made (no person need be asked then), or
-    its list cannot be read.
+    Raises ManifestError where it is not lost, or its create may still reach the provider, or the provider shows that it
+    was made (no person need be asked then), or its list cannot be read.
     """
     batch = _lost(run, batch_id)
+    if (until := machine.may_arrive_until(batch, at(run, batch))) is not None:
+        raise ManifestError(
+            f"batch {batch.id} is not sent again yet: its create may still reach {batch.provider} until "
+            f"{utc(until):%H:%M:%S} UTC. Look in the console then; if it is not there, give this command again"
+        )
     try:
         marked = _marked(run, batch)
     except ProviderError as error:

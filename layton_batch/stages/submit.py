@@ -133,6 +133,8 @@ def _create(run: Run, provider: Provider, batch: Batch) -> StageDecision:
     if (stale := machine.before_call(batch, at(run, batch))) is not None:
         return StageDecision(stale)
     try:
+        if batch.input_ref is None:
+            check_file(run, batch)  # again: its list may have taken long, and the call itself carries the requests
         provider_id = provider.create(submission(run, batch))
     except FileError as error:
         return StageDecision(machine.after_create(batch, error, at(run, batch)))

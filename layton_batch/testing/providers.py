@@ -23,6 +23,7 @@ from layton_batch.errors import (
     TransientProviderError,
     UnknownStatusError,
 )
+from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.providers.request_line import request_line
@@ -212,8 +213,8 @@ class ProviderContract:
         lines = [request_line(provider, self.request(f"{mark}-{number}")) for number in range(3)]
         path = folder / f"{mark}.jsonl"
         path.write_bytes(b"\n".join(lines) + b"\n")
-        before = self.clock.now() - 5.0
-        return Submission(f"batch-{mark}", f"tag-{mark}", path, path.name, "0" * 64, 3, self.model, input_ref, before)
+        before, digest = self.clock.now() - 5.0, file_digest(path, path.name).sha256
+        return Submission(f"batch-{mark}", f"tag-{mark}", path, path.name, digest, 3, self.model, input_ref, before)
 
     def submitted(self, provider: Provider, folder: Path, mark: str) -> tuple[Submission, str]:
         """The submission as it is after its upload, and the id of its batch."""

@@ -21,6 +21,7 @@ import pytest
 from layton_batch.batches import machine
 from layton_batch.clock import SystemClock
 from layton_batch.errors import ProviderError, ProviderReplyError
+from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, Provider
 from layton_batch.providers.request_line import request_line
@@ -147,7 +148,9 @@ def submission(provider: Provider, folder: Path, model: str, now: float) -> Subm
     spec, path = ModelSpec("shown", provider.name, model, "family"), folder / f"{provider.name}.jsonl"
     requests = [Request(f"c-{number}", "item", spec, Prompt("Be brief.", ("2+2?",), None)) for number in range(2)]
     path.write_bytes(b"".join(request_line(provider, request) + b"\n" for request in requests))
-    return Submission(f"b-{provider.name}", "tag-1", path, path.name, "0" * 64, 2, model, None, now, now)
+    return Submission(
+        f"b-{provider.name}", "tag-1", path, path.name, file_digest(path, "").sha256, 2, model, None, now, now
+    )
 
 
 CHAT = {

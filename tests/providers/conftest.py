@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
@@ -80,5 +81,13 @@ def submission(tmp_path: Path) -> Submission:
     path = tmp_path / "shard-1.jsonl"
     path.write_bytes(b'{"custom_id":"a"}\n')
     return Submission(
-        "b1", "tag-b1", path, "tag-b1.jsonl", "0" * 64, 1, "the-model", "file-in", intended_at=1_800_000_000.0
+        "b1",
+        "tag-b1",
+        path,
+        "tag-b1.jsonl",
+        file_digest(path, "").sha256,
+        1,
+        "the-model",
+        "file-in",
+        intended_at=1_800_000_000.0,
     )

@@ -19,6 +19,7 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
+from layton_batch.files.digests import file_digest
 from layton_batch.providers.mistral import Mistral
 from layton_batch.providers.protocol import Access, CallLimits
 from layton_batch.providers.request_line import request_line
@@ -51,7 +52,17 @@ def connected(server: Loopback, made: list[Mistral]) -> Mistral:
 def submission(folder: Path, input_ref: str | None = None) -> Submission:
     path = folder / "shard-7.jsonl"
     path.write_bytes(request_line(OFFLINE, request()) + b"\n")
-    return Submission("b", "lb-tag", path, path.name, "0" * 64, 1, "mistral-large-2512", input_ref, intended_at=NOW)
+    return Submission(
+        "b",
+        "lb-tag",
+        path,
+        path.name,
+        file_digest(path, "").sha256,
+        1,
+        "mistral-large-2512",
+        input_ref,
+        intended_at=NOW,
+    )
 
 
 def told(value: JsonValue, status: int = 200) -> Answer:
