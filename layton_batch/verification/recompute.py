@@ -78,7 +78,8 @@ def _collect(run: Run, store: RunStore, batch: Batch, job: Job | None, done: Rec
         now = tally.ends[custom_id]
         is_silence = end[1] is ErrorClass.OUT_OF_REACH and now[0] is not RequestOutcome.SUCCEEDED
         if now != end and not is_silence:
-            both = f"the raw results say {' '.join(now)}, the row {' '.join(end)}"
+            raw = ", ".join(f"{about}/{path.name}" for path in folder.raw_results) or "the raw results"
+            both = f"{raw} say {' '.join(now)}, the row {' '.join(end)}"
             done.differences.append(f"{about} row {number} ({custom_id}): {both}")
     prices = price_book(run.manifest, batch.ended_at or batch.due_at)
     bill = Bill(prices.price(batch.provider, batch.model), requests)

@@ -49,6 +49,7 @@ class Beside:
             thread.join()
 
     def _call(self, look: Look, found: History, asked: Manifest) -> None:
+        found.course.hands.pop(threading.get_ident(), None)  # of a program that ended: numbers of threads come again
         try:
             with suppress(LaytonBatchError):  # a sentence, such as that there is no run yet
                 _CALLS[look.command](found, asked)

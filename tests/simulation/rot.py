@@ -30,6 +30,11 @@ class Damage:
     after: bytes
 
     @property
+    def in_batches(self) -> str:
+        """The path as `verify` names a batch's file: below the folder of runs."""
+        return "/".join(self.path.parts[-4:])
+
+    @property
     def lasts(self) -> bool:
         return self.path.is_file() and self.path.read_bytes() == self.after
 
@@ -69,7 +74,7 @@ class Rot:
 
     def named_in(self, message: str) -> list[Damage]:
         """Return the damages whose files a message names, though they may be gone by now: aside, as it says."""
-        return [damage for damage in self.damages if str(damage.path) in message]
+        return [damage for damage in self.damages if str(damage.path) in message or damage.in_batches in message]
 
     def put_back(self, message: str) -> bool:
         """Have a person put back each damaged file that a message names. Return whether there is any."""

@@ -47,7 +47,9 @@ def _late_create(draw: random.Random, plan: Plan, _length: int) -> Plan:
 
 
 def _denied(draw: random.Random, plan: Plan, _length: int) -> Plan:
-    return replace(plan, denied=(draw.choice(providers_of(plan)),))
+    """No row is missing beside it: nobody could tell a batch that no list shows and that has fewer rows."""
+    faults = tuple(fault for fault in plan.faults if fault.action != "missing")
+    return replace(plan, denied=(draw.choice(providers_of(plan)),), faults=faults)
 
 
 def _outage(draw: random.Random, plan: Plan, length: int) -> Plan:
