@@ -35,7 +35,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import read_rows
 from layton_batch.frames import Frame, as_files, as_frame, check_scores, read_frame
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_jury_sources, read_sources
-from layton_batch.imports.entering import enter
+from layton_batch.imports.entering import check_answers, enter
 from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
 from layton_batch.imports.label_sheets import import_labels
 from layton_batch.imports.prediction_files import (
@@ -669,6 +669,7 @@ def judge(
     answered = list(_answered(table, item_ids, json_replies=is_json))
     if unread := check_replies(judged, asked_items, answered, "the frame"):
         _note(unread)
+    check_answers(manifest, folder, settings, answered)
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
         entered = enter(opened, answered)
         if not yes:

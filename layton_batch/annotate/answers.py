@@ -9,6 +9,7 @@ from hashlib import sha256
 
 import polars as pl
 
+from layton_batch.errors import DataError
 from layton_batch.files import tables
 from layton_batch.reports.label_sheet import reference_texts
 from layton_batch.runs.context import Run
@@ -26,11 +27,12 @@ _PICTURES = frozenset({"image/jpeg", "image/png", "image/webp", "image/gif"})
 class ShownAnswer:
     """An answer with all that a person needs to judge it, and nothing that names its model.
 
-    ``id``: its name in the browser; ``pictures``: data URLs, an empty text for a type that is not shown;
-    ``given_hints``: the number of hints that the participant had.
+    ``id``: its name in the browser; ``seen``: digest of what the page shows of item and answer; ``pictures``: data
+    URLs, an empty text for a type that is not shown; ``given_hints``: the number of hints that the participant had.
     """
 
     id: str
+    seen: str
     key: Key
     item_id: str
     category: str
@@ -52,9 +54,31 @@ class Answers:
     _jobs: Mapping[Key, str] = field(default_factory=dict)
     _by_id: Mapping[str, Key] = field(default_factory=dict)
     _done: tuple[str, ...] = ()
+    _table: tuple[int, int] = field(init=False)
+    """Size and time of the table of items that is shown."""
 
     def __post_init__(self) -> None:
+        self.read_items()
         self.look_again()
+
+    def read_items(self) -> None:
+        """Show the run's items as they are now."""
+        self._table = self._table_now()
+        self.run.forget_items()
+
+    def check_items(self) -> None:
+        """Raise DataError if the run has other items than those that are shown."""
+        if self._table_now() != self._table:
+            raise DataError(
+                f"{self.run.id}: the items of the run changed since the app was started: stop it and start it again"
+            )
+
+    def _table_now(self) -> tuple[int, int]:
+        try:
+            status = self.run.folder.part("items", "items").stat()
+        except OSError:
+            return 0, 0
+        return status.st_size, status.st_mtime_ns
 
     def look_again(self) -> None:
         """Add the answers of the models that are done by now."""
@@ -93,6 +117,7 @@ class Answers:
         answer, justification = self.text(key)
         return ShownAnswer(
             id=self.id_of(key),
+            seen=sha256(repr((self.run.item_digest(item.id), answer, justification)).encode()).hexdigest()[:16],
             key=key,
             item_id=item.id,
             category=item.category,

@@ -72,6 +72,7 @@ class App:
     def _page(self, show: Callable[[Request, str], Response]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
+                self.session.answers.check_items()
                 return await run_in_threadpool(show, request, self._name(request))
             except LaytonBatchError as error:
                 return self._said(str(error), 500)
@@ -158,7 +159,14 @@ class App:
 
     def _form(self, act: Act) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            return await self._done(request, lambda name, form: act(name, self._key(form), form))
+            def checked(name: str, form: FormData) -> object:
+                key = self._key(form)
+                self.session.answers.check_items()
+                if self.session.answers.shown(key).seen != _text(form, "seen"):
+                    raise _RefusedError("The answer changed since this page was opened: open the page again.", 409)
+                return act(name, key, form)
+
+            return await self._done(request, checked)
 
         return answer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from layton_batch.annotate.answers import Answers, Key
@@ -84,9 +84,9 @@ class LabellingSession:
         return self.forecaster.latest
 
     def actions(self) -> LabelActions:
-        """Return all actions so far, from all processes."""
+        """Return all actions so far on the items as they are now, from all processes."""
         with self._lock:
-            return self._log.read()
+            return replace(self._log.read(), item_digest=self.run.item_digest)
 
     def current(self, annotator: str) -> Key | None:
         """Return the answer that this person labels now. It stays the same until an action on it. None: all is done."""
@@ -141,7 +141,7 @@ class LabellingSession:
         item_id, provider, model, n_hints = key
         annotation = Annotation(
             item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
-            self._time(), self.answers.text(key), None, note, adjudicated,
+            self._time(), self.answers.text(key), None, note, adjudicated, item_digest=self.run.item_digest(item_id),
         )  # fmt: skip
         self._do(LabelAction(LABEL, annotator, str(annotation.time), key, annotation, note, adjudicated))
 
@@ -169,7 +169,7 @@ class LabellingSession:
 
     def _do(self, action: LabelAction) -> None:
         with self._lock:
-            append(self.run.folder, action)
+            append(self.run.folder, replace(action, item_digest=self.run.item_digest(action.answer[0])))
             if action.kind in ON_ANSWERS and self._shown.get(action.annotator) == action.answer:
                 del self._shown[action.annotator]
         self.forecaster.look(self._put_off())

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.cli.starting import quoted, write_manifest
+from layton_batch.cli.starting import check_manifest, quoted, write_manifest
 from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
@@ -31,6 +31,7 @@ from layton_batch.imports.prediction_files import (
 )
 from layton_batch.manifest.asked import BUNDLED
 from layton_batch.manifest.item_check import guess_split, guess_task
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import provider_names
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
@@ -72,10 +73,31 @@ class _JudgedItems:
     source: str
 
 
-def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple[Path, Sequence[ImportedModel]]:
-    """Write the manifest of the run that judges the file, and return its path with the answers of the file's models.
+@dataclass(frozen=True, slots=True)
+class JudgedAnswers:
+    """Answers of a file, and the run that judges them. ``manifest``: the one at ``path``, or the text to write there.
 
-    Nothing is written where the file or the items are wrong. Raises DataError and ManifestError.
+    ``items_file``, ``items``: the items that the rows of answers carry themselves, and the file for them.
+    """
+
+    answers: Sequence[ImportedModel]
+    manifest: Manifest
+    path: Path
+    text: str
+    items_file: Path
+    items: Sequence[Mapping[str, JsonValue]]
+
+    def write(self) -> Path:
+        """Write the manifest and the items, and return the path of the manifest."""
+        if self.items:
+            atomic.write_bytes(self.items_file, b"".join(orjson.dumps(row) + b"\n" for row in self.items))
+        return write_manifest(self.path, self.text)
+
+
+def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
+    """Read and check the file and its items, and make the manifest of the run that judges them. Nothing is written.
+
+    Raises DataError and ManifestError.
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
@@ -95,9 +117,7 @@ def manifest_and_answers(arguments: JudgeArguments, settings: Settings) -> tuple
         "".join(f"{line}\n" for line in _manifest_lines(arguments, path, benchmark, named))
         for named in (panel, None if panel is None else _from_folder(panel, path))
     )
-    if arguments.items is None:
-        atomic.write_bytes(_own_items(arguments.file), b"".join(orjson.dumps(row) + b"\n" for row in carried))
-    return write_manifest(path, text, draft), answers
+    return JudgedAnswers(answers, check_manifest(path, draft), path, text, _own_items(arguments.file), carried)
 
 
 def _check_who_answered(arguments: JudgeArguments, file: AnswerFile) -> None:

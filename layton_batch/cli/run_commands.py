@@ -257,23 +257,32 @@ def judge(
     it. Exit codes are those of `run`.
     """
     from layton_batch.cli.driving import driven_run
-    from layton_batch.cli.own_answers import JudgeArguments, manifest_and_answers
+    from layton_batch.cli.own_answers import JudgeArguments, read_judged
     from layton_batch.clock import SystemClock
+    from layton_batch.imports.entering import check_answers
     from layton_batch.manifest.manifest import with_budget
+    from layton_batch.runs.begun_runs import where_it_goes_on
+    from layton_batch.runs.folders import sandbox_runs
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process()
     arguments = JudgeArguments(file, items, task, panel, seats, model, family, provider, protocol, max_usd)
-    manifest, answers = manifest_and_answers(arguments, settings)
     is_named = not _by_default(context, "runs")
+    judged = read_judged(arguments, settings)
+    place = (
+        sandbox_runs(runs)
+        if sandbox
+        else where_it_goes_on(judged.manifest, runs, settings, is_named=is_named, note=lambda _line: None)
+    )
+    check_answers(judged.manifest, place, settings, judged.answers)
     with (
-        _loaded_manifest(manifest, runs, settings, is_named=is_named, sandbox=sandbox) as (
+        _loaded_manifest(judged.write(), runs, settings, is_named=is_named, sandbox=sandbox) as (
             run_manifest, runs, settings,
         ),
         driven_run(
             with_budget(run_manifest, max_usd), runs, settings, clock, once=False, poll_seconds=poll_seconds, yes=yes,
-            offline=offline or sandbox, quiet=as_json, answers=answers,
+            offline=offline or sandbox, quiet=as_json, answers=judged.answers,
         ) as (opened, status),
     ):  # fmt: skip
         _finish(opened, status, as_json=as_json)

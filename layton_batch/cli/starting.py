@@ -108,6 +108,7 @@ def manifest_for(
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
     beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
     text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
+    check_manifest(beginning.path, text)
     return write_manifest(beginning.path, text)
 
 
@@ -186,18 +187,27 @@ def _manifest_lines(
         yield f"model = {quoted(model)}"
 
 
-def write_manifest(path: Path, text: str, draft_text: str | None = None) -> Path:
-    """Write the manifest, unless one is there that asks the same: that one may have other labels or another budget.
-
-    ``draft_text``: the manifest as it can be checked from any folder; None: ``text`` can.
-    """
+def write_manifest(path: Path, text: str) -> Path:
+    """Write a checked manifest, unless one is there: that one may have other labels or another budget."""
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
+
+    if not path.exists():
+        atomic.write_text(path, text)
+        say(f"{path}: the manifest of this run; edit it at any time")
+    return path
+
+
+def check_manifest(path: Path, text: str) -> Manifest:
+    """Return the manifest at ``path``; if none is there, the manifest of ``text``, which can be read from any folder.
+
+    Raises ManifestError for a wrong text, and where the manifest at ``path`` asks for something else.
+    """
     from layton_batch.manifest.checks import load_manifest
 
     with tempfile.TemporaryDirectory(prefix="layton-batch-") as folder:
         draft = Path(folder) / path.name
-        draft.write_text(text if draft_text is None else draft_text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8")
         try:
             manifest = load_manifest(draft)
         except ManifestError as error:
@@ -208,10 +218,8 @@ def write_manifest(path: Path, text: str, draft_text: str | None = None) -> Path
                 f"{path} is there and asks for something else{differing}: `layton-batch run {path}` goes on with it; "
                 "edit it to add a model, or move it away"
             )
-        return path
-    atomic.write_text(path, text)
-    say(f"{path}: the manifest of this run; edit it at any time")
-    return path
+        return load_manifest(path)
+    return manifest.of_folder(path.resolve().parent)
 
 
 def _differing_keys(path: Path, manifest: Manifest) -> str:

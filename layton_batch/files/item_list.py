@@ -128,6 +128,15 @@ def digest(items: Iterable[Item]) -> str:
     return hasher.hexdigest()
 
 
+def shown_digest(item: Item) -> str:
+    """Return the digest of what a person who labels an answer sees of its item. It begins with a letter, so that no
+    spreadsheet takes it for a number.
+    """
+    pictures = [(image.media_type, image.base64) for image in item.images]
+    text = orjson.dumps([item.question, pictures, item.answer, item.justification, item.solution])
+    return f"i{sha256(text).hexdigest()[:16]}"
+
+
 def item_rows(items: Iterable[Item]) -> Iterator[dict[str, object]]:
     """Make rows of the table of items."""
     for item in items:

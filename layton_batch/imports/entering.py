@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
+from pathlib import Path
 
 import orjson
 
@@ -18,10 +19,14 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.imports.prediction_files import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
+from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch, Content, Item, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
+from layton_batch.runs.folders import home_of
 from layton_batch.runs.imported import SHARD, imported_answer, imported_models, is_imported
+from layton_batch.runs.open import read_run
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
+from layton_batch.settings import Settings
 from layton_batch.stages.candidates import candidates
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
@@ -70,10 +75,10 @@ def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]
     What is in the run already is left as it is, and nothing of it is asked again. Raises DataError for what contradicts
     the run.
     """
-    if not run.store.jobs():
-        plan(run)
-    work = [_checked(run, work_item) for work_item in files_models]
-    _check_samples(run, work)
+    _check_all(run, files_models)
+    if run.asked is not None or not run.store.jobs():
+        plan(run)  # also a revision's: its new items are answered, not entered as items without an answer
+    work = [_checked(run, imported) for imported in files_models]
     for work_item in work:
         if work_item.is_new:
             _enter_model(run, work_item)
@@ -103,13 +108,28 @@ def _candidates(run: Run, items: Sequence[Item], imported: ImportedModel) -> lis
 # ---- checks --------------------------------------------------------------------------------------------------------
 
 
+def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_models: Sequence[ImportedModel]) -> None:
+    """Check answers against the manifest's run under ``runs`` as `enter` does, before the run is opened to change it.
+
+    Raises DataError for what contradicts the run, or cannot begin it.
+    """
+    folder = home_of(manifest, runs)
+    if not folder.manifest.exists():
+        _check_names((), files_models)
+        return
+    with read_run(folder, settings) as run:
+        run.manifest = manifest
+        _check_all(run, files_models)
+
+
+def _check_all(run: Run, files_models: Sequence[ImportedModel]) -> None:
+    for imported in files_models:
+        _checked(run, imported)
+    _check_names([job.spec for job in run.store.jobs() if job.role is Role.PREDICT], files_models)
+
+
 def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     """Raises DataError where the run has the model with other answers, or its judges have spoken otherwise."""
-    name = imported.spec.name
-    if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
-        raise DataError(
-            f"{imported.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
-        )
     jobs = _jobs(run, imported.spec)
     jobs_known = {job.id: job for job in run.store.jobs()}
     job_there = next((job for job in jobs_known.values() if _is_of(job, imported.spec)), None)
@@ -125,14 +145,22 @@ def _checked(run: Run, imported: ImportedModel) -> _ModelImport:
     return _ModelImport(imported, job_there or jobs[0], job_there is None, more, given)
 
 
-def _check_samples(run: Run, work: Sequence[_ModelImport]) -> None:
-    """Raises DataError where samples are lacking, or not as many with every number of hints: no board has such."""
-    jobs_there = {work_item.job.id: work_item.job for work_item in work} | {job.id: job for job in run.store.jobs()}
-    for name in dict.fromkeys(work_item.imported.spec.name for work_item in work):
+def _check_names(specs: Sequence[ModelSpec], files_models: Sequence[ImportedModel]) -> None:
+    """Raise DataError for names that no model can have, and where samples are lacking, or not as many with every number
+    of hints: no board has such. ``specs``: the models of the run.
+    """
+    for imported in files_models:
+        name = imported.spec.name
+        if not 0 < len(name) <= LONGEST_NAME or printable(name) != name:
+            raise DataError(
+                f"{imported.source}: {name[:50]!r} cannot name a model: 1 to {LONGEST_NAME} characters that are seen"
+            )
+    new = [imported.spec for imported in files_models]
+    for name in dict.fromkeys(spec.name for spec in new):
         numbers: dict[int | None, set[int]] = {}
-        for job in jobs_there.values():
-            if job.role is Role.PREDICT and job.spec.name == name:
-                numbers.setdefault(job.spec.hints, set()).add(job.spec.sample)
+        for spec in (*new, *specs):
+            if spec.name == name:
+                numbers.setdefault(spec.hints, set()).add(spec.sample)
         first, *other_numbers = numbers.values()
         if first != set(range(1, 1 + len(first))) or any(other != first for other in other_numbers):
             raise DataError(

@@ -8,13 +8,14 @@ breaks) changes no label, and neither does the apostrophe before a text that it 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 
 import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.files import tables
+from layton_batch.files.item_list import shown_digest
 from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
@@ -59,7 +60,7 @@ class LabelTableAnswer:
 
     @property
     def label_id(self) -> str:
-        """Return the row's name. It begins with a letter, so that no spreadsheet takes it for a number or a date."""
+        """Return the answer's name. It begins with a letter, so that no spreadsheet takes it for a number or a date."""
         parts = (*map(str, self.key), self.answer, self.justification or "")
         return "L" + sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -124,7 +125,7 @@ def sheet_row(answer: LabelTableAnswer, item: Item, propensity: float, *, is_jus
     reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
     justification = {"justification": answer.justification} if is_justified else {}
     return {
-        LABEL_ID: answer.label_id,
+        LABEL_ID: f"{answer.label_id}-{shown_digest(item)}",
         "item_id": answer.item_id,
         "question": item.question,
         "reference": reference,
@@ -177,7 +178,8 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
         marks = [_mark(row, name, place) for name in LABELS]
         if marks == [None, None]:
             continue
-        label_id, annotator = _text(row, LABEL_ID).strip(), _text(row, "annotator").strip()
+        label_id, _, item_digest = _text(row, LABEL_ID).strip().partition("-")
+        annotator = _text(row, "annotator").strip()
         answer = by_id.get(label_id)
         if answer is None:
             raise DataError(
@@ -187,7 +189,7 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
         if (label_id, annotator) in lines:
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")
         lines[label_id, annotator] = place
-        labels.append(_label(row, place, answer, marks, annotator))
+        labels.append(replace(_label(row, place, answer, marks, annotator), item_digest=item_digest or None))
     return LabelTableResult(labels, len(rows) - len(labels))
 
 

@@ -208,6 +208,7 @@ def _annotations_of(
                 }
                 more |= {"notes": annotation.note} if annotation.note else {}
                 more |= {"adjudicated": True} if annotation.adjudicated else {}
+                more |= {"item_digest": annotation.item_digest} if annotation.item_digest else {}
                 yield _annotation_row(run, participant, item_id, word, more)
 
 

@@ -16,6 +16,7 @@ from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
 from layton_batch.files import item_table, tables
+from layton_batch.files.item_list import shown_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
@@ -115,6 +116,7 @@ class Run:
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many provider threads there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)
+    _item_digests: dict[str, str] = field(default_factory=dict)
     threads: ProviderThreads = field(init=False)
 
     def __post_init__(self) -> None:
@@ -176,6 +178,12 @@ class Run:
         """Return one of the run's items."""
         return self.by_id[item_id]
 
+    def item_digest(self, item_id: str) -> str | None:
+        """Return the digest of what people who label see of an item; None: the run does not have the item."""
+        if item_id not in self._item_digests and item_id in self.by_id:
+            self._item_digests[item_id] = shown_digest(self.by_id[item_id])
+        return self._item_digests.get(item_id)
+
     def freeze(self, items: Sequence[Item]) -> None:
         """Make these the run's items from now on."""
         item_table.write(self.folder, items)
@@ -186,6 +194,7 @@ class Run:
         """Forget the items, because others were written. They are read when they are needed next."""
         self.__dict__.pop("items", None)
         self.__dict__.pop("by_id", None)
+        self._item_digests.clear()
         self.forget_jobs()
 
     def task_of(self, spec: ModelSpec) -> Task:

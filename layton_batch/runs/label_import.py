@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -34,6 +34,8 @@ class LabelImport:
     """Rows whose verdict another row of the same annotator on the same answer replaced."""
     stranger_rows: tuple[str, ...]
     """The first strangers: where each is, and what the run does not have."""
+    outdated: int
+    """Labels, added or changed, that were given on an earlier form of the item."""
 
     def lines(self) -> list[str]:
         """Return the result in sentences."""
@@ -48,6 +50,11 @@ class LabelImport:
             sentences += self.stranger_rows
             more = self.strangers - len(self.stranger_rows)
             sentences += [f"{plural(more, 'more such label')}"] if more else []
+        if self.outdated:
+            sentences.append(
+                f"{self.outdated} of them given before the question or the reference of the item changed: they do not "
+                "count; label these answers again"
+            )
         return sentences
 
 
@@ -60,7 +67,8 @@ def check_for_people(run: Run) -> None:
 def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImport:
     """Write the given labels that differ from the run's present labels into a new file.
 
-    ``source``: for messages. Raises DataError where no label is on an answer of the run.
+    A label that does not say on which form of the item it was given belongs to the present form. ``source``: for
+    messages. Raises DataError where no label is on an answer of the run.
     """
     answers = _KnownAnswers.of_run(run)
     if given and all(map(answers.lacks, given)):
@@ -68,7 +76,10 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
             f"{source}: no row is of a model and an item of {run.id}; nothing was imported. A row names the model as "
             f"the leaderboard does or as its provider does. {answers.reason(given[0])}"
         )
-    active_by_subject, newest = latest(run.load_labels().annotations), latest(given)
+    active_by_subject = latest(run.load_labels().annotations)
+    newest = {
+        subject: _with_item(label, active_by_subject.get(subject), run) for subject, label in latest(given).items()
+    }
     news = [label for subject, label in newest.items() if _is_news(label, active_by_subject.get(subject))]
     if news:
         content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
@@ -83,13 +94,31 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         strangers=len(strangers),
         replaced=sum(not _has_same_marks(label, newest[label.about]) for label in given),
         stranger_rows=tuple(map(answers.reason, strangers[:_STRANGERS_SHOWN])),
+        outdated=sum(_is_outdated(label, run.item_digest(label.item_id)) for label in news),
     )
+
+
+def _is_outdated(label: Annotation, item_digest: str | None) -> bool:
+    """Return whether the label was given on another form of the item. ``item_digest``: None: the run lacks the item."""
+    return None not in (label.item_digest, item_digest) and label.item_digest != item_digest
+
+
+def _with_item(label: Annotation, active: Annotation | None, run: Run) -> Annotation:
+    """Return the label with the digest of its item. ``active``: the present label; if it is the same label, which is
+    imported again, its digest stays.
+    """
+    if label.item_digest is not None:
+        return label
+    if active is not None and _has_same_marks(label, active) and label.time == active.time:
+        return replace(label, item_digest=active.item_digest)
+    return replace(label, item_digest=run.item_digest(label.item_id))
 
 
 def _is_news(label: Annotation, active: Annotation | None) -> bool:
     if active is None:
         return True
-    return not _has_same_marks(label, active) and label.replaces(active)
+    is_other = not _has_same_marks(label, active) or active.item_digest not in (None, label.item_digest)
+    return is_other and label.replaces(active)
 
 
 def _has_same_marks(label: Annotation, other: Annotation) -> bool:

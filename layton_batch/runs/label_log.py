@@ -7,7 +7,7 @@ passed over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,7 @@ _PREFIX = "annotate-"
 class LabelAction:
     """Action of an annotator: one line of the log. ``answer``: item, provider, model and hint level; a flag uses the
     item only. ``label``: set if ``kind`` is "label". ``adjudicated``: the label settles a dispute between annotators.
+    ``item_digest``: digest of what the annotator saw of the item.
     """
 
     kind: str
@@ -40,18 +41,21 @@ class LabelAction:
     label: Annotation | None = None
     note: str = ""
     adjudicated: bool = False
+    item_digest: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class LabelActions:
     """All actions of each annotator, in order. ``damaged``: the number of unreadable lines of each file.
 
-    ``foreign``: the reasons why lines that the app did not write were passed over.
+    ``foreign``: the reasons why lines that the app did not write were passed over. ``item_digest``: the digest of an
+    item as it is now, so that actions on an earlier form of the item are left out; None: they are not.
     """
 
     by_annotator: Mapping[str, Sequence[LabelAction]]
     damaged: Mapping[Path, int] = field(default_factory=dict)
     foreign: Sequence[str] = ()
+    item_digest: Callable[[str], str | None] | None = None
 
     def active(self, annotator: str) -> list[LabelAction]:
         """Return an annotator's actions on answers that were not undone, in order."""
@@ -64,7 +68,12 @@ class LabelActions:
                 at = next((i for i in reversed(range(len(active))) if _about(active[i]) == about), None)
                 if at is not None:
                     del active[at]
-        return active
+        return [action for action in active if self._is_on_present_item(action)]
+
+    def _is_on_present_item(self, action: LabelAction) -> bool:
+        if self.item_digest is None or action.item_digest is None:
+            return True
+        return action.item_digest == self.item_digest(action.answer[0])
 
     def labels(self) -> Iterator[Annotation]:
         """Yield the labels that count. A later `unsure` on an answer removes its label."""
@@ -192,6 +201,8 @@ def _row(action: LabelAction) -> dict[str, object]:
     about = {"item_id": item_id, "provider": provider, "model": model, "n_hints": n_hints}
     row: dict[str, object] = {"kind": action.kind, **(annotation_row(action.label) if action.label else about)}
     row |= {"annotator": action.annotator, "time": action.time}
+    if action.item_digest is not None:
+        row["item_digest"] = action.item_digest
     if action.note:
         row["note"] = action.note
     if action.adjudicated:
@@ -210,7 +221,7 @@ def _check_of(row: Mapping[str, object]) -> str:
 def _parse_action(row: Row, location: RowLocation) -> LabelAction:
     kind, names = row.get("kind"), ("item_id", "provider", "model", "annotator", "time")
     texts = [value for name in names if isinstance(value := row.get(name), str)]
-    hints, note = row.get("n_hints"), row.get("note")
+    hints, note, item_digest = row.get("n_hints"), row.get("note"), row.get("item_digest")
     if _CHECK in row and row[_CHECK] != _check_of({name: value for name, value in row.items() if name != _CHECK}):
         raise DataError(f"{location}: was changed since the labelling app wrote it")
     if kind not in (*ON_ANSWERS, UNDO, FLAG, UNFLAG) or len(texts) < len(names) or not isinstance(hints, int):
@@ -224,4 +235,5 @@ def _parse_action(row: Row, location: RowLocation) -> LabelAction:
         parse_annotation(row, location) if kind == LABEL else None,
         note if isinstance(note, str) else "",
         row.get("adjudicated") is True,
+        item_digest if isinstance(item_digest, str) else None,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -44,6 +44,7 @@ class Annotation:
 
     ``source_file``: the file from which layton-eval's tools read the prediction. ``adjudicated``: the label overrides
     the majority of the annotators. ``propensity``: the probability with which the prediction was picked for a label.
+    ``item_digest``: digest of what the person saw of the item; the label belongs to this form of the item only.
     """
 
     item_id: str
@@ -60,6 +61,7 @@ class Annotation:
     note: str = ""
     adjudicated: bool = False
     propensity: float | None = None
+    item_digest: str | None = None
     location: RowLocation | None = field(default=None, compare=False)
     """The row of the file from which the label was read, for messages."""
 
@@ -144,6 +146,7 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
         note=next((note for name in _NOTE if isinstance(note := row.get(name), str) and note.strip()), ""),
         adjudicated=_truth(row, ("adjudicated",), location) is True,
         propensity=propensity_of(row, location),
+        item_digest=_optional_text(row, ("item_digest",), location) or None,
         location=location,
     )
 
@@ -164,6 +167,7 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "note": annotation.note or None,
         "adjudicated": annotation.adjudicated or None,
         "propensity": annotation.propensity,
+        "item_digest": annotation.item_digest,
     }
     if annotation.said is not None:
         row |= {"answer": annotation.said[0], "justification": annotation.said[1]}
@@ -249,8 +253,15 @@ def latest(annotations: Iterable[Annotation]) -> dict[tuple[object, ...], Annota
     return latest_by_subject
 
 
-def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> JoinedLabels:
-    """Assign each annotation to its prediction. ``ids``: the entrants' model ids at their provider."""
+def join(
+    annotations: Iterable[Annotation],
+    votes: pl.DataFrame,
+    ids: Mapping[Entrant, str],
+    item_digest: Callable[[str], str | None],
+) -> JoinedLabels:
+    """Assign each annotation to its prediction. ``ids``: the entrants' model ids at their provider. ``item_digest``:
+    the digest of an item as people see it now.
+    """
     by_prediction: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
     apart: Counter[str] = Counter()
     index = _Index(votes, ids)
@@ -258,6 +269,9 @@ def join(annotations: Iterable[Annotation], votes: pl.DataFrame, ids: Mapping[En
         entrant, reason = index.entrant_of(annotation)
         if entrant is None:
             apart[reason] += 1
+            continue
+        if annotation.item_digest is not None and annotation.item_digest != item_digest(annotation.item_id):
+            apart["changed item"] += 1
             continue
         given = by_prediction[entrant, annotation.item_id]
         if annotation.who not in given or annotation.replaces(given[annotation.who]):

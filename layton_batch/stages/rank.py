@@ -14,7 +14,7 @@ from layton_batch.files.table_columns import SCHEMAS, VERDICTS
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import made_up_note
+from layton_batch.runs.folders import made_up_note, run_source
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
 from layton_batch.scoring.annotations import JoinedLabels, annotated_words, join, with_annotations
@@ -43,9 +43,13 @@ MOST_PLANNED = 50_000
 def rank(run: Run) -> bool:
     """Write ``tables/leaderboard`` where scores, gold set or rules of scoring are others than it was made from."""
     done = finished_jobs(run)
-    if not done or tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
+    return bool(done) and run.apart("leaderboard", lambda: _rank(run, done))
+
+
+def _rank(run: Run, done: Sequence[Job]) -> bool:
+    if tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
         return False
-    return run.apart("leaderboard", lambda: write_board(run).height > 0)
+    return write_board(run).height > 0
 
 
 def _origin(run: Run, done: Sequence[Job]) -> str:
@@ -60,8 +64,12 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
 
 
 def _labels_digest(run: Run) -> str | None:
-    """Digest people's labels as they are now."""
-    return run.load_labels().digest if run.task.uses_jury else None
+    """Digest people's labels as they are now, and the items that people saw."""
+    if not run.task.uses_jury:
+        return None
+    labels = run.load_labels()
+    items = sorted({annotation.item_id for annotation in labels.annotations if annotation.item_digest is not None})
+    return tables.digest(labels.digest, *map(run.item_digest, items)) if items else labels.digest
 
 
 _Evidence = tuple[pl.DataFrame, pl.DataFrame]
@@ -122,7 +130,7 @@ def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> Join
         return JoinedLabels({})
     if votes is None:
         votes = _votes(run, jobs_of_round(run, number), run.task.metrics[0])
-    return join(annotations, votes, {entrant(run, job): job.spec.model for job in finished_jobs(run)})
+    return join(annotations, votes, {entrant(run, job): job.spec.model for job in finished_jobs(run)}, run.item_digest)
 
 
 def reader_notes(run: Run) -> list[str]:
@@ -146,7 +154,7 @@ def _label_notes(run: Run) -> list[str]:
             f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
         )
     for reason, count in joined(run).apart.items():
-        lines.append(f"{plural(count, 'label')} not used: {_APART[reason]}")
+        lines.append(f"{plural(count, 'label')} not used: {_APART[reason].format(run=run_source(run.folder))}")
     return [*lines, *labels.notes]
 
 
@@ -166,6 +174,10 @@ _APART = {
     "another model": "of a model that has no answers here",
     "another item": "of an item that has no answers here",
     "another answer": "of an answer that the model did not give here",
+    "changed item": (
+        "given before the question or the reference of the item changed; `layton-batch annotate {run}` shows these "
+        "answers again"
+    ),
     "several models": "several models here go by the name; give the one the leaderboard shows",
 }
 

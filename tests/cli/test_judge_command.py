@@ -247,3 +247,59 @@ def test_a_manifest_without_models_takes_predictions_and_its_run_judges_them(fol
     assert (taken.code, "6 verdicts to be asked for" in taken.err) == (0, True), taken.err
     again = call("import", "own.toml", "--model", "finch", "--predictions", "answers.jsonl", "--runs", "runs")
     assert "nothing new of its answers" in again.err
+
+
+def _own_rows(folder: Path, *rows: tuple[str, str, str, str]) -> None:
+    """Write answers that carry their items: id, question, answer and model of each."""
+    names = ("item_id", "question", "answer", "model")
+    lines = [json.dumps({**dict(zip(names, row, strict=True)), "reference": "144"}) + "\n" for row in rows]
+    (folder / "own.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def _content(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and "state" not in path.name}
+
+
+FIRST = (("1", "12 times 12?", "144", "finch"), ("2", "Sides of a hexagon?", "six", "finch"))
+WREN = tuple((*row[:3], "wren") for row in FIRST)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (("1", "12 times 12?", "145", "finch"), ("2", "Angles of a hexagon?", "six", "finch")),
+        (("1", "12 times 12?", "145", "finch"), FIRST[1], ("3", "A new one?", "one", "finch")),
+    ],
+    ids=["edited", "grown and without a model"],
+)
+def test_a_refused_file_changes_neither_the_run_nor_its_items_and_is_not_priced(
+    folder: Path, rows: tuple[tuple[str, str, str, str], ...]
+) -> None:
+    _own_rows(folder, *FIRST, *WREN)
+    assert call("judge", "own.jsonl", "--sandbox", "--seats", "1").code == 0
+    _own_rows(folder, *rows)
+    before = _content(folder)
+    ended = call("judge", "own.jsonl", "--sandbox", "--seats", "1")
+    assert (ended.code, "the run has other predictions of a model called 'finch'" in ended.err) == (2, True), ended.err
+    assert "to send" not in ended.err
+    assert _content(folder) == before
+    assert call("verify", "own-judged", "--runs", "runs-sandbox").code == 0
+
+
+def test_rows_that_a_file_got_since_are_answered_and_judged_at_once(folder: Path) -> None:
+    _own_rows(folder, *FIRST)
+    assert call("judge", "own.jsonl", "--sandbox", "--seats", "1").code == 0
+    _own_rows(folder, *FIRST, ("3", "A new one?", "one", "finch"))
+    ended = call("judge", "own.jsonl", "--sandbox", "--seats", "1")
+    assert (ended.code, "3 requests, of which 2 answered already, 1 to send" in ended.err) == (0, True), ended.err
+    (row,) = json.loads(call("leaderboard", "runs-sandbox/own-judged", "--format", "json").out)
+    assert (row["n_items"], row["n_missing"]) == (3, 0)
+
+
+def test_a_manifest_of_another_jury_leaves_the_items_as_they_are(folder: Path) -> None:
+    _own_rows(folder, *FIRST)
+    assert call("judge", "own.jsonl", "--sandbox", "--seats", "1").code == 0
+    _own_rows(folder, *FIRST, ("3", "A new one?", "one", "finch"))
+    before = _content(folder)
+    assert call("judge", "own.jsonl", "--sandbox", "--seats", "2").code == 2
+    assert _content(folder) == before

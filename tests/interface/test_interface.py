@@ -357,6 +357,21 @@ def test_judges_without_a_price_under_a_budget_are_an_error_that_says_so(
             lb.judge(_answers(), PANEL, items=items, seats=1, max_usd=5)
 
 
+def test_answers_that_contradict_the_run_are_refused_before_it_is_revised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        items = Path(shutil.copy(BUNDLED / "riddles_llm.jsonl", tmp_path / "items.jsonl"))
+        lb.judge(_answers(), PANEL, items=items, seats=1)
+        run, paid = there.run_root(), there.lab.billed()
+        before = (run / "run.json").read_bytes()
+        rows = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines()]
+        items.write_text("".join(json.dumps({**row, "answer": "Nine."}) + "\n" for row in rows), encoding="utf-8")
+        with pytest.raises(DataError, match="other predictions of a model called 'finch'"):
+            lb.judge(_answers().with_columns(answer=pl.lit("Another one.")), PANEL, items=items, seats=1)
+        assert ((run / "run.json").read_bytes(), there.lab.billed()) == (before, paid)
+
+
 def test_judges_are_paid_once_and_a_further_model_pays_for_itself_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,16 +57,24 @@ class Opened:
         return self._kept(self.client.get(path, **more))  # type: ignore[arg-type]
 
     def post(self, path: str, **fields: str) -> httpx.Response:
+        """Send a form; one that names an answer says that it was seen as it is now."""
+        key = self.session.answers.key_of(fields.get("id", ""))
+        if key is not None:
+            fields.setdefault("seen", self.session.answers.shown(key).seen)
         return self._kept(self.client.post(path, data={"csrf": ENTRY.csrf, **fields}, follow_redirects=False))
 
     def enter(self) -> httpx.Response:
         return self.get("/", params={"token": ENTRY.token})
 
+    def form(self) -> dict[str, str]:
+        """What the page's form says of the answer that is to be labelled."""
+        found = dict(re.findall(r'name="(id|seen)" value="([^"]+)"', self.get().text))
+        assert found, self.get().text
+        return {name: unescape(text) for name, text in found.items()}
+
     def shown(self) -> str:
         """What the page calls the answer that is to be labelled."""
-        found = re.search(r'name="id" value="([^"]+)"', self.get().text)
-        assert found is not None, self.get().text
-        return unescape(found[1])
+        return self.form()["id"]
 
     def label(self, answer: str = "right", justification: str = "right", **more: str) -> str:
         """Label what is shown; its name."""

@@ -159,7 +159,7 @@ def test_two_hundred_attacks_in_every_text_change_no_page(copied: Copied) -> Non
     root = copied(PLAIN)
     with opened(root, overlap=1.0) as app:
         say_everywhere(root, "plain")
-        app.session.run.forget_items()
+        app.session.answers.read_items()
         bob = app.named("bob")
         shown = app.label(note="plain")
         bob.post("/label", id=shown, answer="wrong", justification="wrong", note="plain")
@@ -170,7 +170,7 @@ def test_two_hundred_attacks_in_every_text_change_no_page(copied: Copied) -> Non
         for start in range(0, len(PAYLOADS), 80):
             words = "\n".join(PAYLOADS[start : start + 80])
             say_everywhere(root, words)
-            app.session.run.forget_items()
+            app.session.answers.read_items()
             app.post("/label", id=shown, answer="right", justification="right", note=words)
             bob.post("/label", id=shown, answer="wrong", justification="wrong", note=words)
             for _ in range(2):

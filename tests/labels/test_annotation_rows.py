@@ -142,8 +142,13 @@ def votes() -> pl.DataFrame:
     )
 
 
+def present(item_id: str) -> str:
+    """The digest of an item as it is now."""
+    return f"{item_id} now"
+
+
 def beside(*annotations: Annotation) -> tuple[dict[tuple[str, str], list[str]], dict[str, int]]:
-    found = join(annotations, votes(), {A: "a-2026", B: "shared-id"})
+    found = join(annotations, votes(), {A: "a-2026", B: "shared-id"}, present)
     return (
         {(who.model, item): sorted(given) for (who, item), given in found.by_prediction.items()},
         dict(found.apart),
@@ -165,18 +170,28 @@ def test_labels_of_other_models_items_providers_and_hint_levels_are_left_out_and
     assert apart == {"another model": 3, "another item": 1}
 
 
+def test_a_label_on_an_earlier_form_of_the_item_is_left_out_and_counted() -> None:
+    by_annotator, apart = beside(
+        parsed(item_digest="i1 now"),
+        parsed(item_digest="i1 then", annotator="ann"),
+        parsed(item_digest="i1 then", answer_correct=False),
+    )
+    assert (by_annotator, apart) == ({("a", "i1"): [""]}, {"changed item": 2})
+
+
 def test_one_annotator_counts_once_on_an_answer_however_the_rows_name_it() -> None:
     found = join(
         [parsed(annotator="ann"), parsed(annotator="ann", model="a-2026", answer_correct=False)],
         votes(),
         {A: "a-2026"},
+        present,
     )
     (given,) = found.by_prediction.values()
     assert [one.answer_correct for one in given.values()] == [False]
 
 
 def labelled(*annotations: Annotation, gold: list[Label] | None = None) -> dict[tuple[str, str], tuple[int, int, bool]]:
-    joined = join(annotations, votes(), {})
+    joined = join(annotations, votes(), {}, present)
     found = with_annotations(votes(), labels_frame(gold or []), joined, "answer_correct")
     rows = found.select("model", "item_id", "yes", "total", "correct").iter_rows()
     return {(model, item_id): (yes, total, correct) for model, item_id, yes, total, correct in rows}
