@@ -107,7 +107,7 @@ def test_without_a_run_the_sandboxs_are_named_and_what_to_do(offline: Path, here
         (("plan", "quiz.toml", "--max-usd", "2"), "plan has no --max-usd: set `max_usd` under [budget] in the"),
         (("export", "quiz", "--format", "csv"), "export has no --format: --to names the form, such as --to csv"),
         (("import", "quiz", "ok.csv"), "say what ok.csv holds, an option before each file: --predictions,"),
-        (("resume", "quiz"), "there is no command 'resume': `layton-batch run RUN` continues a run"),
+        (("resume", "quiz"), "`layton-batch run` starts or continues a run"),
         (("leaderboard", "quiz.toml", "--sandbox"), "`layton-batch leaderboard … --runs runs-sandbox` takes them"),
         (("cost", "--sandbox"), "`layton-batch cost … --runs runs-sandbox` takes them"),
         (
