@@ -31,7 +31,7 @@ class Damage:
 
     @property
     def in_batches(self) -> str:
-        """The path as `verify` names a batch's file: below the folder of runs."""
+        """The path as `verify` names raw results that contradict a row: below the folder of runs."""
         return "/".join(self.path.parts[-4:])
 
     @property
@@ -74,7 +74,8 @@ class Rot:
 
     def named_in(self, message: str) -> list[Damage]:
         """Return the damages whose files a message names, though they may be gone by now: aside, as it says."""
-        return [damage for damage in self.damages if str(damage.path) in message or damage.in_batches in message]
+        contradicted = "".join(line for line in message.splitlines() if "the row" in line)
+        return [damage for damage in self.damages if str(damage.path) in message or damage.in_batches in contradicted]
 
     def put_back(self, message: str) -> bool:
         """Have a person put back each damaged file that a message names. Return whether there is any."""
