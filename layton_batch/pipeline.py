@@ -22,7 +22,7 @@ from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.stages.poll import poll
 from layton_batch.stages.publish import publish
-from layton_batch.stages.readiness import finished
+from layton_batch.stages.readiness import finished, has_models
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import AT_PROVIDER, OPEN, TO_SEND, Lifecycle
@@ -69,8 +69,9 @@ def _serve_providers(run: Run, tick: Tick, patience: float | None) -> bool:
 
 
 def _rank(run: Run) -> bool:
-    """Rank the models that are done. Statistics are imported only when there are any."""
-    if not finished(run.store.jobs()):
+    """Rank the models that are done. Statistics are imported only where a board can be made."""
+    jobs = run.store.jobs()
+    if has_models(jobs) and not finished(jobs):
         return False
     from layton_batch.stages.rank import rank
 

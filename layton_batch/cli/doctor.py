@@ -69,7 +69,7 @@ def examine(
     if manifest is not None and not offline:
         say_addresses(manifest, settings)
     needed = _needed(manifest)
-    names = list(dict.fromkeys(spec.provider for spec in needed)) or list(BUILT_IN)
+    names = list(BUILT_IN) if manifest is None else list(dict.fromkeys(spec.provider for spec in needed))
     keys = {name: _key(name, settings, must=manifest is not None) for name in names}
     findings = [DoctorFinding(".env", State.NOTE, note) for note in file_notes(settings)]
     findings += [*keys.values(), *_addresses(names, settings, must=manifest is not None or not offline)]

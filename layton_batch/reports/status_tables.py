@@ -305,14 +305,22 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
             )
         case RunState.RUNNING:
             steps.append("The run is not finished. The same command continues it.")
-        case RunState.DONE if status.unanswered:
-            steps += _corrections(status)
-            if others := status.unanswered - sum(map(_refused, _provider_jobs(status))):
-                requests = plural(others, "request")
-                steps.append(f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt.")
         case RunState.DONE:
-            steps.append(f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder.")
+            steps += _steps_after_end(status, run)
     return steps
+
+
+def _steps_after_end(status: Status, run: str) -> Iterator[str]:
+    """Yield the next steps of a run that is done. ``run``: its name or folder."""
+    if status.unanswered:
+        yield from _corrections(status)
+        if others := status.unanswered - sum(map(_refused, _provider_jobs(status))):
+            requests = plural(others, "request")
+            yield f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt."
+    elif any(job.role == Role.PREDICT for job in status.jobs):
+        yield f"Done. See `layton-batch leaderboard {run}`, or open site/index.html in the run's folder."
+    else:
+        yield "Done. The run has no model: add [[models]] to its manifest, then run the same command again."
 
 
 def _provider_jobs(status: Status) -> list[JobStatus]:

@@ -30,7 +30,7 @@ from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.scoring.vote_files import votes_of
-from layton_batch.stages.readiness import finished
+from layton_batch.stages.readiness import finished, has_models
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import HasStrata, mark_span
@@ -41,9 +41,14 @@ MOST_PLANNED = 50_000
 
 
 def rank(run: Run) -> bool:
-    """Write ``tables/leaderboard`` where scores, gold set or rules of scoring are others than it was made from."""
+    """Write ``tables/leaderboard`` where scores, gold set or rules of scoring are others than it was made from.
+
+    While no model is done, the board stays as it is. A run without models gets an empty board.
+    """
     done = finished_jobs(run)
-    return bool(done) and run.apart("leaderboard", lambda: _rank(run, done))
+    if not done and has_models(run.store.jobs()):
+        return False
+    return run.apart("leaderboard", lambda: _rank(run, done))
 
 
 def _rank(run: Run, done: Sequence[Job]) -> bool:

@@ -20,7 +20,6 @@ from layton_batch.settings import Settings
 from layton_batch.stages.grade import grade
 from layton_batch.stages.publish import publish, publish_costs
 from layton_batch.stages.rank import rank
-from layton_batch.stages.readiness import finished
 from layton_batch.stages.score import score
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.run_store import RunStore
@@ -56,10 +55,10 @@ def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = Tru
             done.differences.append(f"state: the ledger says ${spent:f} spent, the answers cost ${done.dollars:f}")
         grade(run)
         score(run)
-        if finished(run.store.jobs()):
-            rank(run)
-        if sources.board_written_at is not None:  # pages tell the board's date
-            os.utime(sources.folder.part("leaderboard", "leaderboard"), ns=(0, sources.board_written_at))
+        rank(run)
+        board = sources.folder.part("leaderboard", "leaderboard")
+        if sources.board_written_at is not None and board.exists():  # pages tell the board's date
+            os.utime(board, ns=(0, sources.board_written_at))
         if with_pages:
             publish(run)
         else:

@@ -171,11 +171,14 @@ def check_computed(folder: RunFolder, checked: Verification) -> Iterator[str]:
 def compare_run(folder: RunFolder, sources: RunSources, checked: Verification) -> Iterator[str]:
     """Yield differences between the run's answers, tables, prompts and pages and the recomputed ones."""
     copy = sources.folder
-    board = "leaderboard", "leaderboard"
-    is_of_now = tables.made_from(folder.part(*board)) in (tables.made_from(copy.part(*board)), None)
+    board = tables.made_from(folder.part("leaderboard", "leaderboard"))
+    board_of_now = tables.made_from(copy.part("leaderboard", "leaderboard"))
+    is_of_now = board in (board_of_now, None)
     if not is_of_now:
         checked.notes.append(
-            "the board is of other labels or another version: `layton-batch leaderboard --update` computes it anew"
+            "the board was made before a change of the run, and no model is done since: `layton-batch run` continues it"
+            if board_of_now is None
+            else "the board is of other labels or another version: `layton-batch leaderboard --update` computes it anew"
         )
         yield from _damaged_tables([part for name in _BOARD for part in tables.parts(folder.tables, name)])
     checked.files += count_files(folder.tables)

@@ -116,3 +116,8 @@ def test_a_manifest_that_is_wrong_is_refused(offline: Path) -> None:
 
 def test_json_is_one_list(offline: Path) -> None:
     assert isinstance(json.loads(call("doctor", "--offline", "--json").out), list)
+
+
+def test_a_manifest_without_models_needs_no_key(offline: Path) -> None:
+    manifest = write(offline, 'name = "lab"\ntask = "mcq_idk"\n[items]\nsource = "bundled"\n')
+    assert set(checks(manifest, "--offline")) == {"disk"}

@@ -129,6 +129,12 @@ def test_a_cancelled_run_names_the_commands_that_continue_it() -> None:
     assert "`layton-batch retry lab` and then `run` continue it" in step
 
 
+def test_a_run_without_models_has_no_leaderboard_to_see() -> None:
+    [step] = next_steps(status([ended()], RunState.DONE, jobs=[]))
+    assert "add [[models]]" in step
+    assert "leaderboard" not in step
+
+
 def test_an_outage_says_what_hangs_on_it_once_and_when_it_is_over() -> None:
     outages, down = ProviderOutages(), status([failing(), planned(provider="groq")])
     [said] = outages.lines(down, NOW)
