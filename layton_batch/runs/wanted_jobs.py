@@ -54,7 +54,7 @@ def revision(
 ) -> Revision:
     """Plan the changes to the ``stored`` jobs, retired jobs included. ``wanted``: the jobs of the manifest.
 
-    A job is planned again if its requests or its name may have changed. A judge's job is planned again
+    A job is planned again if its requests, its name or its family may have changed. A judge's job is planned again
     automatically after the job that it judges.
     """
     matched = _Matching(stored)
@@ -65,7 +65,7 @@ def revision(
         job.id
         for job in jobs
         if (old := kept_jobs.get(job.id)) is not None
-        and (old.retired or old.spec.name != job.spec.name or (new_items and not job.depends_on))
+        and (old.retired or _written(old) != _written(job) or (new_items and not job.depends_on))
     }
     from layton_batch.store.revising import Revision
 
@@ -76,6 +76,11 @@ def revision(
         asked=request_digest,
         items=items,
     )
+
+
+def _written(job: Job) -> tuple[str, str]:
+    """Return the name and the family of the job's model: tables have them, requests do not."""
+    return job.spec.name, job.spec.family
 
 
 class _Matching:

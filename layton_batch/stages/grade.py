@@ -118,5 +118,5 @@ def _grading(run: Run, job: Job, judged: str, located: ResponseLocations) -> Gra
         located=located,
         sample=sample,
         hints=hints,
-        origin=tables.digest(str(job.role), job.id, job.spec.name, items, judged, located.digest),
+        origin=tables.digest(str(job.role), job.id, job.spec.name, job.spec.family, items, judged, located.digest),
     )

@@ -58,10 +58,12 @@ def _rank(run: Run, done: Sequence[Job]) -> bool:
 
 
 def _origin(run: Run, done: Sequence[Job]) -> str:
-    """Digest the leaderboard's inputs: the scores of these jobs' models, the labels, and the manifest's rules."""
+    """Digest the leaderboard's inputs: the scores and families of these jobs' models, the families of judges, the
+    labels, and the manifest's rules."""
     scores = [tables.made_from(run.folder.part("scores", job.id)) for job in done]
     columns = ",".join((*SCHEMAS["leaderboard"], "judges"))
-    families = (f"{job.spec.name}\t{job.spec.provider}\t{job.spec.family}" for job in done)
+    specs = [*(job.spec for job in done), *(judge.model for judge in run.manifest.panel())]
+    families = (f"{spec.name}\t{spec.provider}\t{spec.family}" for spec in specs)
     labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
     served_others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
