@@ -45,6 +45,11 @@ class RunRow:
     applied: str | None
     items: str | None
 
+    @property
+    def is_revised(self) -> bool:
+        """Return whether the jobs are those of the manifest's latest revision."""
+        return self.asked in (None, self.applied)
+
 
 def run_from(row: Row) -> RunRow:
     return RunRow(**{field.name: row[field.name] for field in fields(RunRow)})

@@ -30,21 +30,28 @@ from layton_batch.verification.inputs import RunSources
 class Recomputation:
     """Result of a recomputation. ``differences``: a sentence for each batch whose raw replies contradict its rows.
 
-    ``at_other_prices``: answers whose cost was computed at prices that are no longer known.
+    ``at_other_prices``: answers whose cost was computed at prices that are no longer known. ``is_revised``: the jobs
+    are those of the manifest's latest revision. ``is_repriced``: answers are charged by the manifest's latest prices.
     """
 
     folder: RunFolder
     answers: int = 0
     dollars: Decimal = Decimal(0)
     at_other_prices: int = 0
+    is_revised: bool = True
+    is_repriced: bool = True
     differences: list[str] = field(default_factory=list)
 
 
 def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = True) -> Recomputation:
-    """Write the tables, the board, the bill and the pages of the copy. Raises LaytonBatchError where that fails."""
+    """Write the tables, the board, the bill and the pages of the copy. Raises LaytonBatchError where that fails.
+
+    Only answers are written while the jobs are those of an earlier revision of the manifest.
+    """
     done = Recomputation(sources.folder)
     with open_copy(sources.folder, settings) as run:
         jobs = {job.id: job for job in run.store.all_jobs()}
+        done.is_repriced = not run.store.price_changes()[0]
         for copied in sources.batches:
             store = run.store if copied.run_id == run.id else RunStore(run.store.engine, copied.run_id)
             batch = store.batch(copied.batch_id)
@@ -53,6 +60,10 @@ def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = Tru
         spent = run.store.money().spent
         if spent != done.dollars:
             done.differences.append(f"state: the ledger says ${spent:f} spent, the answers cost ${done.dollars:f}")
+        row = run.store.row()
+        done.is_revised = row is not None and row.is_revised
+        if not done.is_revised:
+            return done
         grade(run)
         score(run)
         rank(run)
@@ -105,13 +116,15 @@ def _take_recorded_ends(tally: ReplyTally, recorded: Mapping[str, End]) -> None:
 def _compare_charges(
     about: str, now: Sequence[RequestCost], recorded: Sequence[RequestCost], done: Recomputation
 ) -> None:
-    """Compare what answers cost by their usage with their rows. Costs count only where both are at one price."""
+    """Compare usage and costs of answers with their rows. Costs count only where both are at one price."""
     by_id = {charge.custom_id: charge for charge in now}
     for number, charge in enumerate(recorded, 1):
         computed = by_id.get(charge.custom_id, RequestCost(charge.custom_id))
         is_same_price = computed.price_source == charge.price_source
-        names = [*_TOKENS, *(_COSTS if is_same_price else ())]
-        done.at_other_prices += charge.cost_usd is not None and not is_same_price
+        names = _TOKENS
+        if done.is_repriced:
+            names += ("unknown_cost", *(_COSTS if is_same_price else ()))
+            done.at_other_prices += charge.cost_usd is not None and not is_same_price
         for name in names:
             if getattr(computed, name) != getattr(charge, name):
                 done.differences.append(
@@ -122,7 +135,7 @@ def _compare_charges(
         done.differences.append(f"{about} ({custom_id}): by the raw results it was charged, and no row says so")
 
 
-_TOKENS = (
-    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens", "unknown_cost",
+_TOKENS: tuple[str, ...] = (
+    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
 )  # fmt: skip
 _COSTS = ("cost_usd", "unbatched_usd")

@@ -27,6 +27,7 @@ from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_f
 from layton_batch.site.front import MARKER as FRONT
 from layton_batch.site.site_digests import DIGESTS, differing_files
 from layton_batch.stages.publish import cost_report
+from layton_batch.states import OPEN
 from layton_batch.store.intents import strange_intents
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.differences import compare_folders, count_files
@@ -36,6 +37,8 @@ from layton_batch.verification.row_checks import check_rows
 
 _BOARD = frozenset({"leaderboard", "pairs", "label_need", "judges", "labels"})
 """Tables that are made with the board."""
+_BY_JOB = ("predictions", "verdicts", "rejudged", "grades", "scores", "reused")
+_BY_BATCH = ("usage", "untold", "stated")
 CHANGED = "was changed since it was written (its digest differs)"
 
 
@@ -75,6 +78,25 @@ class Verification:
         self.verdicts = sum(tables.read(folder, name, ["item_id"]).height for name in ("verdicts", "rejudged"))
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """State of a run when it is verified. ``open_jobs``: ids of the jobs whose tables are still to be made."""
+
+    open_jobs: frozenset[str]
+    is_finished: bool
+
+
+def read_progress(store: RunStore) -> Progress:
+    """Read from the rows what of a run is finished. All jobs are open while a revision is not planned; a judge's job is
+    open with the job that it judges."""
+    row, jobs = store.row(), store.jobs()
+    is_revised = row is not None and row.is_revised
+    ungraded = {job.id for job in jobs if not is_revised or not job.graded or job.is_stale}
+    open_jobs = frozenset(job.id for job in jobs if not ungraded.isdisjoint({job.id, job.depends_on}))
+    is_repriced = not store.price_changes()[0]
+    return Progress(open_jobs, is_finished=is_repriced and is_revised and not open_jobs and not store.batches(OPEN))
+
+
 def verify_run(folder: RunFolder, settings: Settings) -> Verification:
     """Check a run's files, and compute it again in a temporary folder. Nothing is written into the run.
 
@@ -101,10 +123,11 @@ def _verify_run(folder: RunFolder, settings: Settings, checked: Verification) ->
         if checked.differences:  # what is computed from damaged files is worth nothing
             checked.differences += check_computed(folder, checked)
             return
+        progress = read_progress(store)
         with copied_sources(folder, store) as sources:
             checked.differences += _check_others(folder, store, sources)
             checked.take(recompute(sources, Settings(settings.cwd)))
-            checked.differences += compare_run(folder, sources, checked)
+            checked.differences += compare_run(folder, sources, progress, checked)
 
 
 def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:
@@ -119,7 +142,9 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> I
     checked.files += len(recorded)
     for path in changed_files(root, recorded):
         yield f"{path}: {CHANGED}" if path.exists() else f"{path}: is gone"
-    yield from _damaged_tables([folder.part("items", "items")])
+    items, row = folder.part("items", "items"), store.row()
+    if items.exists() or row is None or row.applied is not None:  # else the run was stopped before it planned anything
+        yield from _damaged_tables([items])
     actions = read_label_actions(folder)
     yield from (f"{path}: {count} lines cannot be read" for path, count in actions.damaged.items())
     yield from actions.foreign
@@ -168,21 +193,33 @@ def check_computed(folder: RunFolder, checked: Verification) -> Iterator[str]:
         yield from differing_files(folder.site)
 
 
-def compare_run(folder: RunFolder, sources: RunSources, checked: Verification) -> Iterator[str]:
-    """Yield differences between the run's answers, tables, prompts and pages and the recomputed ones."""
+def compare_run(folder: RunFolder, sources: RunSources, progress: Progress, checked: Verification) -> Iterator[str]:
+    """Yield differences between the run's answers, tables, prompts and pages and the recomputed ones.
+
+    What is still to be made, or to be made again, is checked by its digests alone, and a note says so.
+    """
     copy = sources.folder
-    board = tables.made_from(folder.part("leaderboard", "leaderboard"))
-    board_of_now = tables.made_from(copy.part("leaderboard", "leaderboard"))
-    is_of_now = board in (board_of_now, None)
-    if not is_of_now:
+    site, site_of_now = made_from(folder.site), made_from(copy.site)
+    is_site_of_now = progress.is_finished and site == site_of_now
+    board, board_of_now = (tables.made_from(each.part("leaderboard", "leaderboard")) for each in (folder, copy))
+    is_board_of_now = board == board_of_now or (board is None and is_site_of_now)
+    if not progress.is_finished:
         checked.notes.append(
-            "the board was made before a change of the run, and no model is done since: `layton-batch run` continues it"
-            if board_of_now is None
+            "the run is not finished: tables and pages that it has still to make, or to make again, are checked by "
+            "their digests alone; `layton-batch run` makes them"
+        )
+    elif not is_board_of_now:
+        checked.notes.append(
+            "the board is not made yet: `layton-batch run` makes it"
+            if board is None
             else "the board is of other labels or another version: `layton-batch leaderboard --update` computes it anew"
         )
-        yield from _damaged_tables([part for name in _BOARD for part in tables.parts(folder.tables, name)])
+    behind = _behind(progress, is_board_of_now=is_board_of_now, is_site_of_now=is_site_of_now)
+    yield from _damaged_tables(
+        [path for path in folder.tables.rglob("[!.]*.parquet") if _is_among(behind, folder, path)]
+    )
     checked.files += count_files(folder.tables)
-    yield from compare_folders(folder.tables, copy.tables, without=frozenset() if is_of_now else _BOARD)
+    yield from compare_folders(folder.tables, copy.tables, without=behind)
     pairs = [(folder.prompts, copy.prompts)]
     for batch in sources.batches:
         if folder.workspace.batch(batch.run_id, batch.batch_id).root.is_dir():
@@ -198,11 +235,29 @@ def compare_run(folder: RunFolder, sources: RunSources, checked: Verification) -
         yield from differing_files(folder.site)
     else:
         yield f"{folder.site / DIGESTS}: is gone"
-    if made_from(folder.site) == made_from(copy.site):
+    if is_site_of_now:
         checked.pages = count_files(copy.site)
         yield from compare_folders(folder.site, copy.site)
-    else:
+    elif progress.is_finished:
         checked.notes.append("the pages are of an earlier board: `layton-batch run` makes them again")
+
+
+def _behind(progress: Progress, *, is_board_of_now: bool, is_site_of_now: bool) -> frozenset[str]:
+    """Return the tables, and parts of tables, that may be of an earlier state of the run, or not be there yet."""
+    names = {f"{table}/{job_id}.parquet" for table in _BY_JOB for job_id in progress.open_jobs}
+    if not progress.is_finished:
+        names.update(_BY_BATCH)
+    if not is_board_of_now:
+        names.update(("scores", *_BOARD))
+    if not is_site_of_now:
+        names.add("cost")
+    return frozenset(names)
+
+
+def _is_among(names: frozenset[str], folder: RunFolder, path: Path) -> bool:
+    """Return whether the table of a part file, or the part itself, is one of the names."""
+    name = path.relative_to(folder.tables)
+    return not names.isdisjoint({name.as_posix(), name.parts[0]})
 
 
 # ---- a site ----------------------------------------------------------------------------------------------------------
@@ -262,8 +317,12 @@ def _verify_run_site(site: Path, settings: Settings, checked: Verification) -> V
         checked.notes.append("nothing was computed again: the site is without its data (`site --with-data`)")
     elif not checked.differences:
         with unpacked_sources(site / SOURCES) as sources:
-            checked.take(recompute(sources, Settings(settings.cwd), with_pages=False))
-            checked.differences += _compare_pages(site, sources, checked, settings)
+            done = recompute(sources, Settings(settings.cwd), with_pages=False)
+            checked.take(done)
+            if done.is_revised:
+                checked.differences += _compare_pages(site, sources, checked, settings)
+            else:
+                checked.notes.append("no page was computed again: the site was written in the middle of an edit")
     return checked
 
 

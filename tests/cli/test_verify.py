@@ -39,6 +39,7 @@ from layton_batch.verification.verify import (
     check_computed,
     check_inputs,
     compare_run,
+    read_progress,
     verify_run,
     verify_site,
 )
@@ -67,7 +68,7 @@ class Verified:
         return found + list((check_computed if found else self._compare)(self.folder, checked))
 
     def _compare(self, folder: RunFolder, checked: Verification) -> Iterator[str]:
-        return compare_run(folder, self.sources, checked)
+        return compare_run(folder, self.sources, read_progress(self.store), checked)
 
 
 @pytest.fixture(scope="module")

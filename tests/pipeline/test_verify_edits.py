@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.verification.verify import Verification, verify_run
+from tests.simulation.interruptions import Course, instrumented
+from tests.support.cli_harness import call
 from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
+from tests.support.tiers import tiered
 
 READS_PAGES = True
 QUIZ = quiz_text(limit=2)
@@ -41,10 +45,12 @@ def test_a_board_of_before_an_edit_stays_until_a_model_is_done_again(tmp_path: P
         assert bench.finish(more).state is RunState.OVER_BUDGET
         checked = verified(bench)
         assert checked.differences == []
-        assert "no model is done since" in checked.notes[0]
+        assert "is not finished" in checked.notes[0]
 
 
+TWO = ("openai", "anthropic")
 JUDGED = manifest_text(limit=2)
+RENAMED = JUDGED.replace(f'name = "{MODELS["openai"]}"', 'name = "shown so"', 1)
 
 
 @pytest.mark.parametrize(
@@ -68,3 +74,51 @@ def test_another_family_is_in_every_table_and_only_a_judge_that_is_new_is_paid(
         assert set(bench.table(edited, "verdicts")["judge"]) == {judge}
         checked = verified(bench)
         assert (checked.differences, checked.notes) == ([], [])
+
+
+def is_snapshot(difference: str) -> bool:
+    """Tell whether a snapshot of a board is gone: its digest is recorded a moment before it is there."""
+    return "/history/" in difference and difference.endswith(": is gone")
+
+
+@pytest.mark.parametrize("every", tiered((11, 1), ci=(11,)))
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (quiz_text(TWO, limit=2), quiz_text((*TWO, "mistral"), limit=3)),
+        (quiz_text(TWO, limit=2), quiz_text(("anthropic",), limit=1, top="[scoring]\nlevel = 0.9")),
+        (JUDGED, RENAMED.replace("seats = 1", "seats = 2")),
+    ],
+    ids=["more", "fewer", "another jury"],
+)
+def test_a_run_that_is_stopped_anywhere_in_an_edit_is_not_called_damaged(
+    tmp_path: Path, before: str, after: str, every: int
+) -> None:
+    differences: dict[str, list[str]] = {}
+    with lab(tmp_path) as bench, ThreadPoolExecutor(1) as beside:
+        bench.finish_paid_once(before)
+        course = Course(bench.run_folder(before).root)
+
+        def verify() -> None:
+            number = len(course.points)
+            if number % every == 0:
+                lines = beside.submit(verified, bench).result().differences
+                differences[f"{number} {course.points[-1]}"] = [line for line in lines if not is_snapshot(line)]
+
+        course.meanwhile = verify
+        with instrumented(course):
+            course.enter()
+            bench.finish_paid_once(after)
+        assert {point: lines for point, lines in differences.items() if lines} == {}
+        checked = verified(bench)
+        assert (checked.differences, checked.notes) == ([], [])
+
+
+def test_a_site_that_is_written_before_an_edit_is_planned_is_checked_without_its_pages(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        bench.finish_paid_once(quiz_text(limit=2))
+        with bench.open(quiz_text(limit=1)):
+            pass
+        assert call("site", bench.run_folder(QUIZ).root, "--out", tmp_path / "public", "--with-data").code == 0
+    ending = call("verify", tmp_path / "public")
+    assert (ending.code, "in the middle of an edit" in ending.err) == (0, True), ending.err
