@@ -89,7 +89,8 @@ def _bill_digest(run: Run) -> str | None:
     parts += [str(tables.made_from(path)) for path in tables.parts(run.folder.tables, "reused")]
     money = run.store.money()
     names = [f"{job.id} {job.spec.name}" for job in run.store.all_jobs()]
-    return tables.digest("cost", str(money.spent), str(money.unknown_cost), *parts, *names) if parts else None
+    prices = f"{run.manifest.prices!r} {run.store.price_changes()}"  # other prices may leave a part its size
+    return tables.digest("cost", str(money.spent), str(money.unknown_cost), prices, *parts, *names) if parts else None
 
 
 def _site_digest(run: Run, bill: str | None) -> str | None:

@@ -48,6 +48,7 @@ def test_a_board_of_before_an_edit_stays_until_a_model_is_done_again(tmp_path: P
         assert "is not finished" in checked.notes[0]
 
 
+DEARER = QUIZ.replace('output = "2.4"', 'output = "3.4"', 1)
 TWO = ("openai", "anthropic")
 JUDGED = manifest_text(limit=2)
 RENAMED = JUDGED.replace(f'name = "{MODELS["openai"]}"', 'name = "shown so"', 1)
@@ -122,3 +123,15 @@ def test_a_site_that_is_written_before_an_edit_is_planned_is_checked_without_its
         assert call("site", bench.run_folder(QUIZ).root, "--out", tmp_path / "public", "--with-data").code == 0
     ending = call("verify", tmp_path / "public")
     assert (ending.code, "in the middle of an edit" in ending.err) == (0, True), ending.err
+
+
+def test_a_price_that_changes_what_is_saved_alone_is_in_the_bill(tmp_path: Path) -> None:
+    """Answers cost the same in batches, and the parts of the table ``usage`` keep their sizes."""
+    with lab(tmp_path) as bench:
+        bench.finish_paid_once(QUIZ)
+        before = bench.table(QUIZ, "cost")
+        bench.finish_paid_once(DEARER)
+        after = bench.table(QUIZ, "cost")
+        assert after["cost_usd"].to_list() == before["cost_usd"].to_list()
+        assert after["unbatched_usd"].to_list() != before["unbatched_usd"].to_list()
+        assert verified(bench).differences == []
