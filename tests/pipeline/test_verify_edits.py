@@ -89,8 +89,10 @@ def is_snapshot(difference: str) -> bool:
         (quiz_text(TWO, limit=2), quiz_text((*TWO, "mistral"), limit=3)),
         (quiz_text(TWO, limit=2), quiz_text(("anthropic",), limit=1, top="[scoring]\nlevel = 0.9")),
         (JUDGED, RENAMED.replace("seats = 1", "seats = 2")),
+        (QUIZ, DEARER),
+        (QUIZ, NOBODY),
     ],
-    ids=["more", "fewer", "another jury"],
+    ids=["more", "fewer", "another jury", "other prices", "no model"],
 )
 def test_a_run_that_is_stopped_anywhere_in_an_edit_is_not_called_damaged(
     tmp_path: Path, before: str, after: str, every: int
@@ -109,10 +111,19 @@ def test_a_run_that_is_stopped_anywhere_in_an_edit_is_not_called_damaged(
         course.meanwhile = verify
         with instrumented(course):
             course.enter()
-            bench.finish_paid_once(after)
+            assert bench.finish(after).state is RunState.DONE
         assert {point: lines for point, lines in differences.items() if lines} == {}
         checked = verified(bench)
         assert (checked.differences, checked.notes) == ([], [])
+
+
+def test_a_run_that_planned_nothing_yet_is_not_finished(tmp_path: Path) -> None:
+    with lab(tmp_path) as bench:
+        with bench.open(QUIZ):
+            pass
+        checked = verified(bench)
+    assert checked.differences == []
+    assert "is not finished" in checked.notes[0]
 
 
 def test_a_site_that_is_written_before_an_edit_is_planned_is_checked_without_its_pages(tmp_path: Path) -> None:
