@@ -50,7 +50,7 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         folder=folder,
         paid_answers=SimpleNamespace(workspace_of=lambda _run_id: folder.workspace),
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
-        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None),
+        manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None, panel=tuple),
         rules=ScoringRules(metric="acc"),
     )
 
