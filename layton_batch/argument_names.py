@@ -90,4 +90,5 @@ def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[s
         is_bool = isinstance(value, bool) and "bool" not in words
         if is_bool or not any(isinstance(value, _TAKES[word][0]) for word in words):
             kind = "None" if value is None else f"a {type(value).__name__}"
-            raise ManifestError(f"{name}: {kind} was given; give {' or '.join(_TAKES[word][1] for word in words)}")
+            wanted = [_TAKES[word][1] for word in words if not (word == "str" and "Path" in words)]  # a path as text
+            raise ManifestError(f"{name}: {kind} was given; give {' or '.join(wanted)}")

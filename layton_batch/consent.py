@@ -99,7 +99,7 @@ def question_before_paying(
     """
     if (planned is not None and not planned.to_send) or _is_here(opened.manifest, settings):
         return None
-    again = None if adds_answers and not is_gone else _paid_again(opened, planned, is_gone=is_gone)
+    again = paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
     if again:
         return AgreementQuestion(again, f"{again} {_REFUSED}")
     amount = planned.max_usd if planned is not None else None
@@ -129,8 +129,11 @@ def _without_budget(manifest: Manifest, amount: str) -> AgreementQuestion | None
     )
 
 
-def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str | None:
-    """Say in a sentence what is paid for again, and why; None: nothing is, as far as this machine knows."""
+def paid_again(opened: Run, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False) -> str | None:
+    """Say in a sentence what is paid for again, and why; None: nothing is, as far as this machine knows. The arguments
+    are those of :func:`question_before_paying`."""
+    if (adds_answers and not is_gone) or (planned is not None and not planned.to_send):
+        return None
     amount = "" if planned is None else f" {plural(planned.to_send, 'request')}"
     if is_gone:
         return _folder_is_gone(opened.id, amount)
@@ -140,7 +143,8 @@ def _paid_again(opened: Run, planned: Preview | None, *, is_gone: bool) -> str |
         return None
     return (
         f"{opened.id} paid for {plural(paid_requests, 'request')} before, and this manifest uses none of the answers: "
-        f"another benchmark under its name retires them and pays for{amount}."
+        f"another benchmark under its name retires them and pays for{amount}. To keep both, give the manifest another "
+        "name."
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from layton_batch.cli.terminal import say
-from layton_batch.consent import is_new_revision, plan_to_send, question_before_paying
+from layton_batch.consent import is_new_revision, paid_again, plan_to_send, question_before_paying
 from layton_batch.errors import NotAgreedError
 from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
@@ -45,6 +45,9 @@ def agree(
         opened, settings, planned, is_gone=is_gone, adds_answers=bool(given)
     )  # fmt: skip
     if question is None:
+        again = paid_again(opened, planned, is_gone=is_gone, adds_answers=bool(given))
+        if again is not None and not quiet:
+            say(again)
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise NotAgreedError(question.refusal)

@@ -335,6 +335,8 @@ def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
         line.decode("utf-8")
     except UnicodeDecodeError as wrong:
         return f"not UTF-8 (byte {wrong.start + 1} of the line is {line[wrong.start]:#04x})"
+    if line.lstrip().startswith(b"{'"):
+        return "not JSON: texts need double quotes; in Python, json.dumps writes them"
     end = len(error.doc.rstrip())
     if not line.endswith(b"\n") and error.pos >= end - 1:
         return "not JSON: the file ends in the middle of this line; it looks cut off"

@@ -73,6 +73,8 @@ def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
     plain = _PLAIN.get(kind)
     if plain is not None:
         return plain(context, value)
+    if kind in ("model_type", "model_attributes_type") and (name := _array_of_tables(form, detail["loc"][:-1])):
+        return f"must be a table, not {_shown(value)}: write [[{name}]] above its keys"
     if kind in _EXPECTED:
         return f"must be {_EXPECTED[kind]}, not {_shown(value)}"
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"

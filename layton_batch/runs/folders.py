@@ -228,6 +228,8 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
     if os.path.isdir(name):
         if inside := [str(folder.root) for folder in find_runs(Path(name))]:
             return f"the folder {name} is no run, but holds runs: name {' or '.join(inside)}"
+        if manifests := sorted(Path(name).glob("*.toml")):
+            return f"the folder {name} holds no run {there}: `layton-batch run {manifests[0]}` begins its run; {advice}"
         return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
     if os.path.isfile(name):
         return f"the file {name} is no run, and there is no run {name!r} {there}; {advice}"

@@ -183,7 +183,7 @@ def _content(path: Path, name: str, where: str) -> bytes:
             raise DataError(f"{where}: picture {name!r} has {status.st_size:,} bytes; at most {MAX_BYTES:,} are sent")
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"{where}: cannot read picture {name!r}: {error.strerror or error}") from error
+        raise DataError(f"{where}: cannot read picture {name!r} at {path}: {error.strerror or error}") from error
 
 
 def _check_size(size: int, where: str) -> None:

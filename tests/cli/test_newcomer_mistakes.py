@@ -358,6 +358,21 @@ def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
         assert json.dumps(held["batches"]).count("held back: batch ") == 2
 
 
+def test_a_copied_project_of_the_same_name_is_told_what_it_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write("id,question,answer\n1,a?,b\n", "quiz.csv")
+        manifest = there.write(QUIZ_MANIFEST)
+        assert call("run", manifest, "--yes").code == 0
+        there.write("id,question,answer\n1,Who wrote it?,me\n", "quiz.csv")
+        words = "this manifest uses none of the answers: another benchmark under its name retires them"
+        message = call("run", manifest, "--yes").err
+        assert words in message
+        assert "To keep both, give the manifest another name." in message
+        assert words not in call("run", manifest, "--yes").err
+
+
 # ---- words that are missing or wrong ---------------------------------------------------------------------------------
 
 
@@ -392,6 +407,9 @@ def test_a_budget_that_is_too_small_is_told_once_with_what_to_do(
         (("label-plan", "scores.csv", "--labels", "3"), "`layton-batch leaderboard scores.csv` ranks the models"),
         (("leaderboard", "words.csv"), "words.csv, row 1: 'score' is 'good', not a number, true or false"),
         (("init", "qa", "--out", "quiz.csv"), "init: --out quiz.csv: is a file; name a folder"),
+        (("plan", "list.toml"), "models[0]: must be a table, not 'gpt-5.1': write [[models]] above its keys"),
+        (("items", "check", "dicts.jsonl"), "line 1: not JSON: texts need double quotes; in Python, json.dumps"),
+        (("leaderboard", "project"), ": `layton-batch run project/qa.toml` begins its run; --runs names"),
         (("plan", "comma.toml"), "; write 7.50, with a point"),
         (("plan", "end.toml"), "task of the manifest itself stands above the first [table]: move it there"),
         (("plan", "twice.toml"), "name of the manifest itself stands above the first [table]"),
@@ -419,6 +437,8 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
         "quiz.csv": "question,answer\na?,b\n",
         "manifest.toml": GOOD,
         "scores.csv": SCORES,
+        "list.toml": 'name = "a"\ntask = "qa"\nmodels = ["gpt-5.1"]\n[items]\nsource = "quiz.csv"\n',
+        "dicts.jsonl": "{'question': 'a?'}\n",
         "comma.toml": QUIZ_MANIFEST + "[budget]\nmax_usd = 7,50  # dollars\n",
         "end.toml": QUIZ_MANIFEST.replace('task = "qa"\n', "") + 'task = "qa"\n',
         "heading.toml": QUIZ_MANIFEST.replace('"a"', '"My quiz"'),
@@ -441,6 +461,8 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
     for name, text in files.items():
         write(offline, text, name)
     (offline / "empty").mkdir()
+    (offline / "project").mkdir()
+    write(offline / "project", QUIZ_MANIFEST, "qa.toml")
     assert words in refused(*command)
 
 
