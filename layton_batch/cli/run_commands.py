@@ -434,7 +434,8 @@ def resolve(
 
     It is this one at the provider (--adopt ID), it was never made (--resubmit), or nobody can tell (--give-up): then
     its requests end without an answer, and what they may have cost counts as unknown cost. Where another process drives
-    the run, that one acts on it at its next step, or else the next `run` does, and writes an event.
+    the run, that one acts on it at its next step, or else the next `run` does, and writes an event. A create
+    without a reply may arrive for eleven minutes: --resubmit is refused until then.
     """
     from layton_batch.batches.resolve import adopt_batch, send_again
     from layton_batch.batches.resolve import give_up as give_batch_up
