@@ -142,9 +142,9 @@ def paid_again(opened: Run, planned: Preview | None, *, is_gone: bool, adds_answ
     if planned is None or planned.answered or not paid_requests:
         return None
     return (
-        f"{opened.id} paid for {plural(paid_requests, 'request')} before, and this manifest uses none of the answers: "
-        f"another benchmark under its name retires them and pays for{amount}. To keep both, give the manifest another "
-        "name."
+        f"{opened.id} paid for {plural(paid_requests, 'request')} before, and this manifest uses none of the answers, "
+        f"because its questions, models or their settings are others: it retires them and pays for{amount}. To keep "
+        "both, give the manifest another name."
     )
 
 

@@ -67,6 +67,8 @@ def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
         return _unknown_key(str(detail["loc"][-1]), value, _known_keys(form, detail["loc"][:-1]))
     if kind == "tuple_type" and isinstance(value, Mapping) and (name := _array_of_tables(form, detail["loc"])):
         return f"is an array of tables: write [[{name}]] above each, not [{name}]"
+    if kind == "missing" and len(detail["loc"]) == 1 and _table(form.model_fields[str(detail["loc"][0])].annotation):
+        return f"is missing: add a table [{detail['loc'][0]}]"
     if kind == "literal_error":
         words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         return f"{reprlib.repr(value)} is not one of {', '.join(words)}{nearest(str(value), words)}"

@@ -229,13 +229,22 @@ def _is_rows(value: JsonValue) -> bool:
 
 
 def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
-    """Raise DataError for options as text without a list: they were meant for models, which would not see them."""
+    """Raise DataError for options as text without a list, and for an answer that is the number of one: they were meant
+    for models, which would not see them."""
     name = next((name for name in ("options", "choices") if isinstance(columns.get(name), str)), None)
     text = "" if name is None else str(columns[name]).strip()
     if text and not text.startswith("["):
         raise DataError(
             f"{where}: column {name!r} is no list, so it is no multiple choice, and qa shows no options: write a list, "
             f"such as {list_example(text)}, or put the options into the question and leave the column out"
+        )
+    listed = next((value for name in ("options", "choices") if isinstance(value := columns.get(name), list)), None)
+    shown = [str(columns[name]) for name in "ab" if columns.get(name) is not None] if listed is None else listed
+    answer = str(columns.get("answer") or "").strip()
+    if len(shown) > 1 and answer.isdigit() and answer not in map(str, shown):
+        raise DataError(
+            f"{where}: column 'answer' is {answer}, the number of an option, and qa shows no options: write the "
+            "option's letter or text, and it is multiple choice"
         )
 
 

@@ -366,7 +366,7 @@ def test_a_copied_project_of_the_same_name_is_told_what_it_replaces(
         manifest = there.write(QUIZ_MANIFEST)
         assert call("run", manifest, "--yes").code == 0
         there.write("id,question,answer\n1,Who wrote it?,me\n", "quiz.csv")
-        words = "this manifest uses none of the answers: another benchmark under its name retires them"
+        words = "uses none of the answers, because its questions, models or their settings are others: it retires them"
         message = call("run", manifest, "--yes").err
         assert words in message
         assert "To keep both, give the manifest another name." in message
@@ -410,6 +410,9 @@ def test_a_copied_project_of_the_same_name_is_told_what_it_replaces(
         (("plan", "list.toml"), "models[0]: must be a table, not 'gpt-5.1': write [[models]] above its keys"),
         (("items", "check", "dicts.jsonl"), "line 1: not JSON: texts need double quotes; in Python, json.dumps"),
         (("leaderboard", "project"), ": `layton-batch run project/qa.toml` begins its run; --runs names"),
+        (("plan", "bare.toml"), "items: is missing: add a table [items]"),
+        (("run", "index.csv", "--model", "openai:x"), "'answer' is 1, the number of an option, and qa shows no opt"),
+        (("run", "index2.csv", "--model", "openai:x"), "write the option's letter or text, and it is multiple choice"),
         (("plan", "comma.toml"), "; write 7.50, with a point"),
         (("plan", "end.toml"), "task of the manifest itself stands above the first [table]: move it there"),
         (("plan", "twice.toml"), "name of the manifest itself stands above the first [table]"),
@@ -439,6 +442,9 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
         "scores.csv": SCORES,
         "list.toml": 'name = "a"\ntask = "qa"\nmodels = ["gpt-5.1"]\n[items]\nsource = "quiz.csv"\n',
         "dicts.jsonl": "{'question': 'a?'}\n",
+        "bare.toml": QUIZ_MANIFEST.replace('[items]\nsource = "quiz.csv"\n', ""),
+        "index.csv": 'question,options,answer\na?,"[""x"", ""y""]",1\nb?,"[""x"", ""y""]",2\n',
+        "index2.csv": "question,A,B,answer\na?,x,y,1\n",
         "comma.toml": QUIZ_MANIFEST + "[budget]\nmax_usd = 7,50  # dollars\n",
         "end.toml": QUIZ_MANIFEST.replace('task = "qa"\n', "") + 'task = "qa"\n',
         "heading.toml": QUIZ_MANIFEST.replace('"a"', '"My quiz"'),

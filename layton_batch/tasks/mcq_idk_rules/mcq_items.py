@@ -264,7 +264,11 @@ def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
         index = options.index(text) if text in options else _letter_index(text)
     if index is None or not 0 <= index < len(options):
         shown = repr(str(value)[:80])
-        raise DataError(f"{where}: column {name!r} is {shown}; it must be an option's index from 0, letter, or text")
+        is_digits = isinstance(value, str) and value.strip().isdigit()
+        digits = ", and digits in quotes or in CSV are text" if is_digits else ""
+        raise DataError(
+            f"{where}: column {name!r} is {shown}; it must be an option's index from 0, letter, or text{digits}"
+        )
     return index
 
 
