@@ -61,7 +61,6 @@ _TAKES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 """Types that each word of an annotation takes, and their name in messages."""
 
-
 _MODELS = "; a manifest names the models: `layton-batch run FILE --model PROVIDER:ID` writes one"
 _INSTEAD: Mapping[str, str] = {
     "model": _MODELS,
@@ -69,7 +68,7 @@ _INSTEAD: Mapping[str, str] = {
     "sandbox": "; `layton-batch run MANIFEST --sandbox` rehearses a run",
     "budget": "; max_usd is the most that may be paid",
 }
-"""What to do, by an argument that a function does not have and that people try."""
+"""Advice on arguments that no function has and that people try."""
 
 
 def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> None:

@@ -32,7 +32,7 @@ _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
 _LONGEST_DEADLINE = 86_400
-_METHOD = re.compile(r"/(chat/completions|completions|responses|messages|embeddings|batches|files)/*\Z")
+_METHOD = re.compile(r"/(chat/completions|completions|responses|messages)/*\Z")
 """The end of an address of one call, as examples of providers show it."""
 _PLAIN_ADDRESS = re.compile(
     r"(?:[a-z]{1,8}:/{1,2})?(?P<rest>(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|(?:[a-z-]{1,20}\.){1,4}[a-z]{2,10})"

@@ -56,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         prepare_process()
         with terminating():
-            code = _printed(command_line, _invoke([*command_line]))
+            from layton_batch.cli.app import invoke  # Typer, and the options of every command
+
+            code = _printed(command_line, invoke([*command_line]))
     except KeyboardInterrupt:
         count_stops_only()
         code = _complain(STOPPED.get(command_line[0] if command_line else "", "stopped."), INTERRUPTED)
@@ -75,12 +77,6 @@ def prepare_process() -> None:
     settings = Settings.from_process()
     limits.LIMITS.take(settings)
     log.protect(settings.secrets())  # no key in any log record or message from here on
-
-
-def _invoke(arguments: list[str]) -> int:
-    from layton_batch.cli.app import invoke  # Typer, and the options of every command
-
-    return invoke(arguments)
 
 
 def _printed(command_line: Sequence[str], code: int) -> int:

@@ -40,7 +40,8 @@ class ProviderOutages:
 
     def _all(self, status: Status, failing: Mapping[str, Batch], now: float) -> Iterator[str]:
         providers = {batch.provider for batch in status.batches if _is_asked(batch)}
-        if not providers or providers - failing.keys():
+        silent = {provider for provider, batch in failing.items() if _is_outage(batch.failed_status)}
+        if not providers or providers - silent:
             self._none_since, self._pointed = None, False
             return
         self._none_since = now if self._none_since is None else min(self._none_since, now)
@@ -61,18 +62,17 @@ def _failing(status: Status) -> dict[str, Batch]:
     keeps a batch from being sent is told whatever the provider's reply was."""
     failing: dict[str, Batch] = {}
     for batch in status.batches:
-        if _is_asked(batch) and batch.failures and (batch.state is Lifecycle.PLANNED or _is_outage(batch)):
+        is_told = batch.state is Lifecycle.PLANNED or (batch.state in AT_PROVIDER and _is_outage(batch.failed_status))
+        if _is_asked(batch) and batch.failures and is_told:
             failing[batch.provider] = max(
                 failing.get(batch.provider, batch), batch, key=lambda candidate: candidate.due_at
             )
     return failing
 
 
-def _is_outage(batch: Batch) -> bool:
-    """Decide whether another call about a batch at its provider may have an answer: a refusal is an answer, and is
-    reported by itself."""
-    status = batch.failed_status
-    return batch.state in AT_PROVIDER and (status is None or status >= 500 or status in _NOT_NOW)
+def _is_outage(status: int | None) -> bool:
+    """Decide whether another call may have an answer: a refusal is an answer."""
+    return status is None or status >= 500 or status in _NOT_NOW
 
 
 def _outage(provider: str, batch: Batch, status: Status) -> str:

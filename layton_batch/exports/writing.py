@@ -34,11 +34,11 @@ _FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".md", ".parquet", ".xlsx", 
 
 def check_form(to: str) -> str:
     """Return the name of a form. Raises ManifestError for an unknown one."""
-    known = (*_single_files(), *_forms())
-    if to not in known:
+    forms = (*_single_files(), *_forms())
+    if to not in forms:
         is_workbook = to.lower() in ("excel", "ods", "xls", "xlsx")
         spreadsheet = "; --to csv opens in a spreadsheet program" if is_workbook else ""
-        raise ManifestError(f"--to {to!r}: must be one of {', '.join(known)}{spreadsheet}")
+        raise ManifestError(f"--to {to!r}: must be one of {', '.join(forms)}{spreadsheet}")
     return to
 
 

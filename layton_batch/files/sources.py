@@ -315,7 +315,8 @@ def _decode(line: bytes, location: RowLocation) -> Row:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         reason = _as_table(line) if location.line == 1 else None
-        listed = "; a .json file is one list of objects, [{…}, …]" if location.file.endswith(".json") else ""
+        is_document = location.line == 1 and location.file.endswith(".json")
+        listed = "; a .json file is one list of objects, [{…}, …]" if is_document else ""
         raise DataError(f"{location}: {reason or _reason(line, error)}{listed}") from error
     if not isinstance(row, dict):
         raise DataError(f"{location}: one object a line is expected, not {_kind(row)}")

@@ -67,15 +67,16 @@ def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
         return _unknown_key(str(detail["loc"][-1]), value, _known_keys(form, detail["loc"][:-1]))
     if kind == "tuple_type" and isinstance(value, Mapping) and (name := _array_of_tables(form, detail["loc"])):
         return f"is an array of tables: write [[{name}]] above each, not [{name}]"
-    if kind == "missing" and len(detail["loc"]) == 1 and _table(form.model_fields[str(detail["loc"][0])].annotation):
-        return f"is missing: add a table [{detail['loc'][0]}]"
+    if kind == "missing" and len(detail["loc"]) == 1:
+        return f"is missing{_missing_table(str(detail['loc'][0]), form)}"
     if kind == "literal_error":
         words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         return f"{reprlib.repr(value)} is not one of {', '.join(words)}{nearest(str(value), words)}"
     plain = _PLAIN.get(kind)
     if plain is not None:
         return plain(context, value)
-    if kind in ("model_type", "model_attributes_type") and (name := _array_of_tables(form, detail["loc"][:-1])):
+    if kind in ("model_type", "model_attributes_type") and isinstance(detail["loc"][-1], int):
+        name = _key_text(detail["loc"][:-1])
         return f"must be a table, not {_shown(value)}: write [[{name}]] above its keys"
     if kind in _EXPECTED:
         return f"must be {_EXPECTED[kind]}, not {_shown(value)}"
@@ -121,7 +122,8 @@ def _unknown_key(key: str, value: object, names: Sequence[str]) -> str:
     if key.startswith(("price", "cost")) and "prices" not in names:
         return "unknown key; prices stand in tables [[prices]] with provider, model, input and output"
     if key in OF_THE_WHOLE:
-        return f"unknown key; {key} of the manifest itself stands above the first [table]: move it there"
+        listed = f" (known: {', '.join(names)})"
+        return f"unknown key{listed}; {key} of the manifest itself stands above the first [table]: move it there"
     if key in ("judge", "judges") and "jury" in names:
         return "unknown key; judges are tables [[jury.judges]], or a file that panel names under [jury]"
     suggestion = nearest(key, names)
@@ -137,6 +139,14 @@ def _known_keys(form: type[BaseModel], key: Key) -> list[str]:
         if isinstance(part, str) and part in form.model_fields:
             form = _table(form.model_fields[part].annotation) or form
     return list(form.model_fields)
+
+
+def _missing_table(name: str, form: type[BaseModel]) -> str:
+    """Return how to add a table that is missing; nothing for another key."""
+    annotation = form.model_fields[name].annotation if name in form.model_fields else None
+    if _table(annotation) is None:
+        return ""
+    return f": add tables [[{name}]]" if get_origin(annotation) is tuple else f": add a table [{name}]"
 
 
 def _array_of_tables(form: type[BaseModel], key: Key) -> str:

@@ -228,8 +228,8 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
     if os.path.isdir(name):
         if inside := [str(folder.root) for folder in find_runs(Path(name))]:
             return f"the folder {name} is no run, but holds runs: name {' or '.join(inside)}"
-        if manifests := sorted(Path(name).glob("*.toml")):
-            return f"the folder {name} holds no run {there}: `layton-batch run {manifests[0]}` begins its run; {advice}"
+        if manifest := next((path for path in sorted(Path(name).glob("*.toml")) if _is_named(path)), None):
+            return f"the folder {name} holds no run {there}: `layton-batch run {manifest}` begins its run; {advice}"
         return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
     if os.path.isfile(name):
         return f"the file {name} is no run, and there is no run {name!r} {there}; {advice}"
@@ -296,6 +296,14 @@ def other_places(runs: Path) -> str:
 def is_manifest(name: str) -> bool:
     """Return whether the text names a manifest's file."""
     return name.endswith(".toml") and Path(name).is_file()
+
+
+def _is_named(path: Path) -> bool:
+    """Return whether a TOML file names a run, as a manifest does and a panel or a package's settings do not."""
+    try:
+        return bool(manifest_name(path))
+    except ManifestError:
+        return False
 
 
 def manifest_name(path: Path) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Literal
 
 from layton_batch.errors import DataError, ManifestError
@@ -239,9 +240,11 @@ def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
             f"such as {list_example(text)}, or put the options into the question and leave the column out"
         )
     listed = next((value for name in ("options", "choices") if isinstance(value := columns.get(name), list)), None)
-    shown = [str(columns[name]) for name in "ab" if columns.get(name) is not None] if listed is None else listed
+    if listed is None:
+        listed = [value for name, value in columns.items() if name in ascii_lowercase and value is not None]
     answer = str(columns.get("answer") or "").strip()
-    if len(shown) > 1 and answer.isdigit() and answer not in map(str, shown):
+    numbers = {str(number) for number in range(len(listed) + 1)}
+    if len(listed) > 1 and answer in numbers and answer not in map(str, listed):
         raise DataError(
             f"{where}: column 'answer' is {answer}, the number of an option, and qa shows no options: write the "
             "option's letter or text, and it is multiple choice"

@@ -413,6 +413,9 @@ def test_a_copied_project_of_the_same_name_is_told_what_it_replaces(
         (("plan", "bare.toml"), "items: is missing: add a table [items]"),
         (("run", "index.csv", "--model", "openai:x"), "'answer' is 1, the number of an option, and qa shows no opt"),
         (("run", "index2.csv", "--model", "openai:x"), "write the option's letter or text, and it is multiple choice"),
+        (("plan", "rows.toml"), "judges: is missing: add tables [[judges]]"),
+        (("plan", "limits.toml"), "limits.openai: must be a table, not 5"),
+        (("leaderboard", "package"), "the folder package holds no run, and there is no run 'package' under runs"),
         (("plan", "comma.toml"), "; write 7.50, with a point"),
         (("plan", "end.toml"), "task of the manifest itself stands above the first [table]: move it there"),
         (("plan", "twice.toml"), "name of the manifest itself stands above the first [table]"),
@@ -445,6 +448,9 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
         "bare.toml": QUIZ_MANIFEST.replace('[items]\nsource = "quiz.csv"\n', ""),
         "index.csv": 'question,options,answer\na?,"[""x"", ""y""]",1\nb?,"[""x"", ""y""]",2\n',
         "index2.csv": "question,A,B,answer\na?,x,y,1\n",
+        "rows.toml": QUIZ_MANIFEST + '[jury]\npanel = "empty.toml"\n',
+        "empty.toml": "",
+        "limits.toml": QUIZ_MANIFEST + "[limits]\nopenai = 5\n",
         "comma.toml": QUIZ_MANIFEST + "[budget]\nmax_usd = 7,50  # dollars\n",
         "end.toml": QUIZ_MANIFEST.replace('task = "qa"\n', "") + 'task = "qa"\n',
         "heading.toml": QUIZ_MANIFEST.replace('"a"', '"My quiz"'),
@@ -467,7 +473,9 @@ def test_a_word_that_is_missing_or_wrong_is_answered_with_what_to_write(
     for name, text in files.items():
         write(offline, text, name)
     (offline / "empty").mkdir()
-    (offline / "project").mkdir()
+    for folder in ("project", "package"):
+        (offline / folder).mkdir()
+    write(offline / "package", '[project]\nname = "x"\n', "pyproject.toml")
     write(offline / "project", QUIZ_MANIFEST, "qa.toml")
     assert words in refused(*command)
 

@@ -11,7 +11,8 @@ from urllib.request import urlopen
 import orjson
 import pytest
 
-from layton_batch.batches.resolve import adopt_batch
+from layton_batch.batches.resolve import adopt_batch, send_again
+from layton_batch.errors import ManifestError
 from layton_batch.loop import drive
 from layton_batch.records import Batch
 from layton_batch.runs.open import open_run
@@ -55,6 +56,12 @@ class Accounts:
         manifest, clock = self.bench.manifest(self.text), self.bench.clock
         with open_run(manifest, self.bench.runs, settings, clock=clock, pacing=PACING) as run:
             adopt_batch(run, batch.id, there)
+
+    def resend(self, settings: Settings, batch: Batch) -> None:
+        """A person says that the batch was never made."""
+        manifest, clock = self.bench.manifest(self.text), self.bench.clock
+        with open_run(manifest, self.bench.runs, settings, clock=clock, pacing=PACING) as run:
+            send_again(run, batch.id)
 
     def batches(self) -> list[Batch]:
         with open_store(self.bench.run_folder(self.text), self.bench.settings) as store:
@@ -157,6 +164,19 @@ def test_polls_under_another_account_say_so_once(tmp_path: Path) -> None:
         assert "created with another key" in said
         assert both.drive(both.settings(OLD)).state is RunState.DONE
         assert both.billed(both.other) == []
+
+
+def test_a_second_create_waits_until_the_first_can_no_more_arrive(tmp_path: Path) -> None:
+    with accounts(tmp_path, "openai", LOST_REPLY) as both:
+        both.drive(both.settings(OLD), once=True)
+        assert both.drive(both.settings(NEW)).state is RunState.NEEDS_PERSON
+        (batch,) = both.batches()
+        with pytest.raises(ManifestError, match=r"is not sent again yet: its create may still reach openai until "):
+            both.resend(both.settings(NEW), batch)
+        assert both.billed(both.other) == []
+        both.bench.clock.sleep(660.0)
+        both.resend(both.settings(NEW), batch)
+        assert [batch.state for batch in both.batches()] == [Lifecycle.PLANNED]
 
 
 def test_results_that_another_account_refuses_wait_for_a_person_and_are_not_lost(tmp_path: Path) -> None:

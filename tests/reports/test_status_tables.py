@@ -159,9 +159,11 @@ def test_an_outage_is_told_by_its_status_and_a_refusal_is_none() -> None:
 
 def test_a_refusal_that_keeps_a_batch_from_being_sent_is_told() -> None:
     reason = "not sent: openai does not take its file: HTTP 404: unknown request URL"
-    [said] = ProviderOutages().lines(status([planned(reason=reason, failures=1, failed_status=404)]), NOW)
+    outages, refused = ProviderOutages(), status([planned(reason=reason, failures=1, failed_status=404)])
+    [said] = outages.lines(refused, NOW)
     assert said.startswith("openai answers with HTTP 404 (1 batch waits to be sent, nothing is lost); next try ")
     assert said.endswith(reason)
+    assert list(outages.lines(refused, NOW + NONE_REACHED)) == []  # it can be reached
 
 
 def test_after_five_minutes_without_any_provider_one_line_points_to_doctor() -> None:

@@ -16,6 +16,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.files import limits
 from layton_batch.files.sources import read_rows
+from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import BUILT_IN, load_task
 from layton_batch.tasks.protocol import TaskOptions
@@ -71,6 +72,30 @@ def test_columns_that_the_task_does_not_read_are_named(
     path.write_text(json.dumps(row) + "\n", encoding="utf-8")
     assert call("items", "check", path, "--task", task, "--json").table()["unread"] == unread
     assert f"{task} does not read: {', '.join(unread)}" in call("items", "check", path, "--task", task).out
+
+
+@pytest.mark.parametrize(
+    ("columns", "answer", "is_refused"),
+    [
+        ({"options": ["x", "y"]}, "1", True),
+        ({"options": ["x", "y"]}, 2, True),
+        ({"a": "x", "b": "y", "c": "z"}, "3", True),
+        ({"options": ["1", "2"]}, "2", False),
+        ({"a": "3", "b": "4"}, "7", False),
+        ({"a": "x"}, "1", False),
+        ({}, "1", False),
+    ],
+)
+def test_the_number_of_an_option_is_no_answer_to_a_question_without_options(
+    columns: dict[str, JsonValue], answer: JsonValue, is_refused: bool
+) -> None:
+    rows = [{"question": "Which?", "answer": answer, **columns}]
+    task = load_task("qa", TaskOptions("llm"))
+    if is_refused:
+        with pytest.raises(DataError, match=f"column 'answer' is {answer}, the number of an option"):
+            task.items(rows)
+    else:
+        assert [item.answer for item in task.items(rows)] == [str(answer)]
 
 
 def test_options_that_are_no_list_are_an_error_for_questions_of_one_s_own(tmp_path: Path) -> None:
