@@ -20,7 +20,31 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages import collect
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
-from tests.support.lab import MODELS, lab, manifest_text
+from tests.support.lab import MODELS, lab, manifest_text, quiz_text
+
+
+def test_a_file_that_is_damaged_before_the_create_that_carries_it_is_not_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = quiz_text(("anthropic",), limit=2)
+    with lab(tmp_path) as bench:
+        create, asked = submitting._create, dict[Path, bytes]()
+
+        def damaged(run: Run, provider: Any, batch: Batch) -> StageDecision:
+            path = run.folder.workspace.root / batch.path
+            asked[path] = path.read_bytes()
+            path.write_bytes(asked[path].replace(b"question", b"riddle", 1))
+            return create(run, provider, batch)
+
+        with monkeypatch.context() as patched, bench.open(text) as run:
+            patched.setattr(submitting, "_create", damaged)
+            advance(run)
+        assert bench.finish(text).state is RunState.NEEDS_PERSON
+        assert bench.billed() == {}
+        for path, content in asked.items():
+            path.write_bytes(content)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
 
 
 def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
