@@ -66,10 +66,11 @@ class Answer:
 
 class Loopback:
     """A context manager: an HTTP server on 127.0.0.1 that answers every call with what ``answer`` says and keeps
-    ``calls``. ``url`` has no trailing slash."""
+    ``calls``. ``url`` has no trailing slash; ``called`` is set by the first call, which a client may have given up."""
 
     def __init__(self, answer: Answer | Callable[[HandlerCall], Answer]) -> None:
         self.calls: list[HandlerCall] = []
+        self.called = threading.Event()
         self._answer = answer
         self._closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
@@ -92,6 +93,7 @@ class Loopback:
 
     def _decide(self, call: HandlerCall) -> Answer:
         self.calls.append(call)
+        self.called.set()
         answer = self._answer if isinstance(self._answer, Answer) else self._answer(call)
         if answer.hold:
             self._closing.wait(30)
