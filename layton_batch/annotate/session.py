@@ -86,7 +86,7 @@ class LabellingSession:
     def actions(self) -> LabelActions:
         """Return all actions so far on the items as they are now, from all processes."""
         with self._lock:
-            return replace(self._log.read(), item_digest=self.run.item_digest)
+            return self._log.read().on_present_items(self.run.item_digest)
 
     def current(self, annotator: str) -> Key | None:
         """Return the answer that this person labels now. It stays the same until an action on it. None: all is done."""

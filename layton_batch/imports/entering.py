@@ -117,8 +117,7 @@ def check_answers(manifest: Manifest, runs: Path, settings: Settings, files_mode
     if not folder.manifest.exists():
         _check_names((), files_models)
         return
-    with read_run(folder, settings) as run:
-        run.manifest = manifest
+    with read_run(folder, settings, manifest) as run:
         _check_all(run, files_models)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -48,14 +48,24 @@ class LabelAction:
 class LabelActions:
     """All actions of each annotator, in order. ``damaged``: the number of unreadable lines of each file.
 
-    ``foreign``: the reasons why lines that the app did not write were passed over. ``item_digest``: the digest of an
-    item as it is now, so that actions on an earlier form of the item are left out; None: they are not.
+    ``foreign``: the reasons why lines that the app did not write were passed over.
     """
 
     by_annotator: Mapping[str, Sequence[LabelAction]]
     damaged: Mapping[Path, int] = field(default_factory=dict)
     foreign: Sequence[str] = ()
-    item_digest: Callable[[str], str | None] | None = None
+
+    def on_present_items(self, item_digest: Callable[[str], str | None]) -> LabelActions:
+        """Leave out what was done with answers to an earlier form of an item. ``item_digest``: its digest today."""
+        present = {
+            annotator: [
+                action
+                for action in actions
+                if action.kind in (FLAG, UNFLAG) or action.item_digest in (None, item_digest(action.answer[0]))
+            ]
+            for annotator, actions in self.by_annotator.items()
+        }
+        return replace(self, by_annotator=present)
 
     def active(self, annotator: str) -> list[LabelAction]:
         """Return an annotator's actions on answers that were not undone, in order."""
@@ -68,12 +78,7 @@ class LabelActions:
                 at = next((i for i in reversed(range(len(active))) if _about(active[i]) == about), None)
                 if at is not None:
                     del active[at]
-        return [action for action in active if self._is_on_present_item(action)]
-
-    def _is_on_present_item(self, action: LabelAction) -> bool:
-        if self.item_digest is None or action.item_digest is None:
-            return True
-        return action.item_digest == self.item_digest(action.answer[0])
+        return active
 
     def labels(self) -> Iterator[Annotation]:
         """Yield the labels that count. A later `unsure` on an answer removes its label."""

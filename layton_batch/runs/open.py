@@ -181,9 +181,12 @@ def open_folder(
 
 
 @contextmanager
-def read_run(folder: RunFolder, settings: Settings) -> Iterator[Run]:
-    """Open an existing run by its folder, to read it. Another process may drive the run."""
-    manifest = stored_manifest(folder)
+def read_run(folder: RunFolder, settings: Settings, revision: Manifest | None = None) -> Iterator[Run]:
+    """Open an existing run by its folder, to read it. Another process may drive the run.
+
+    ``revision``: the manifest that the run would be given; None: the one that it has.
+    """
+    manifest = revision or stored_manifest(folder)
     with open_store(folder, settings) as store, recording(store, folder), ThreadPoolExecutor(1) as executor:
         check_files(store, folder)
         yield _Inputs(manifest, folder, settings, SystemClock(), only_scores=True).run(store, executor)
