@@ -124,7 +124,8 @@ def _seen_in_console(found: History, store: RunStore, batch: Batch) -> str | Non
     ours = {other.provider_id for other in store.batches()}
     first = next(iter(store.asked_of(batch.id))).encode()
     for theirs in found.providers.batches(batch.provider):
-        if theirs.id not in ours and first in found.providers.requests_of(theirs):
+        is_as_large = theirs.rows in (0, batch.requests)  # 0: its rows are not counted yet
+        if theirs.id not in ours and is_as_large and first in found.providers.requests_of(theirs):
             return theirs.id
     return None
 
