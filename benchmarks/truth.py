@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import rankdata
 
 from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.law import VotePosterior
@@ -21,7 +22,7 @@ from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.posterior import ModelScore
-from layton_batch.stats.ranks import draw_ranks, rank_ranges, score_ranks
+from layton_batch.stats.ranks import rank_ranges, score_ranks
 from layton_batch.stats.strata import FloatArray, Strata
 from tests.stats.truth_worlds import WORLDS, draw, named
 
@@ -109,7 +110,7 @@ def _pairs(draws: JointDraws, truth: FloatArray) -> float:
 
 
 def _ranks(draws: JointDraws, rows: Sequence[ModelScore], truth: FloatArray) -> bool:
-    sets, rank = rank_ranges(draws, rank=score_ranks([row.score for row in rows])), draw_ranks(truth[None])[0]
+    sets, rank = rank_ranges(draws, rank=score_ranks([row.score for row in rows])), rankdata(-truth, method="min")
     return bool(((sets.best <= rank) & (rank <= sets.worst)).all())
 
 

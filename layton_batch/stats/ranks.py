@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 
 from layton_batch.stats.joint import JointDraws
-from layton_batch.stats.strata import FloatArray, IntArray, Ints
+from layton_batch.stats.strata import FloatArray, IntArray
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
@@ -109,22 +109,6 @@ class RankSets:
 
     best: IntArray
     worst: IntArray
-
-
-def draw_ranks(theta: FloatArray) -> Ints:
-    """[T, K] rank of every model in every draw, 1 + the number of better ones."""
-    models = theta.shape[1]
-    ranks = np.empty(theta.shape, dtype=np.int32)
-    block = max(1, _CELLS // max(models, 1))
-    for at in range(0, len(theta), block):
-        some = theta[at : at + block]
-        order = np.argsort(some, axis=1)[:, ::-1]
-        order += models * np.arange(len(some))[:, None]
-        ordered = some.ravel()[order]
-        first = np.broadcast_to(np.arange(1, models + 1, dtype=np.int32), order.shape).copy()
-        first[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
-        ranks[at : at + block].ravel()[order] = np.maximum.accumulate(first, axis=1)
-    return ranks
 
 
 def rank_ranges(draws: JointDraws, *, level: float = 0.95, rank: IntArray | None = None) -> RankSets:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import rankdata
 
 from layton_batch.stats.hierarchical import fit
 from layton_batch.stats.hierarchical_scores import hierarchical_scores
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.label_table import label_table
 from layton_batch.stats.posterior import ModelScore
-from layton_batch.stats.ranks import draw_ranks, rank_ranges
+from layton_batch.stats.ranks import rank_ranges
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 from layton_batch.stats.strata import FloatArray, GoldPredictions, TargetPredictions, build_strata
 from tests.stats.worlds import Board, World, draw
@@ -86,5 +87,5 @@ def _pairs(draws: JointDraws, truth: FloatArray) -> FloatArray:
 
 
 def _ranks(draws: JointDraws, truth: FloatArray) -> FloatArray:
-    sets, rank = rank_ranges(draws), draw_ranks(truth[None])[0]
+    sets, rank = rank_ranges(draws), rankdata(-truth, method="min")
     return np.array([((sets.best <= rank) & (rank <= sets.worst)).all() * 1.0])

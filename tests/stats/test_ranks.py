@@ -14,7 +14,7 @@ from layton_batch.stats.joint import (
     items_to_resolve,
     resolvable_difference,
 )
-from layton_batch.stats.ranks import draw_ranks, paper_ranks, rank_ranges
+from layton_batch.stats.ranks import paper_ranks, rank_ranges
 
 # ---- the ranks of printed scores -----------------------------------------------------------------------------------
 
@@ -81,14 +81,6 @@ def by_definition_of(i: int, scores: np.ndarray, widths: np.ndarray) -> tuple[in
 
 
 # ---- ranks that hold for all models at once ------------------------------------------------------------------------
-
-
-def test_draw_ranks_count_the_better_ones() -> None:
-    theta = np.array([[0.5, 0.7, 0.5, 0.9], [0.1, 0.1, 0.1, 0.1]])
-    assert draw_ranks(theta).tolist() == [[3, 2, 3, 1], [1, 1, 1, 1]]
-    rng = np.random.default_rng(0)
-    many = rng.integers(0, 6, (200, 9)) / 5
-    assert (draw_ranks(many) == 1 + (many[:, None, :] > many[:, :, None]).sum(axis=2)).all()
 
 
 def test_boxes_widen_to_a_rank_that_is_handed_in() -> None:
