@@ -29,7 +29,9 @@ def admitted(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: 
     """Return those of the ``due`` batches that can be sent now, together; the store gets why the others cannot.
 
     ``planned``: every planned batch but those ``sending``, which threads are about to send and which count as sent.
+    A batch that waits for a person comes last: it is perhaps not sent, and must not take the room of one that is.
     """
+    due = sorted(due, key=lambda batch: batch.needs_person)
     return _within_limits(run, _affordable(run, _with_files(run, due), planned, sending), sending)
 
 

@@ -18,6 +18,7 @@ from layton_batch.pipeline import advance
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import LedgerEntry
 from layton_batch.runs.context import Run
+from layton_batch.stages.plan import plan
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
 from layton_batch.store.standing import ProviderLoad
@@ -66,6 +67,20 @@ def test_no_more_creates_an_hour_than_the_provider_takes(tmp_path: Path) -> None
         assert "takes 1 batches an hour" in str(held[1])
         ticks(bench, run, lambda: all(state == "collected" for state, _ in states(run)), 1800.0)
         assert bench.clock.now() - began > 3600
+
+
+@pytest.mark.parametrize(("budget", "at_once"), [("max_usd = 0.015", 9), ("", 1)])
+def test_a_batch_that_waits_for_a_person_leaves_its_room_to_others(tmp_path: Path, budget: str, at_once: int) -> None:
+    text = manifest_text(("openai",)) + f"[limits.openai]\nmax_requests = 2\n[budget]\n{budget}\n"
+    with lab(tmp_path) as bench, bench.open(text) as run:
+        limited(run, max_concurrent_batches=at_once)
+        plan(run)
+        first, second = (one for one in run.store.batches() if one.provider == "openai")
+        with (run.folder.workspace.root / first.path).open("ab") as file:
+            file.write(b"\n")
+        ticks(bench, run, lambda: run.store.batch(second.id).state is Lifecycle.COLLECTED)
+        assert run.store.batch(first.id).state is Lifecycle.PLANNED
+        assert not budget or (first.max_cost or 0) < Decimal("0.015") < (first.max_cost or 0) + (second.max_cost or 0)
 
 
 def test_the_manifests_own_limits_hold_and_the_documents_sizes_are_not_exceeded(tmp_path: Path) -> None:
