@@ -87,7 +87,11 @@ def validate_items(items: Sequence[Item]) -> None:
         raise DataError("no items of the split asked for")
     twice = [item_id for item_id, count in Counter(item.id for item in items).items() if count > 1]
     if twice:
-        raise DataError(f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}")
+        more = f" and {len(twice) - 5} more" if len(twice) > 5 else ""
+        raise DataError(
+            f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}{more}. Give each row its own "
+            "id; a row with an empty id has its row's number as id"
+        )
 
 
 def _factory(name: str) -> Factory:
