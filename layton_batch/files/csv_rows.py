@@ -57,9 +57,7 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             line = reader.line_num + 1 + before
             for cells in reader:
                 if any(cells):
-                    cells = _fitted(cells, len(header))
-                    if len(header) < len(cells) <= len(named):
-                        check_header(named, f"{name}, line {1 + before}")
+                    cells = _fitted(cells, header, named, f"{name}, line {1 + before}")
                     if len(cells) != len(header):
                         raise DataError(f"{name}, line {line}: {_of_cells(len(cells), len(header), separator)}")
                     yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
@@ -81,10 +79,13 @@ def without_end(header: list[str]) -> list[str]:
     return header[:count]
 
 
-def _fitted(cells: list[str], columns: int) -> list[str]:
-    """Return the cells of a row without empty ones behind the last column."""
-    while len(cells) > columns and not cells[-1].strip():
+def _fitted(cells: list[str], header: list[str], named: list[str], place: str) -> list[str]:
+    """Return the cells of a row without empty ones behind the last column. Raises DataError for a filled one there,
+    where the whole header, ``named``, has an empty cell."""
+    while len(cells) > len(header) and not cells[-1].strip():
         cells.pop()
+    if len(header) < len(cells) <= len(named):
+        check_header(named, place)
     return cells
 
 
@@ -95,7 +96,7 @@ def _of_cells(cells: int, columns: int, separator: str) -> str:
         return f"{reason}; the first line must be the columns' names: is there a title above them?"
     if cells < columns:
         return f"{reason}; the row lacks {separator!r} between cells, or ends too early"
-    return f"{reason}; put a cell with {separator!r} in it into straight quotation marks (\"), not curly ones"
+    return f'{reason}; put a cell with {separator!r} in it into straight quotation marks ("), not curly ones'
 
 
 def _undecodable(path: Path, name: str, read: int) -> str:

@@ -1,4 +1,4 @@
-"""The first sheet of an Excel workbook that is not hidden, as rows: a header line with the columns' names, then a row a record."""
+"""The first visible sheet of an Excel workbook as rows: a header line with the columns' names, then a row a record."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -73,7 +74,9 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
             raise DataError(f"run {manifest.name}: [items] source: {error}") from error
         several = rows.location is not None and Path(source).name != Path(rows.location.file).name
         place = f"; the row is {rows.location}" if several and not is_address(source) else ""
-        raise DataError(f"{shown(source)}: {error}{place}{_of_another_task(rows, manifest.task)}") from error
+        more = "" if is_address(source) else _other_wrong_rows(task, rows)
+        other_task = _of_another_task(rows, manifest.task)
+        raise DataError(f"{shown(source)}: {error}{place}{other_task}{more}") from error
     return items[: table.limit]
 
 
@@ -88,6 +91,23 @@ def _of_another_task(rows: SourceRows, name: str) -> str:
     except (DataError, ManifestError):
         return ""
     return "" if task == name else f"; the task {task} takes its columns"
+
+
+def _other_wrong_rows(task: Task, rows: SourceRows) -> str:
+    """Name further rows that the task does not take, and say how many there are; nothing where there is but one."""
+    from layton_batch.files.sources import Rows
+    from layton_batch.manifest.item_check import listed_faults
+
+    faults = []
+    with suppress(DataError):
+        for location, row in rows.placed():
+            try:
+                task.items(Rows((row,), (location,)))
+            except DataError as error:
+                faults.append(f"line {location.line}: {str(error).partition(': ')[2]}")
+    if len(faults) < 2:
+        return ""
+    return f". {len(faults)} rows are wrong: {listed_faults(faults)}; `layton-batch items check FILE` lists them"
 
 
 def _check_split(items: Sequence[Item], split: str, rows: Iterable[Mapping[str, JsonValue]]) -> None:

@@ -268,7 +268,9 @@ def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
         advice = f"write the option's letter, {letters[0]} to {letters[-1]}"
         if isinstance(value, str) and text.isdigit():
             advice = f"digits in quotes or in CSV are text; {advice}"
-        elif len(_SEPARATORS.split(text)) > 1:
+        elif isinstance(value, int):
+            advice = f"{advice}, or the index, 0 to {len(options) - 1}: do they count from 1?"
+        elif len(parts := _SEPARATORS.split(text)) > 1 and all(map(_LETTER.fullmatch, parts)):
             advice = f"one option is right, not several; {advice}"
         raise DataError(
             f"{where}: column {name!r} is {text[:80]!r}; it must be an option's index from 0, letter, or text; {advice}"
