@@ -75,7 +75,7 @@ def manifest_for(
 
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
-    from layton_batch.files.workbooks import OTHER_SPREADSHEETS, refuse_spreadsheet
+    from layton_batch.files.workbooks import OTHER_SPREADSHEETS, SAVE_AS_CSV
     from layton_batch.tasks import task_names
 
     if given is None:
@@ -102,11 +102,11 @@ def manifest_for(
             f"with name, provider and model, then `layton-batch run {given}`"
         )
     if os.path.exists(given) and not is_items:
-        if given.suffix.lower() in OTHER_SPREADSHEETS:
-            raise ManifestError(str(refuse_spreadsheet(str(given))))
+        is_spreadsheet = given.suffix.lower() in OTHER_SPREADSHEETS
+        advice = SAVE_AS_CSV if is_spreadsheet else "if it is a table, let its name end in .csv"
         raise ManifestError(
             f"run: --model is for a task or a file of items ({', '.join(ITEM_ENDINGS)}), such as "
-            f"`run quiz.csv --model …`; {given} is neither: if it is a table, let its name end in .csv"
+            f"`run quiz.csv --model …`; {given} is neither: {advice}"
         )
     if is_items and items is not None:
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")

@@ -96,7 +96,7 @@ def _of_cells(cells: int, columns: int, separator: str) -> str:
         return f"{reason}; the first line must be the columns' names: is there a title above them?"
     if cells < columns:
         return f"{reason}; the row lacks {separator!r} between cells, or ends too early"
-    return f'{reason}; put a cell with {separator!r} in it into straight quotation marks ("), not curly ones'
+    return f'{reason}; put a cell with {separator!r} in it into quotation marks ("), not into curly ones'
 
 
 def _undecodable(path: Path, name: str, read: int) -> str:

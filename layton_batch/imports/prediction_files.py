@@ -10,7 +10,7 @@ from string import ascii_uppercase
 
 import orjson
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, parse_each
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
@@ -120,8 +120,12 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
         item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
         question, reference = _named(row, "question"), _named(row, "reference")
         if item_id is None or question is None:
-            missing = "has no question" if item_id else NO_ID
-            raise DataError(f"{where}: {missing}; --items names a file of questions where the rows have none")
+            missing = f"{NO_ID}; add one, with the same id for the same question"
+            if item_id is not None:
+                missing = "has no question; --items names a file of questions where the rows have none"
+            elif question is None:
+                missing = f"{NO_ID} and no question; --items FILE names the questions, by their ids"
+            raise DataError(f"{where}: {missing}")
         item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
         if items.setdefault(item_id, item) != item:
             raise DataError(f"{where}: item {item_id!r} has another question or reference before")
@@ -156,14 +160,17 @@ def _whole(row: Row, name: str, where: str) -> int | None:
 
 def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, json_replies: bool = False) -> Answers:
     """The replies of rows, each with what errors call it, by item. ``json_replies`` and errors: see ``predictions``."""
-    replies: dict[str, Response] = {}
     lines: dict[str, str] = {}
-    for where, row in rows:
+
+    def reply_of(placed: tuple[str, Row]) -> tuple[str, Response]:
+        where, row = placed
         item = _item(row, where, items)
         if item in lines:
             raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
-        replies[item], lines[item] = _reply(row, where, json_replies=json_replies), where
-    return replies
+        lines[item] = where
+        return item, _reply(row, where, json_replies=json_replies)
+
+    return dict(parse_each(rows, reply_of))
 
 
 def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) -> Mapping[str, Answers]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from layton_batch import tasks
 from layton_batch.clock import Clock
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, ManifestError, with_more
 from layton_batch.files.addresses import is_address
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
@@ -74,9 +74,9 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
             raise DataError(f"run {manifest.name}: [items] source: {error}") from error
         several = rows.location is not None and Path(source).name != Path(rows.location.file).name
         place = f"; the row is {rows.location}" if several and not is_address(source) else ""
-        more = "" if is_address(source) else _other_wrong_rows(task, rows)
-        other_task = _of_another_task(rows, manifest.task)
-        raise DataError(f"{shown(source)}: {error}{place}{other_task}{more}") from error
+        message = f"{shown(source)}: {error}{place}{_of_another_task(rows, manifest.task)}"
+        more = [] if is_address(source) else _further_wrong_rows(task, rows)
+        raise DataError(with_more(message, more)) from error
     return items[: table.limit]
 
 
@@ -93,21 +93,18 @@ def _of_another_task(rows: SourceRows, name: str) -> str:
     return "" if task == name else f"; the task {task} takes its columns"
 
 
-def _other_wrong_rows(task: Task, rows: SourceRows) -> str:
-    """Name further rows that the task does not take, and say how many there are; nothing where there is but one."""
+def _further_wrong_rows(task: Task, rows: SourceRows) -> list[str]:
+    """Return the places of the rows that the task does not take, but for the first."""
     from layton_batch.files.sources import Rows
-    from layton_batch.manifest.item_check import listed_faults
 
-    faults = []
+    places = []
     with suppress(DataError):
         for location, row in rows.placed():
             try:
                 task.items(Rows((row,), (location,)))
-            except DataError as error:
-                faults.append(f"line {location.line}: {str(error).partition(': ')[2]}")
-    if len(faults) < 2:
-        return ""
-    return f". {len(faults)} rows are wrong: {listed_faults(faults)}; `layton-batch items check FILE` lists them"
+            except DataError:
+                places.append(f"line {location.line}")
+    return places[1:]
 
 
 def _check_split(items: Sequence[Item], split: str, rows: Iterable[Mapping[str, JsonValue]]) -> None:

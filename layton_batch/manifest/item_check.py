@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, ManifestError, with_more
 from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.manifest.item_notes import (
     FIRST_IS_NEVER_RIGHT,
@@ -24,7 +24,6 @@ from layton_batch.manifest.item_notes import (
 from layton_batch.records import Image, Item
 from layton_batch.tasks import BUILT_IN, OWN, load_task
 from layton_batch.tasks.protocol import Task, TaskOptions
-from layton_batch.text import plural
 
 SPLITS = ("llm", "vlm")
 """Tried for every file, with what its rows name."""
@@ -40,7 +39,6 @@ _COMMON = 0.2
 _LEAST_LEAK = 4
 _LETTERED = frozenset({"question", "a", "b"})
 """Columns of multiple choice with a column an option."""
-_FAULTS_SHOWN = 3
 _ALSO_CALLED = {
     "answer": ("answers", "correct_answer", "right_answer", "reference", "gold", "expected", "expected_answer",
                "target", "solution", "ground_truth", "correct", "key", "label"),
@@ -121,15 +119,9 @@ def guess_task(rows: Rows) -> str:
 
 
 def _first_of(refused: Sequence[ItemFinding]) -> str:
-    """Name the first refused rows, and say how many there are."""
-    return listed_faults([f"line {finding.line}: {finding.text}" for finding in refused])
-
-
-def listed_faults(faults: Sequence[str], count: int | None = None) -> str:
-    """Return the first faults in a line, and how many of ``count`` are not shown."""
-    shown = list(dict.fromkeys(faults))[:_FAULTS_SHOWN]
-    more = (len(faults) if count is None else count) - len(shown)
-    return "; ".join(shown) + (f"; and {plural(more, 'more row')}" if more > 0 else "")
+    """Name the first refused row, and the places of the others."""
+    first, *others = refused
+    return with_more(f"line {first.line}: {first.text}", [f"line {finding.line}" for finding in others])
 
 
 def _of_other_rows(columns: set[str]) -> str | None:
@@ -204,7 +196,7 @@ def unread_note(rows: Rows, name: str, unread: Sequence[str]) -> str:
     if name != OWN:
         return ""
     meant = [
-        f"if {column!r} is the {wanted}, rename it to {wanted!r}"
+        f"if {column!r} has the {wanted}, rename it to {wanted!r}"
         for wanted, others in _ALSO_CALLED.items()
         for column in unread
         if wanted not in there and column.strip().casefold().replace(" ", "_") in others

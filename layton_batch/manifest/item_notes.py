@@ -133,11 +133,13 @@ def move_note(old: Sequence[Item], new: Sequence[Item]) -> str | None:
     item_id, earlier = next(iter(moved.items()))
     numbers = [item.id for item in new]
     is_position = any(numbers == [str(start + at) for at in range(len(new))] for start in (0, 1))
-    why = "the rows' ids are their positions" if is_position else "their rows have new ids"
+    why, advice = "their rows have new ids", "give their rows the earlier ids"
+    if is_position:
+        why = "the rows' ids are their positions"
+        advice = "give the rows a column `id` with the earlier ids"
     return (
         f"{plural(len(moved), 'question')} moved to another id, such as {shortened(earlier, 40)!r} to "
-        f"{shortened(item_id, 40)!r}, because {why}: their labels count no more. To keep them, give the rows a column "
-        "`id` with the earlier ids"
+        f"{shortened(item_id, 40)!r}, because {why}: their labels count no more. To keep them, {advice}"
     )
 
 

@@ -14,9 +14,10 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, parse_each
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, Rows, with_text_id
+from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.scoring.evidence import ENTRANT, LABELS, PREDICTION, VOTES, Entrant, content_key
 from layton_batch.scoring.propensity import propensity_of
 
@@ -28,8 +29,11 @@ _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
 _NOTE = ("note", "notes")
 _FORM = "a row of labels has item_id, model and answer_correct (true or false), and justification_correct where judged"
-_SPREADSHEET = {"true": True, "false": False}
-"""CSV has no truth values but these words."""
+WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
+}
+"""Words that people and spreadsheets write for true and false."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
 """How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
 
@@ -114,8 +118,8 @@ class JoinedLabels:
 
 
 def parse_annotations(rows: Rows) -> list[Annotation]:
-    """Rows as annotations, in order. Raises DataError naming file and line of the first row that is none."""
-    return [parse_annotation(row, location) for row, location in zip(rows.rows, rows.locations, strict=True)]
+    """Rows as annotations, in order. Raises DataError naming file and line of the first rows that are none."""
+    return parse_each(rows.placed(), lambda placed: parse_annotation(placed[1], placed[0]))
 
 
 def parse_annotation(row: Row, location: RowLocation) -> Annotation:
@@ -182,10 +186,13 @@ def _named(row: Row, names: Sequence[str]) -> str:
 def _truth(row: Row, names: Sequence[str], location: RowLocation) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
-    if isinstance(value, str) and location.file.endswith(ENDINGS):
-        value = _SPREADSHEET.get(value.strip().lower(), value)
+    if value is not None and not isinstance(value, bool) and location.file.lower().endswith((*ENDINGS, WORKBOOK)):
+        value = WORDS.get(str(value).strip().lower(), value)
     if value is not None and not isinstance(value, bool):
-        raise DataError(f"{location}: column {name!r} must be true, false or null, not {value!r:.60}")
+        raise DataError(
+            f"{location}: column {name!r} must be true, false or null, not {value!r:.60}; where nobody decided, leave "
+            "the row out"
+        )
     return value
 
 
@@ -210,7 +217,7 @@ def _optional_text(row: Row, names: Sequence[str], location: RowLocation) -> str
 def _hints(row: Row, location: RowLocation) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
-    if isinstance(value, str) and location.file.endswith(ENDINGS) and value.isdecimal():
+    if isinstance(value, str) and location.file.lower().endswith(ENDINGS) and value.isdecimal():
         value = int(value)
     if value is None:
         return None
@@ -338,6 +345,15 @@ def majority(marks: Sequence[bool]) -> bool | None:
     """Return the decision of most marks; None for a tie."""
     yes = sum(marks)
     return None if 2 * yes == len(marks) else 2 * yes > len(marks)
+
+
+def count_ties(joined: JoinedLabels, metric: str) -> int:
+    """Count the predictions that have no label because as many annotators say yes as no."""
+    return sum(
+        settled(None, people.values(), metric) is None
+        for people in joined.by_prediction.values()
+        if any(annotation.mark(metric) is not None for annotation in people.values())
+    )
 
 
 def settled(gold: bool | None, annotations: Iterable[Annotation], metric: str) -> bool | None:

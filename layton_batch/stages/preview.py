@@ -258,6 +258,7 @@ def _changed_items(folder: RunFolder, items: Sequence[Item], *, is_same: bool) -
         old = item_table.read(folder)
     except LaytonBatchError:  # the run says so when it needs them
         return
+    old, items = ([replace(item, split="") for item in listed] for listed in (old, items))
     if (changed := item_changes(old, items)) is None:
         return
     moved, gone = move_note(old, items), gone_items(old, items)
