@@ -128,7 +128,10 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
             raise DataError(f"{where}: {missing}")
         item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
         if items.setdefault(item_id, item) != item:
-            raise DataError(f"{where}: item {item_id!r} has another question or reference before")
+            raise DataError(
+                f"{where}: item {item_id!r} has another question or reference in a row before; make the two the same, "
+                "or give one another id"
+            )
     return list(items.values())
 
 
@@ -215,7 +218,7 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
         return None
     form = f"must have the form that the prompt of {task.name} asks for"
     if has_json_replies(task, items):
-        form = f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer'"
+        form = f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer', and what is right in 'reference'"
     if unread == given:
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")
@@ -301,7 +304,7 @@ def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -
     values = [row[name] for name in ITEM if row.get(name) is not None]
     value = next((value for value in values if str(value) in items), values[0] if values else None)
     if value is None and column == ITEM[0]:
-        raise DataError(f"{where}: {NO_ID}")
+        raise DataError(f"{where}: {NO_ID}; add one; the items are {first_of(sorted(items))}")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {column!r} must be text or a whole number")
     if str(value) not in items:

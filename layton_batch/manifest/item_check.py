@@ -39,7 +39,7 @@ _COMMON = 0.2
 _LEAST_LEAK = 4
 _LETTERED = frozenset({"question", "a", "b"})
 """Columns of multiple choice with a column an option."""
-_ALSO_CALLED = {
+ALSO_CALLED = {
     "answer": ("answers", "correct_answer", "right_answer", "reference", "gold", "expected", "expected_answer",
                "target", "solution", "ground_truth", "correct", "key", "label"),
     "images": ("image", "img", "picture", "pictures", "img_path", "image_path"),
@@ -197,7 +197,7 @@ def unread_note(rows: Rows, name: str, unread: Sequence[str]) -> str:
         return ""
     meant = [
         f"if {column!r} has the {wanted}, rename it to {wanted!r}"
-        for wanted, others in _ALSO_CALLED.items()
+        for wanted, others in ALSO_CALLED.items()
         for column in unread
         if wanted not in there and column.strip().casefold().replace(" ", "_") in others
     ]

@@ -71,10 +71,13 @@ FIRST_IS_NEVER_RIGHT = (
 def _of_references(items: Sequence[Item]) -> Iterator[str]:
     without = [item.id for item in items if lacks_reference(item)]
     if without:
-        has_none = len(without) == len(items)
-        count = "no item has a reference" if has_none else f"{plural(len(without), 'item')} of {len(items)} without"
-        which = "" if has_none else f" a reference ({_listed(without)})"
-        yield f"{count}{which}: judges go by what they know there; a column `answer` says what is right"
+        count = f"{len(without)} of {plural(len(items), 'item')} without a reference ({_listed(without)})"
+        if len(without) == len(items):
+            count = "no item has a reference"
+        yield (
+            f"{count}: judges go by what they know there. What is right belongs in the column `answer` of questions, "
+            "or `reference` of a file for `judge`"
+        )
     blanks = [item for item in items if item.answer is not None and item.answer.strip().casefold() in PLACEHOLDERS]
     if blanks:
         yield (
