@@ -218,7 +218,10 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
         return None
     form = f"must have the form that the prompt of {task.name} asks for"
     if has_json_replies(task, items):
-        form = f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer', and what is right in 'reference'"
+        form = (
+            f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer', "
+            "and what is right in 'reference'"
+        )
     if unread == given:
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")

@@ -108,7 +108,7 @@ def guess_task(rows: Rows) -> str:
     if fits[best]:
         return best
     fitting, refused = _fitting(OWN, sample)
-    columns = {name.strip().casefold() for row in sample for name, value in row.items() if not _is_empty(value)}
+    columns = {name.strip().casefold() for row in sample for name in row}
     if fitting and columns >= _LETTERED:
         fitting, refused = {}, _fitting("mcq_idk", sample)[1]
     if not fitting:

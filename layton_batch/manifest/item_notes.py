@@ -39,7 +39,7 @@ def option_faults(item: Item) -> Iterator[str]:
     texts = [str(option) for option in options] if isinstance(options, list) else []
     letters = [matched[1].upper() for text in texts if (matched := _OWN_LETTER.match(text))]
     if texts and sorted(letters) == [chr(ord("A") + at) for at in range(len(texts))]:
-        yield f"options begin with letters of their own ({texts[0]!r}); leave them out: models see others before them"
+        yield f"options begin with letters of their own ({min(texts)!r}); leave them out: models see others before them"
     for text in texts:
         if _DONT_KNOW.fullmatch(text):
             yield f"option {text!r} stands beside the one that the task adds; leave it out"

@@ -499,7 +499,7 @@ def requests_of(connection: Connection, wanted: Collection[bytes]) -> list[tuple
     """Return the requests of all runs that want these answers: the answer, the run's id, the job's and the item's."""
     requests, jobs = schema.requests, schema.jobs
     query = select(requests.c.answer, jobs.c.run_id, jobs.c.job_id, requests.c.item_id)
-    query = query.join(jobs, jobs.c.key == requests.c.job)
+    query = query.join(jobs, jobs.c.key == requests.c.job).where(~requests.c.retired)
     return [
         (answer, run_id, job_id, item_id)
         for chunk in _chunks(list(wanted))

@@ -579,7 +579,7 @@ class RunStore(Events):
 
     def requests_of(self, answers: Collection[bytes]) -> list[tuple[bytes, str, str, str]]:
         """Return the requests of any run that want these answers: the answer, the run's id, the job's and the item's.
-        A retired request counts too, for its answer was graded."""
+        Retired ones are left out: their items may ask something else by now."""
         with self.reading() as connection:
             return request_rows.requests_of(connection, answers)
 
