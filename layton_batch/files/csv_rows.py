@@ -52,7 +52,7 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             separator = separator_line[1] if separator_line else _separator(first, path)
             reader = csv.reader(itertools.chain([first], handle), delimiter=separator, strict=True)
             named = next(reader, [])
-            header = without_end(named)
+            header = [column.strip() for column in without_end(named)]
             check_header(header, f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
             for cells in reader:

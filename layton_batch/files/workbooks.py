@@ -90,7 +90,7 @@ def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int,
         if not any(cell is not None for cell in cells):
             continue
         if not header:
-            header = without_end(["" if cell is None else str(cell) for cell in cells])
+            header = without_end(["" if cell is None else str(cell).strip() for cell in cells])
             check_header(header, f"{name}, line {line}")
             continue
         if any(cell is not None for cell in cells[len(header) :]):

@@ -186,7 +186,8 @@ def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) 
             if not isinstance(judge, str) or not judge:
                 raise DataError(f"{where}: 'model' must be the judge's name")
             if not isinstance(text, str):
-                raise DataError(f"{where}: 'answer' must be text: what the judge replied")
+                advice = "; labels of people belong to --labels" if "answer_correct" in row else ""
+                raise DataError(f"{where}: 'answer' must be text: what the judge replied{advice}")
             item = _item({"item_id": row.get("custom_id")}, where, items, "custom_id")
             given = replies.setdefault(judge, {})
             if item in given:

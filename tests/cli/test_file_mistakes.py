@@ -254,7 +254,7 @@ def given_run(folder: Path) -> None:
 
 def test_labels_in_a_spreadsheet_are_true_and_false_as_people_write_them(offline: Path) -> None:
     given_run(offline)
-    write(offline, "\ufeffitem_id;model;answer_correct\n1;finch;yes\n2;finch;0\n3;finch;FALSCH\n", "labels.csv")
+    write(offline, "\ufeffItem_ID; Model;Answer_correct\n 1;finch ;yes\n2;finch;0\n3;finch;FALSCH\n", "labels.csv")
     assert "3 labels added" in call("import", "a", "--labels", "labels.csv").err
     rows = [
         json.loads(line) for path in (offline / "runs/a/labels").glob("*") for line in path.read_text().splitlines()
@@ -266,6 +266,7 @@ def test_labels_in_a_spreadsheet_are_true_and_false_as_people_write_them(offline
     ("text", "words"),
     [
         ("item_id,model,answer_correct\n1,finch,maybe\n2,finch,?\n3,finch,x\n", "; 2 more wrong rows: line 3, line 4"),
+        ("item_id,model,answer_correct\n1,finch,yes\n2,finch,\n", "line 3: has no label: fill it in, or take the"),
         ("item_id,model,answer_correct\n1.0,finch,1\n", "the run has no item '1.0'; its items are 1, 2, 3"),
     ],
 )  # fmt: skip
@@ -299,6 +300,7 @@ def test_a_tie_of_two_people_is_said_below_the_board(tmp_path: Path, monkeypatch
 
 def test_files_of_answers_and_scores_say_what_to_write(offline: Path) -> None:
     for name, text, command, words in (
+        ("t.csv", "item_id,model,answer_correct\n1,a,yes\n", ("leaderboard",), "is a file of labels, and belongs to a"),
         ("s.csv", "model,item_id,score\na,1,85%\n", ("leaderboard",), "write 85 for 85 %, and --max-score 100"),
         ("j.csv", "question,reference,response\na?,1,2\n", ("judge",), "add one, with the same id for the same"),
         ("k.csv", "id,question,answer,response\n1,a?,1,one\n", ("judge",), "and what is right in 'reference'"),
