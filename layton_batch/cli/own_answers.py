@@ -101,6 +101,11 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
+    if arguments.items is not None and _is_same(arguments.items, arguments.file, settings):
+        raise ManifestError(
+            f"judge: {arguments.file} is also what --items names, so that the key would be judged: FILE holds "
+            "the answers of models, and --items the questions with their key"
+        )
     file = read_answers(arguments.file, settings)
     _check_who_answered(arguments, file)
     carried = item_rows(file) if arguments.items is None else []
@@ -120,6 +125,10 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
         for named in (panel, None if panel is None else _from_folder(panel, path))
     )
     return JudgedAnswers(answers, check_manifest(path, draft), path, text, _own_items(arguments.file), carried)
+
+
+def _is_same(items: str, file: Path, settings: Settings) -> bool:
+    return not is_address(items) and (settings.cwd / items).resolve() == (settings.cwd / file).resolve()
 
 
 def _check_who_answered(arguments: JudgeArguments, file: AnswerFile) -> None:

@@ -117,7 +117,7 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     """
     items: dict[str, dict[str, JsonValue]] = {}
     for where, row in file.rows:
-        item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
+        item_id = next((str(row[name]).strip() for name in ITEM if isinstance(row.get(name), str | int)), None)
         question, reference = _named(row, "question"), _named(row, "reference")
         if item_id is None or question is None:
             missing = f"{NO_ID}; add one, with the same id for the same question"
@@ -284,12 +284,12 @@ def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
 
 def _texts(row: Row) -> Row:
     """A row of a spreadsheet as it was before it was written, but for characters that no cell can hold: replies are
-    texts, also those in JSON and numbers."""
+    texts, also those in JSON and numbers. Columns are found whatever their case."""
     texts: dict[str, JsonValue] = {}
     for name, value in row.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) or is_number else value
-        texts[name] = without_guard(text) if isinstance(text, str) else text
+        texts[name.casefold()] = without_guard(text) if isinstance(text, str) else text
     return texts
 
 
@@ -306,6 +306,7 @@ def _rows_of(file: AnswerFile, model: str) -> Sequence[tuple[str, Row]]:
 
 def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -> str:
     values = [row[name] for name in ITEM if row.get(name) is not None]
+    values = [value.strip() if isinstance(value, str) and value not in items else value for value in values]
     value = next((value for value in values if str(value) in items), values[0] if values else None)
     if value is None and column == ITEM[0]:
         raise DataError(f"{where}: {NO_ID}; add one; the items are {first_of(sorted(items))}")

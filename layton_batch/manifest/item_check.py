@@ -47,6 +47,7 @@ ALSO_CALLED = {
     "category": ("categories", "topic", "subject"),
 }  # fmt: skip
 """Columns of a user's own questions, and what people call them."""
+_OPTION = re.compile(r"(option|choice|opt|wrong|incorrect|distractor)s?[ _-]*(answer)?[ _-]*\w{1,2}\Z", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
@@ -201,6 +202,11 @@ def unread_note(rows: Rows, name: str, unread: Sequence[str]) -> str:
         for column in unread
         if wanted not in there and column.strip().casefold().replace(" ", "_") in others
     ]
+    if len(options := [column for column in unread if _OPTION.match(column)]) > 1:
+        meant.append(
+            f"if {', '.join(options)} are options, name them A, B … and let `answer` be the right letter: then it is "
+            "multiple choice"
+        )
     return f"; {'; '.join(meant)}" if meant else ""
 
 

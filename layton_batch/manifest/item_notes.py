@@ -78,12 +78,24 @@ def _of_references(items: Sequence[Item]) -> Iterator[str]:
             f"{count}: judges go by what they know there. What is right belongs in the column `answer` of questions, "
             "or `reference` of a file for `judge`"
         )
+    letters = [item.id for item in items if _is_letter_of_no_option(item)]
+    if 2 * len(letters) > len(items):
+        yield (
+            f"the reference is a letter in {plural(len(letters), 'item')} ({_listed(letters)}), and the question shows "
+            "no options: columns A, B … with the options make it multiple choice"
+        )
     blanks = [item for item in items if item.answer is not None and item.answer.strip().casefold() in PLACEHOLDERS]
     if blanks:
         yield (
             f"judges take the reference {blanks[0].answer!r} for the right answer, in {plural(len(blanks), 'item')} "
             f"({_listed([item.id for item in blanks])}); write the answer, or leave the cell empty"
         )
+
+
+def _is_letter_of_no_option(item: Item) -> bool:
+    answer = (item.answer or "").strip()
+    is_letter = len(answer) == 1 and "A" <= answer <= "F"
+    return is_letter and not item.images and re.search(rf"\b{answer}\s*[).:\]-]", item.question) is None
 
 
 def _of_options(items: Sequence[Item]) -> Iterator[str]:

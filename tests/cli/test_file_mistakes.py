@@ -324,3 +324,20 @@ def test_a_file_for_judge_whose_key_has_another_name_is_told(offline: Path) -> N
     write(offline, "id,question,gold,answer,model\n1,a?,1,1,m\n", "a.csv")
     message = call("judge", "a.csv", "--max-usd", "0", "--offline").err
     assert "judges see nothing of the column 'gold'; if it says what is right, name it 'reference'" in message
+
+
+def test_a_key_in_place_of_answers_and_ids_with_blanks_are_no_trap(offline: Path) -> None:
+    write(offline, "id,question,answer\nq1,a?,1\n", "quiz.csv")
+    assert "so that the key would be judged" in refused("judge", "quiz.csv", "--items", "quiz.csv")
+    write(offline, "Item_ID,Answer\n q1 ,1\n", "p.csv")
+    assert "no item" not in call("judge", "p.csv", "--items", "quiz.csv", "--max-usd", "0", "--offline").err
+    assert (offline / "runs" / "p-judged").is_dir()
+
+
+def test_options_and_letters_that_models_would_not_see_are_told(offline: Path) -> None:
+    write(offline, "question,option 1,option 2,answer\na?,x,y,A\nb?,x,y,B\n", "q.csv")
+    message = call("run", "q.csv", "--model", "openai:x", "--max-usd", "0", "--offline").err
+    assert "if option 1, option 2 are options, name them A, B … and let `answer` be the right letter" in message
+    assert "the reference is a letter in 2 items ('1', '2'), and the question shows no options" in message
+    write(offline, quiz([("a? A) x B) y", "A")]), "quiz.csv")
+    assert "the reference is a letter" not in notes(write(offline, MANIFEST))
