@@ -101,17 +101,17 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
-    if arguments.items is not None and _is_same(arguments.items, arguments.file, settings):
-        raise ManifestError(
-            f"judge: {arguments.file} is also what --items names, so that the key would be judged: FILE holds "
-            "the answers of models, and --items the questions with their key"
-        )
     file = read_answers(arguments.file, settings)
     _check_who_answered(arguments, file)
     carried = item_rows(file) if arguments.items is None else []
     if carried and all(row["answer"] is None for row in carried):
         _say_other_reference(file)
     benchmark = _benchmark(arguments, carried, settings)
+    if arguments.items is not None and _is_same(arguments.items, arguments.file, settings):
+        raise ManifestError(
+            f"judge: {arguments.file} is also what --items names, so that the key would be judged: FILE holds "
+            "the answers of models, and --items the questions with their key"
+        )
     answers = models(
         file, {item.id for item in benchmark.items}, arguments.model, arguments.family, arguments.provider,
         json_replies=has_json_replies(benchmark.task, benchmark.items),

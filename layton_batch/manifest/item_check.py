@@ -22,7 +22,7 @@ from layton_batch.manifest.item_notes import (
     option_faults,
 )
 from layton_batch.records import Image, Item
-from layton_batch.tasks import BUILT_IN, OWN, load_task
+from layton_batch.tasks import BUILT_IN, CHOICES, OWN, load_task
 from layton_batch.tasks.protocol import Task, TaskOptions
 
 SPLITS = ("llm", "vlm")
@@ -111,7 +111,7 @@ def guess_task(rows: Rows) -> str:
     fitting, refused = _fitting(OWN, sample)
     columns = {name.strip().casefold() for row in sample for name in row}
     if fitting and columns >= _LETTERED:
-        fitting, refused = {}, _fitting("mcq_idk", sample)[1]
+        fitting, refused = {}, _fitting(CHOICES, sample)[1]
     if not fitting:
         task_names = ", ".join(BUILT_IN)
         advice = f"; --task names the one they are for ({task_names})"

@@ -34,6 +34,8 @@ FIRST = next(iter(BUILT_IN))
 """The one that is shown where none is asked for."""
 OWN = "qa"
 """The one for questions of one's own."""
+CHOICES = "mcq_idk"
+"""The task for questions with options."""
 
 NO_SETTINGS: Mapping[str, JsonValue] = {}
 
