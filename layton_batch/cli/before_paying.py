@@ -39,7 +39,7 @@ def agree(
 
     planned = plan_to_send(opened, settings, say, given)
     if planned is not None and not quiet:
-        for line in (*planned.short_juries, in_short(planned)):
+        for line in (*planned.before_sending, in_short(planned)):
             say(line)
     question = None if yes else question_before_paying(
         opened, settings, planned, is_gone=is_gone, adds_answers=bool(given)

@@ -16,7 +16,7 @@ from layton_batch.errors import FileError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import home_of, replacement_note
+from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.status import Status
 from layton_batch.settings import Settings
@@ -48,9 +48,11 @@ def driven_run(
     not ask providers about their models. ``quiet``: print nothing. ``answers``: given elsewhere, for the run's jury.
     Raises LaytonBatchError.
     """
-    begins, warnings = not home_of(manifest, runs).manifest.exists(), list[str]()
-    if not quiet and (note := replacement_note(home_of(manifest, runs), manifest)):
-        say(note)
+    folder = home_of(manifest, runs)
+    begins, warnings = not folder.manifest.exists(), list[str]()
+    for note in () if quiet else (replacement_note(folder, manifest), *labels_elsewhere(folder, manifest)):
+        if note:
+            say(note)
 
     def ask_providers() -> None:
         if not offline:

@@ -94,6 +94,8 @@ def _say_unanswered(graded: Iterable[GradedModel]) -> None:
             ids = first_of(model.unanswered, 5)
             items = plural(len(model.unanswered), "item has", "items have")
             say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others"))
+        if model.twice is not None:
+            say(one_line(f"{model.name}: item {model.twice!r} has several predictions, and each counts in the figures"))
 
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:

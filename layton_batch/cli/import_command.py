@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -70,12 +71,18 @@ def import_(
     Or --labels is the file of `label-plan --out`, filled in, as CSV, XLSX, JSONL or Parquet. A row is known by its
     label_id; one without a label is left out; a wrong one is named, and then nothing changes.
     """
+    from layton_batch.cli.starting import ITEM_ENDINGS
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
     from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 
+    if run_name is not None and Path(run_name).suffix.lower() in ITEM_ENDINGS and os.path.isfile(run_name):
+        raise ManifestError(
+            f"import: {run_name} is a file, and the run comes first: `layton-batch import RUN --labels {run_name}`, or "
+            "--predictions, --verdicts or --eee before the file"
+        )
     if context.args:
         raise ManifestError(
             f"import: say what {', '.join(context.args)} holds, an option before each file: --predictions, --verdicts, "

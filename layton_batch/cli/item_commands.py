@@ -42,11 +42,16 @@ def check(
     from dataclasses import asdict
 
     from layton_batch.cli.terminal import print_json
+    from layton_batch.errors import ManifestError
     from layton_batch.files.sources import read_rows
-    from layton_batch.manifest.item_check import check_items, guess_task
+    from layton_batch.manifest.item_check import check_items, guess_task, unread_note
     from layton_batch.reports.items import print_items
     from layton_batch.settings import Settings
 
+    if source.endswith(".toml"):
+        raise ManifestError(
+            f"items check: {source} is a manifest: `layton-batch plan {source}` checks it and its items"
+        )
     settings = Settings.from_process()
     rows = read_rows(source, settings.cwd, settings)
     result = check_items(rows, task or guess_task(rows))
@@ -54,6 +59,6 @@ def check(
         findings = [{**asdict(finding), "level": finding.level} for finding in result.findings]
         print_json({"file": source, **asdict(result), "findings": findings})
     else:
-        print_items(result)
+        print_items(result, unread_note(rows, result.task, result.unread))
     if result.has_errors:
         raise typer.Exit(ERRORS)

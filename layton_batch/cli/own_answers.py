@@ -30,7 +30,7 @@ from layton_batch.imports.prediction_files import (
     read_answers,
 )
 from layton_batch.manifest.asked import BUNDLED
-from layton_batch.manifest.item_check import guess_split, guess_task
+from layton_batch.manifest.item_check import ALSO_CALLED, guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import provider_names
 from layton_batch.records import Item, JsonValue
@@ -104,7 +104,14 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     file = read_answers(arguments.file, settings)
     _check_who_answered(arguments, file)
     carried = item_rows(file) if arguments.items is None else []
+    if carried and all(row["answer"] is None for row in carried):
+        _say_other_reference(file)
     benchmark = _benchmark(arguments, carried, settings)
+    if arguments.items is not None and _is_same(arguments.items, arguments.file, settings):
+        raise ManifestError(
+            f"judge: {arguments.file} is also what --items names, so that the key would be judged: FILE holds "
+            "the answers of models, and --items the questions with their key"
+        )
     answers = models(
         file, {item.id for item in benchmark.items}, arguments.model, arguments.family, arguments.provider,
         json_replies=has_json_replies(benchmark.task, benchmark.items),
@@ -118,6 +125,10 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
         for named in (panel, None if panel is None else _from_folder(panel, path))
     )
     return JudgedAnswers(answers, check_manifest(path, draft), path, text, _own_items(arguments.file), carried)
+
+
+def _is_same(items: str, file: Path, settings: Settings) -> bool:
+    return not is_address(items) and (settings.cwd / items).resolve() == (settings.cwd / file).resolve()
 
 
 def _check_who_answered(arguments: JudgeArguments, file: AnswerFile) -> None:
@@ -137,6 +148,16 @@ def _check_who_answered(arguments: JudgeArguments, file: AnswerFile) -> None:
             f"judge: {arguments.file} has questions and answers, but no column 'reference' or 'model'. If the answers "
             f"are the key, `layton-batch run {arguments.file} --model PROVIDER:ID` asks models. If a model gave them, "
             "name it: --model NAME"
+        )
+
+
+def _say_other_reference(file: AnswerFile) -> None:
+    """Say of a file without references which of its columns may have them."""
+    columns = dict.fromkeys(name for _, row in file.rows for name in row)
+    names = [name for name in columns if name.strip().casefold().replace(" ", "_") in ALSO_CALLED["answer"]]
+    if names:
+        say(
+            f"{file.path}: judges see nothing of the column {names[0]!r}; if it says what is right, name it 'reference'"
         )
 
 

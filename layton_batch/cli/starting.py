@@ -8,6 +8,7 @@ import os.path
 import re
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -74,6 +75,7 @@ def manifest_for(
 
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
+    from layton_batch.files.workbooks import OTHER_SPREADSHEETS, SAVE_AS_CSV
     from layton_batch.tasks import task_names
 
     if given is None:
@@ -100,9 +102,11 @@ def manifest_for(
             f"with name, provider and model, then `layton-batch run {given}`"
         )
     if os.path.exists(given) and not is_items:
+        is_spreadsheet = given.suffix.lower() in OTHER_SPREADSHEETS
+        advice = SAVE_AS_CSV if is_spreadsheet else "if it is a table, let its name end in .csv"
         raise ManifestError(
             f"run: --model is for a task or a file of items ({', '.join(ITEM_ENDINGS)}), such as "
-            f"`run quiz.csv --model …`; {given} is neither"
+            f"`run quiz.csv --model …`; {given} is neither: {advice}"
         )
     if is_items and items is not None:
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
@@ -134,7 +138,7 @@ def _of_file(given: Path) -> _Beginning:
     from layton_batch.cli.terminal import say
     from layton_batch.files.run_folder import slug
     from layton_batch.files.sources import read_rows
-    from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns
+    from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns, unread_note
     from layton_batch.settings import Settings
     from layton_batch.tasks import OWN
 
@@ -147,10 +151,16 @@ def _of_file(given: Path) -> _Beginning:
     if task != OWN:
         say(f"{given}: its columns are those of the task {task}; `task` in the manifest may name another")
     if unread := unread_columns(rows, task):
-        say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them")
-    return _Beginning(
-        str(given), given.with_suffix(".toml"), slug(given.stem), task, given.name, guess_split(rows, task)
-    )
+        note = unread_note(rows, task, unread)
+        say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them{note}")
+    split = guess_split(rows, task)
+    if others := Counter(str(row["split"]) for row in rows if row.get("split") not in (None, "", split)):
+        left_out = ", ".join(f"{name} ({count})" for name, count in others.most_common(5))
+        say(
+            f"{given}: of its splits only {split!r} is asked, and rows of others are left out: {left_out}; `split` "
+            "under [items] in the manifest names another; to ask all rows, take the column out"
+        )
+    return _Beginning(str(given), given.with_suffix(".toml"), slug(given.stem), task, given.name, split)
 
 
 def _of_task(task: str, models: Sequence[str], items: str | None) -> _Beginning:

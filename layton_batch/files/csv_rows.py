@@ -51,11 +51,13 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
                 raise DataError(f"{name}, line {1 + before}: is a JSON object, not a header; name the file .jsonl")
             separator = separator_line[1] if separator_line else _separator(first, path)
             reader = csv.reader(itertools.chain([first], handle), delimiter=separator, strict=True)
-            header = next(reader, [])
+            named = next(reader, [])
+            header = [column.strip() for column in without_end(named)]
             check_header(header, f"{name}, line {1 + before}")
             line = reader.line_num + 1 + before
             for cells in reader:
                 if any(cells):
+                    cells = _fitted(cells, header, named, f"{name}, line {1 + before}")
                     if len(cells) != len(header):
                         raise DataError(f"{name}, line {line}: {_of_cells(len(cells), len(header), separator)}")
                     yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
@@ -69,12 +71,32 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
         raise DataError(f"{name}, line {line}: {reason}") from error
 
 
+def without_end(header: list[str]) -> list[str]:
+    """Return a header without the empty cells at its end, as a separator behind the last column makes them."""
+    count = len(header)
+    while count and not header[count - 1].strip():
+        count -= 1
+    return header[:count]
+
+
+def _fitted(cells: list[str], header: list[str], named: list[str], place: str) -> list[str]:
+    """Return the cells of a row without empty ones behind the last column. Raises DataError for a filled one there,
+    where the whole header, ``named``, has an empty cell."""
+    while len(cells) > len(header) and not cells[-1].strip():
+        cells.pop()
+    if len(header) < len(cells) <= len(named):
+        check_header(named, place)
+    return cells
+
+
 def _of_cells(cells: int, columns: int, separator: str) -> str:
     """Say that a row has another number of cells than the header has columns."""
     reason = f"{cells} cells; the header has {columns}"
+    if columns == 1:
+        return f"{reason}; the first line must be the columns' names: is there a title above them?"
     if cells < columns:
-        return reason
-    return f"{reason}; put a cell with {separator!r} in it into quotation marks"
+        return f"{reason}; the row lacks {separator!r} between cells, or ends too early"
+    return f'{reason}; put a cell with {separator!r} in it into quotation marks ("), not into curly ones'
 
 
 def _undecodable(path: Path, name: str, read: int) -> str:
@@ -116,7 +138,11 @@ def check_header(header: list[str], place: str) -> None:
     wrong = [column for column in header if not column.strip()]
     twice = sorted({column for column in header if header.count(column) > 1})
     if wrong or twice:
-        reason = "has a column without a name" if wrong else f"names a column twice: {twice[0]!r}"
+        reason = (
+            "has a column without a name: name it; if this line is a title, remove the lines above the columns' names"
+            if wrong
+            else f"names a column twice: {twice[0]!r}; rename or remove one of the two"
+        )
         raise DataError(f"{place}: the header {reason}")
 
 

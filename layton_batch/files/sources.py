@@ -344,9 +344,10 @@ def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
     if error.pos >= end:
         return (
             "not JSON: the line ends before its object does; a } or a quotation mark is missing, or the object goes on "
-            "in the next line"
+            "in the next line: write one object a line, or a list of them, [{…}, …], into a file that ends in .json"
         )
-    return f"not JSON: {error.msg} at character {error.colno}"
+    advice = "; JSON has no NaN: write null where nothing is" if b"NaN" in line else ""
+    return f"not JSON: {error.msg} at character {error.colno}{advice}"
 
 
 def _kind(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The first sheet of an Excel workbook as rows: a header line with the columns' names, then a row a record."""
+"""The first visible sheet of an Excel workbook as rows: a header line with the columns' names, then a row a record."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import zipfile
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
-from layton_batch.files.csv_rows import check_header, typed_cell
+from layton_batch.files.csv_rows import check_header, typed_cell, without_end
 from layton_batch.records import JsonValue
+
+if TYPE_CHECKING:
+    from openpyxl.worksheet._read_only import ReadOnlyWorksheet as Worksheet
 
 WORKBOOK = ".xlsx"
 OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
@@ -38,15 +42,33 @@ def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonVa
             members = archive.infolist()
         limits.LIMITS.check("members", len(members), name, "the workbook has")
         limits.check_unpacked(sum(member.file_size for member in members), path, name)
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
-        sheet, *others = book.worksheets
-        sheet.reset_dimensions()  # what the file says of its size may be wrong
-        lines = sheet.iter_rows(values_only=True)
-        yield from _rows_of_cover(lines, name, sheet.title) if others else _rows(lines, name)
+        values, formulas = (
+            openpyxl.load_workbook(path, read_only=True, data_only=is_value, keep_links=False)
+            for is_value in (True, False)
+        )
+        shown = [at for at, sheet in enumerate(values.worksheets) if sheet.sheet_state == "visible"]
+        title = values.worksheets[shown[0]].title
+        lines = _lines(values.worksheets[shown[0]], formulas.worksheets[shown[0]], name)
+        yield from _rows_of_cover(lines, name, title) if len(shown) > 1 else _rows(lines, name)
     except (DataError, OSError):
         raise
     except Exception as error:  # a third-party reader on a foreign file: whatever it trips over, the file is unreadable
         raise DataError(f"{name}: not a readable workbook ({type(error).__name__}: {error}); {SAVE_AS_CSV}") from error
+
+
+def _lines(values: Worksheet, formulas: Worksheet, name: str) -> Iterator[tuple[object, ...]]:
+    """Yield the cells of a sheet by line. Raises DataError for a formula whose value the file does not hold."""
+    for sheet in (values, formulas):
+        sheet.reset_dimensions()  # what the file says of its size may be wrong
+    lines = zip(values.iter_rows(values_only=True), formulas.iter_rows(values_only=True), strict=True)
+    for number, (cells, texts) in enumerate(lines, 1):
+        for cell, text in zip(cells, texts, strict=True):
+            if cell is None and text is not None:
+                raise DataError(
+                    f"{name}, line {number}: the formula {str(text)[:60]!r} has no value in the file: open it in a "
+                    f"spreadsheet program and save it again, or {SAVE_AS_CSV}"
+                )
+        yield cells
 
 
 def _rows_of_cover(
@@ -68,7 +90,7 @@ def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int,
         if not any(cell is not None for cell in cells):
             continue
         if not header:
-            header = _without_end(["" if cell is None else str(cell) for cell in cells])
+            header = without_end(["" if cell is None else str(cell).strip() for cell in cells])
             check_header(header, f"{name}, line {line}")
             continue
         if any(cell is not None for cell in cells[len(header) :]):
@@ -80,18 +102,14 @@ def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int,
         yield line, {column: _value(cell) for column, cell in zip(header, filled, strict=False)}
 
 
-def _without_end(header: list[str]) -> list[str]:
-    while header and not header[-1].strip():
-        header.pop()
-    return header
-
-
 def _value(cell: object) -> JsonValue:
     match cell:
         case None | bool() | int():
             return cell
         case float():
             return int(cell) if cell.is_integer() else cell
+        case datetime() if cell.time() == time():
+            return cell.date().isoformat()
         case datetime() | date() | time():
             return cell.isoformat()
         case timedelta():

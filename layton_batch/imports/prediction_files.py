@@ -10,7 +10,7 @@ from string import ascii_uppercase
 
 import orjson
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, parse_each
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
@@ -117,14 +117,21 @@ def item_rows(file: AnswerFile) -> list[dict[str, JsonValue]]:
     """
     items: dict[str, dict[str, JsonValue]] = {}
     for where, row in file.rows:
-        item_id = next((str(row[name]) for name in ITEM if isinstance(row.get(name), str | int)), None)
+        item_id = next((str(row[name]).strip() for name in ITEM if isinstance(row.get(name), str | int)), None)
         question, reference = _named(row, "question"), _named(row, "reference")
         if item_id is None or question is None:
-            missing = "has no question" if item_id else NO_ID
-            raise DataError(f"{where}: {missing}; --items names a file of questions where the rows have none")
+            missing = f"{NO_ID}; add one, with the same id for the same question"
+            if item_id is not None:
+                missing = "has no question; --items names a file of questions where the rows have none"
+            elif question is None:
+                missing = f"{NO_ID} and no question; --items FILE names the questions, by their ids"
+            raise DataError(f"{where}: {missing}")
         item: dict[str, JsonValue] = {"id": item_id, "question": question, "answer": reference}
         if items.setdefault(item_id, item) != item:
-            raise DataError(f"{where}: item {item_id!r} has another question or reference before")
+            raise DataError(
+                f"{where}: item {item_id!r} has another question or reference in a row before; make the two the same, "
+                "or give one another id"
+            )
     return list(items.values())
 
 
@@ -156,14 +163,17 @@ def _whole(row: Row, name: str, where: str) -> int | None:
 
 def answers(rows: Iterable[tuple[str, Row]], items: Collection[str], *, json_replies: bool = False) -> Answers:
     """The replies of rows, each with what errors call it, by item. ``json_replies`` and errors: see ``predictions``."""
-    replies: dict[str, Response] = {}
     lines: dict[str, str] = {}
-    for where, row in rows:
+
+    def reply_of(placed: tuple[str, Row]) -> tuple[str, Response]:
+        where, row = placed
         item = _item(row, where, items)
         if item in lines:
             raise DataError(f"{where}: item {item!r} is there twice (first in {lines[item]})")
-        replies[item], lines[item] = _reply(row, where, json_replies=json_replies), where
-    return replies
+        lines[item] = where
+        return item, _reply(row, where, json_replies=json_replies)
+
+    return dict(parse_each(rows, reply_of))
 
 
 def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) -> Mapping[str, Answers]:
@@ -176,7 +186,8 @@ def verdicts(paths: Sequence[Path], items: Collection[str], settings: Settings) 
             if not isinstance(judge, str) or not judge:
                 raise DataError(f"{where}: 'model' must be the judge's name")
             if not isinstance(text, str):
-                raise DataError(f"{where}: 'answer' must be text: what the judge replied")
+                advice = "; labels of people belong to --labels" if "answer_correct" in row else ""
+                raise DataError(f"{where}: 'answer' must be text: what the judge replied{advice}")
             item = _item({"item_id": row.get("custom_id")}, where, items, "custom_id")
             given = replies.setdefault(judge, {})
             if item in given:
@@ -208,7 +219,10 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
         return None
     form = f"must have the form that the prompt of {task.name} asks for"
     if has_json_replies(task, items):
-        form = f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer'"
+        form = (
+            f"must hold the JSON that the prompt of {task.name} asks for; plain answers belong in a column 'answer', "
+            "and what is right in 'reference'"
+        )
     if unread == given:
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")
@@ -270,12 +284,12 @@ def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
 
 def _texts(row: Row) -> Row:
     """A row of a spreadsheet as it was before it was written, but for characters that no cell can hold: replies are
-    texts, also those in JSON and numbers."""
+    texts, also those in JSON and numbers. Columns are found whatever their case."""
     texts: dict[str, JsonValue] = {}
     for name, value in row.items():
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) or is_number else value
-        texts[name] = without_guard(text) if isinstance(text, str) else text
+        texts[name.casefold()] = without_guard(text) if isinstance(text, str) else text
     return texts
 
 
@@ -292,9 +306,10 @@ def _rows_of(file: AnswerFile, model: str) -> Sequence[tuple[str, Row]]:
 
 def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -> str:
     values = [row[name] for name in ITEM if row.get(name) is not None]
+    values = [value.strip() if isinstance(value, str) and value not in items else value for value in values]
     value = next((value for value in values if str(value) in items), values[0] if values else None)
     if value is None and column == ITEM[0]:
-        raise DataError(f"{where}: {NO_ID}")
+        raise DataError(f"{where}: {NO_ID}; add one; the items are {first_of(sorted(items))}")
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {column!r} must be text or a whole number")
     if str(value) not in items:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from layton_batch import tasks
 from layton_batch.clock import Clock
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, ManifestError, with_more
 from layton_batch.files.addresses import is_address
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
@@ -73,7 +74,9 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
             raise DataError(f"run {manifest.name}: [items] source: {error}") from error
         several = rows.location is not None and Path(source).name != Path(rows.location.file).name
         place = f"; the row is {rows.location}" if several and not is_address(source) else ""
-        raise DataError(f"{shown(source)}: {error}{place}{_of_another_task(rows, manifest.task)}") from error
+        message = f"{shown(source)}: {error}{place}{_of_another_task(rows, manifest.task)}"
+        more = [] if is_address(source) else _further_wrong_rows(task, rows)
+        raise DataError(with_more(message, more)) from error
     return items[: table.limit]
 
 
@@ -88,6 +91,20 @@ def _of_another_task(rows: SourceRows, name: str) -> str:
     except (DataError, ManifestError):
         return ""
     return "" if task == name else f"; the task {task} takes its columns"
+
+
+def _further_wrong_rows(task: Task, rows: SourceRows) -> list[str]:
+    """Return the places of the rows that the task does not take, but for the first."""
+    from layton_batch.files.sources import Rows
+
+    places = []
+    with suppress(DataError):
+        for location, row in rows.placed():
+            try:
+                task.items(Rows((row,), (location,)))
+            except DataError:
+                places.append(f"line {location.line}")
+    return places[1:]
 
 
 def _check_split(items: Sequence[Item], split: str, rows: Iterable[Mapping[str, JsonValue]]) -> None:

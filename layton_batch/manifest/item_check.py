@@ -12,10 +12,17 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError, ManifestError, with_more
 from layton_batch.files.sources import Row, RowLocation, Rows
+from layton_batch.manifest.item_notes import (
+    FIRST_IS_NEVER_RIGHT,
+    PLACEHOLDERS,
+    first_is_never_right,
+    lacks_reference,
+    option_faults,
+)
 from layton_batch.records import Image, Item
-from layton_batch.tasks import BUILT_IN, OWN, load_task
+from layton_batch.tasks import BUILT_IN, CHOICES, OWN, load_task
 from layton_batch.tasks.protocol import Task, TaskOptions
 
 SPLITS = ("llm", "vlm")
@@ -30,13 +37,24 @@ _TRIED = 5
 _COMMON = 0.2
 """Triples that more items than this share have are the form of the benchmark, not what an item says."""
 _LEAST_LEAK = 4
+_LETTERED = frozenset({"question", "a", "b"})
+"""Columns of multiple choice with a column an option."""
+ALSO_CALLED = {
+    "answer": ("answers", "correct_answer", "right_answer", "reference", "gold", "expected", "expected_answer",
+               "target", "solution", "ground_truth", "correct", "key", "label"),
+    "images": ("image", "img", "picture", "pictures", "img_path", "image_path"),
+    "id": ("no", "no.", "nr", "nr.", "#", "number", "item_id", "question_id"),
+    "category": ("categories", "topic", "subject"),
+}  # fmt: skip
+"""Columns of a user's own questions, and what people call them."""
+_OPTION = re.compile(r"(option|choice|opt|wrong|incorrect|distractor)s?[ _-]*(answer)?[ _-]*\w{1,2}\Z", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFinding:
-    """``kind``: ``row``, ``missing``, ``picture``, ``same id``, ``duplicate``, ``near duplicate``, ``leak`` or
-    ``no reference``; ``item`` is empty where a row has no id; ``line`` of the file."""
+    """``kind``: ``row``, ``missing``, ``picture``, ``options``, ``same id``, ``duplicate``, ``near duplicate``,
+    ``leak`` or ``no reference``; ``item`` is empty where a row has no id; ``line`` of the file."""
 
     kind: str
     item: str
@@ -72,11 +90,12 @@ class ItemCheck:
 
 @dataclass(frozen=True, slots=True)
 class _ItemRow:
-    """A row that is an item, with its line in the file."""
+    """A row that is an item, with its line in the file and the splits that take it."""
 
     item: Item
     row: Row
     line: int
+    splits: Collection[str] = ()
 
 
 def guess_task(rows: Rows) -> str:
@@ -90,12 +109,31 @@ def guess_task(rows: Rows) -> str:
     if fits[best]:
         return best
     fitting, refused = _fitting(OWN, sample)
+    columns = {name.strip().casefold() for row in sample for name in row}
+    if fitting and columns >= _LETTERED:
+        fitting, refused = {}, _fitting(CHOICES, sample)[1]
     if not fitting:
         task_names = ", ".join(BUILT_IN)
-        raise ManifestError(
-            f"no task takes these rows: {refused[0].text}; --task names the one they are for ({task_names})"
-        )
+        advice = f"; --task names the one they are for ({task_names})"
+        raise ManifestError(f"no task takes these rows: {_of_other_rows(columns) or _first_of(refused)}{advice}")
     return OWN
+
+
+def _first_of(refused: Sequence[ItemFinding]) -> str:
+    """Name the first refused row, and the places of the others."""
+    first, *others = refused
+    return with_more(f"line {first.line}: {first.text}", [f"line {finding.line}" for finding in others])
+
+
+def _of_other_rows(columns: set[str]) -> str | None:
+    """Say what the rows are where their columns are those of labels or scores; None: they are not."""
+    if "question" in columns:
+        return None
+    if "answer_correct" in columns or "label_id" in columns:
+        return "they are labels, not questions: `layton-batch import RUN --labels FILE` takes them"
+    if columns >= {"model", "item_id", "score"}:
+        return "they are scores, not questions: `layton-batch leaderboard FILE` ranks their models"
+    return None
 
 
 def guess_split(rows: Rows, name: str) -> str:
@@ -117,13 +155,14 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
             Rows(tuple(rows.rows[at] for at in fitting_rows), tuple(rows.locations[at] for at in fitting_rows))
         )
         for at, item in zip(fitting_rows, items, strict=True):
-            item_rows.setdefault(at, _ItemRow(item, rows.rows[at], rows.locations[at].line))
+            item_rows.setdefault(at, _ItemRow(item, rows.rows[at], rows.locations[at].line, fitting[at]))
     ordered = [item_rows[at] for at in sorted(item_rows)]
     nulls = _nulls(rows)
     findings = [
         *refused,
         *_missing(ordered, nulls, needs_reference=any(task.uses_jury for task in tasks.values())),
         *_broken_pictures(ordered),
+        *_options(ordered),
         *_duplicates(ordered),
         *_near_duplicates(ordered),
         *_leaks(ordered),
@@ -150,6 +189,25 @@ def unread_columns(rows: Rows, name: str) -> tuple[str, ...]:
     tasks = _tasks(name, rows).values()
     columns = dict.fromkeys(column for row in rows for column in row)
     return tuple(column for column in columns if _is_unread(tasks, column, rows))
+
+
+def unread_note(rows: Rows, name: str, unread: Sequence[str]) -> str:
+    """Say of columns that a task does not read which may be meant for one that it does."""
+    there = {column.strip().casefold() for row in rows for column in row}
+    if name != OWN:
+        return ""
+    meant = [
+        f"if {column!r} has the {wanted}, rename it to {wanted!r}"
+        for wanted, others in ALSO_CALLED.items()
+        for column in unread
+        if wanted not in there and column.strip().casefold().replace(" ", "_") in others
+    ]
+    if len(options := [column for column in unread if _OPTION.match(column)]) > 1:
+        meant.append(
+            f"if {', '.join(options)} are options, name them A, B … and let `answer` be the right letter: then it is "
+            "multiple choice"
+        )
+    return f"; {'; '.join(meant)}" if meant else ""
 
 
 def _is_unread(tasks: Collection[Task], column: str, rows: Rows) -> bool:
@@ -242,6 +300,9 @@ def _missing(
         needs_reference = False
     for item_row in item_rows:
         empty = [name for name in nulls if _is_empty(item_row.row.get(name))]
+        if needs_reference and (item_row.item.answer or "").strip().casefold() in PLACEHOLDERS:
+            reason = f"judges take {item_row.item.answer!r} for the right answer; write it, or leave the cell empty"
+            yield ItemFinding("no reference", item_row.item.id, item_row.line, reason)
         if needs_reference and _lacks_reference(item_row):
             yield ItemFinding(
                 "no reference", item_row.item.id, item_row.line, "nothing says what is right: no answer, no solution"
@@ -254,7 +315,7 @@ def _missing(
 
 
 def _lacks_reference(item_row: _ItemRow) -> bool:
-    return item_row.item.answer is None and item_row.item.solution is None
+    return lacks_reference(item_row.item)
 
 
 def _them(names: Sequence[str]) -> str:
@@ -280,6 +341,17 @@ def _is_whole(image: Image) -> bool:
     ends = {"image/png": b"IEND\xaeB`\x82", "image/jpeg": b"\xff\xd9", "image/gif": b"\x3b"}
     end = ends.get(image.media_type)
     return end is None or content.rstrip(b"\0\r\n ").endswith(end.rstrip(b"\0\r\n "))
+
+
+# ---- options ---------------------------------------------------------------------------------------------------------
+
+
+def _options(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
+    for item_row in item_rows:
+        for fault in option_faults(item_row.item):
+            yield ItemFinding("options", item_row.item.id, item_row.line, fault)
+    if item_rows and first_is_never_right([item_row.item for item_row in item_rows]):
+        yield ItemFinding("options", "", item_rows[0].line, FIRST_IS_NEVER_RIGHT)
 
 
 # ---- the same twice --------------------------------------------------------------------------------------------------
@@ -310,7 +382,8 @@ def _duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
     ids: dict[str, _ItemRow] = {}
     first_by_wording: dict[tuple[str, str], _ItemRow] = {}
     for item_row in item_rows:
-        if (first := ids.setdefault(item_row.item.id, item_row)) is not item_row:
+        first = ids.setdefault(item_row.item.id, item_row)
+        if first is not item_row and not set(first.splits).isdisjoint(item_row.splits):
             yield ItemFinding(
                 "same id", item_row.item.id, item_row.line, f"line {first.line} has this id too; ids must be unique"
             )

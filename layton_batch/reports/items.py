@@ -10,8 +10,9 @@ LISTED = 200
 """Findings on a terminal; ``--json`` has all."""
 
 
-def print_items(checked: ItemCheck) -> None:
-    """Print the number of rows that fit each split, then the findings, a line each."""
+def print_items(checked: ItemCheck, unread_note: str = "") -> None:
+    """Print the number of rows that fit each split, then the findings, a line each. ``unread_note``: what columns that
+    the task does not read may be meant for."""
     fits = ", ".join(f"{split} {count}" for split, count in checked.fits.items()) or "none"
     is_of_all = len(checked.fits) > 1 and set(checked.fits.values()) == {checked.rows}
     splits = "every split takes them" if is_of_all else f"by split: {one_line(fits)}"
@@ -19,7 +20,7 @@ def print_items(checked: ItemCheck) -> None:
     for column, count in checked.nulls.items():
         say_line(f"{column} is null in {count} of them")
     if checked.unread:
-        say_line(one_line(f"{checked.task} does not read: {', '.join(checked.unread)}"))
+        say_line(one_line(f"{checked.task} does not read: {', '.join(checked.unread)}{unread_note}"))
     if not checked.findings:
         say_line("nothing is wrong with them")
         return

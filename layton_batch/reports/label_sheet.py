@@ -13,14 +13,14 @@ from hashlib import sha256
 
 import polars as pl
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, parse_each
 from layton_batch.files import tables
 from layton_batch.files.item_list import shown_digest
 from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.records import Item, JsonValue
 from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
-from layton_batch.scoring.annotations import Annotation
+from layton_batch.scoring.annotations import WORDS, Annotation
 from layton_batch.scoring.label_plan import LabelRequest
 from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
@@ -36,11 +36,6 @@ _SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE,
 """Columns of every label sheet beside its ``label_id``."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
-_WORDS = {
-    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
-    **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
-}
-"""Words that people and spreadsheets write for true and false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,27 +164,30 @@ def check_has_label_ids(rows: Rows, source: str) -> None:
 
 
 def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str) -> LabelTableResult:
-    """Read a sheet's labels on a run's answers. Raises DataError naming file, line and column of the first wrong row:
+    """Read a sheet's labels on a run's answers. Raises DataError naming file, line and column of the first wrong rows:
     one of no answer of the run, one that is there twice, or a label that is neither true nor false."""
     by_id = {answer.label_id: answer for answer in answers}
-    labels: list[Annotation] = []
     lines: dict[tuple[str, str], RowLocation] = {}
-    for place, row in rows.placed():
+
+    def label_of(placed: tuple[RowLocation, Row]) -> Annotation | None:
+        place, row = placed
         marks = [_mark(row, name, place) for name in LABELS]
         if marks == [None, None]:
-            continue
+            return None
         label_id, _, item_digest = _text(row, LABEL_ID).strip().partition("-")
         annotator = _text(row, "annotator").strip()
         answer = by_id.get(label_id)
         if answer is None:
             raise DataError(
                 f"{place}: {run_id} has no answer {label_id[:40]!r}: the row is another run's, or the answer changed "
-                "since `label-plan` wrote it"
+                "since `label-plan` wrote it; import it into its own run, or fill in a new plan"
             )
         if (label_id, annotator) in lines:
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")
         lines[label_id, annotator] = place
-        labels.append(replace(_label(row, place, answer, marks, annotator), item_digest=item_digest or None))
+        return replace(_label(row, place, answer, marks, annotator), item_digest=item_digest or None)
+
+    labels = [label for label in parse_each(rows.placed(), label_of) if label is not None]
     return LabelTableResult(labels, len(rows) - len(labels))
 
 
@@ -207,9 +205,9 @@ def _label(
 def _mark(row: Mapping[str, JsonValue], name: str, place: RowLocation) -> bool | None:
     value = row.get(name)
     word = "" if value is None else str(value).strip().lower()
-    if word and word not in _WORDS:
-        raise DataError(f"{place}: column {name!r} must be true, false or empty, not {value!r:.60}")
-    return _WORDS.get(word)
+    if word and word not in WORDS:
+        raise DataError(f"{place}: column {name!r} must be true, false or empty, not {value!r:.60}; yes and no do too")
+    return WORDS.get(word)
 
 
 def _text(row: Mapping[str, JsonValue], name: str) -> str:

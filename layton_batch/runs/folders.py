@@ -170,9 +170,30 @@ def replacement_note(folder: RunFolder, manifest: Manifest) -> str | None:
     if old == new:
         return None
     return (
-        f"[items] split was {old!r}, is {new!r}: the jobs of run {manifest.name} are planned again. A plan counts "
-        "their verdicts as new; `run` pays for none again that answers the same prompt"
+        f"[items] split was {old!r}, is {new!r}: the jobs of run {manifest.name} are planned again. An answer or "
+        "verdict to the same prompt is not paid for again"
     )
+
+
+def labels_elsewhere(folder: RunFolder, manifest: Manifest) -> list[str]:
+    """Return a sentence for each run beside a new one that has labels on the same items, and how to take them over."""
+    if folder.manifest.exists():
+        return []
+    sentences = []
+    for other in find_runs(folder.root.parent):
+        try:
+            before = stored_manifest(other)
+        except LaytonBatchError:
+            continue
+        is_same = (before.task, before.items.source) == (manifest.task, manifest.items.source)
+        if is_same and before.folder == manifest.folder and any(other.labels.glob("*.jsonl")):
+            run, name = run_source(other), other.root.name
+            sentences.append(
+                f"run {name} has labels on these items, which run {manifest.name} does not count: after the run, "
+                f"`layton-batch export {run} --to annotations --out {name}-labels.jsonl`, then `layton-batch import "
+                f"{run_source(folder)} --labels {name}-labels.jsonl`"
+            )
+    return sentences
 
 
 def find_runs(runs: Path) -> list[RunFolder]:

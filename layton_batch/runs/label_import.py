@@ -13,7 +13,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import atomic
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest
-from layton_batch.text import did_you_mean, plural
+from layton_batch.text import did_you_mean, first_of, plural
 
 _STRANGERS_SHOWN = 5
 
@@ -158,5 +158,5 @@ class _KnownAnswers:
         """Say for a label that ``lacks`` where it is, and what the run does not have."""
         place = "" if label.location is None else f"{label.location}: "
         if label.item_id not in self.items:
-            return f"{place}the run has no item {label.item_id!r}"
+            return f"{place}the run has no item {label.item_id!r}; its items are {first_of(sorted(self.items))}"
         return f"{place}the run has no model {label.model!r}{did_you_mean(label.model, sorted(self.models))}"

@@ -14,10 +14,13 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, parse_each
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, Rows, with_text_id
+from layton_batch.files.workbooks import WORKBOOK
+from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import ENTRANT, LABELS, PREDICTION, VOTES, Entrant, content_key
+from layton_batch.scoring.propensity import COLUMN as PROPENSITY
 from layton_batch.scoring.propensity import propensity_of
 
 _ITEM = ("item_id", "riddle_id")
@@ -28,8 +31,13 @@ _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
 _NOTE = ("note", "notes")
 _FORM = "a row of labels has item_id, model and answer_correct (true or false), and justification_correct where judged"
-_SPREADSHEET = {"true": True, "false": False}
-"""CSV has no truth values but these words."""
+_NUMBERS = (*_HINTS, *_TIME, PROPENSITY)
+_NAMES = (*_ITEM, "model", "provider", "annotator")
+WORDS = {
+    **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
+    **dict.fromkeys(("false", "no", "n", "0", "0.0", "wrong", "incorrect", "falsch", "nein", "faux", "non"), False),
+}
+"""Words that people and spreadsheets write for true and false."""
 _SOURCE_FILE = re.compile(r"[^_]+_(?P<provider>[^_]+)_(?P<model>[^_]+)_.*hints_(?P<hints>\d+)(?P<rest>.*)")
 """How layton-eval's annotation files name where a prediction is: their tools take the model's name out of it."""
 
@@ -114,15 +122,21 @@ class JoinedLabels:
 
 
 def parse_annotations(rows: Rows) -> list[Annotation]:
-    """Rows as annotations, in order. Raises DataError naming file and line of the first row that is none."""
-    return [parse_annotation(row, location) for row, location in zip(rows.rows, rows.locations, strict=True)]
+    """Rows as annotations, in order. Raises DataError naming file and line of the first rows that are none."""
+    return parse_each(rows.placed(), lambda placed: parse_annotation(placed[1], placed[0]))
 
 
 def parse_annotation(row: Row, location: RowLocation) -> Annotation:
-    """One row. Raises DataError naming file, line and column."""
+    """One row; of a spreadsheet whatever the case of its columns' names. Raises DataError naming file, line and
+    column."""
+    row = _of_spreadsheet(row) if _is_spreadsheet(location) else row
     answer, justification, both = (_truth(row, names, location) for names in (_ANSWER, _JUSTIFICATION, _BOTH))
     if answer is None and justification is None and both is None:
-        raise DataError(f"{location}: has no label: {_FORM}; its columns are {', '.join(map(str, row))}")
+        is_blank = any(name in row for name in (*_ANSWER, *_JUSTIFICATION, *_BOTH))
+        advice = (
+            "fill it in, or take the row out" if is_blank else f"{_FORM}; its columns are {', '.join(map(str, row))}"
+        )
+        raise DataError(f"{location}: has no label: {advice}")
     if answer is not None and justification is not None:
         if both is not None and both != (answer and justification):
             raise DataError(f"{location}: {_named(row, _BOTH)!r} contradicts the labels of answer and justification")
@@ -174,6 +188,22 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
     return {name: value for name, value in row.items() if value is not None}
 
 
+def _is_spreadsheet(location: RowLocation) -> bool:
+    return location.file.lower().endswith((*ENDINGS, WORKBOOK))
+
+
+def _of_spreadsheet(row: Row) -> Row:
+    """Return a row with its columns' names in lower case, numbers as texts, and no blanks around names and ids."""
+    texts: dict[str, JsonValue] = {}
+    for column, value in row.items():
+        name = column.casefold()
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        texts[name] = str(value) if is_number and name not in _NUMBERS else value
+        if isinstance(text := texts[name], str) and name in _NAMES:
+            texts[name] = text.strip()
+    return texts
+
+
 def _named(row: Row, names: Sequence[str]) -> str:
     """The first of a column's names that the row has a value under, else its first name."""
     return next((name for name in names if row.get(name) is not None), names[0])
@@ -182,10 +212,12 @@ def _named(row: Row, names: Sequence[str]) -> str:
 def _truth(row: Row, names: Sequence[str], location: RowLocation) -> bool | None:
     name = _named(row, names)
     value = row.get(name)
-    if isinstance(value, str) and location.file.endswith(ENDINGS):
-        value = _SPREADSHEET.get(value.strip().lower(), value)
+    word = str(value).strip().lower()
+    if value is not None and not isinstance(value, bool) and _is_spreadsheet(location):
+        value = WORDS.get(word, value)
     if value is not None and not isinstance(value, bool):
-        raise DataError(f"{location}: column {name!r} must be true, false or null, not {value!r:.60}")
+        advice = "in JSON without quotation marks" if word in WORDS else "where nobody decided, leave the row out"
+        raise DataError(f"{location}: column {name!r} must be true, false or null, not {value!r:.60}; {advice}")
     return value
 
 
@@ -210,7 +242,7 @@ def _optional_text(row: Row, names: Sequence[str], location: RowLocation) -> str
 def _hints(row: Row, location: RowLocation) -> int | None:
     name = _named(row, _HINTS)
     value = row.get(name)
-    if isinstance(value, str) and location.file.endswith(ENDINGS) and value.isdecimal():
+    if isinstance(value, str) and location.file.lower().endswith(ENDINGS) and value.isdecimal():
         value = int(value)
     if value is None:
         return None
@@ -338,6 +370,15 @@ def majority(marks: Sequence[bool]) -> bool | None:
     """Return the decision of most marks; None for a tie."""
     yes = sum(marks)
     return None if 2 * yes == len(marks) else 2 * yes > len(marks)
+
+
+def count_ties(joined: JoinedLabels, metric: str) -> int:
+    """Count the predictions that have no label because as many annotators say yes as no."""
+    return sum(
+        settled(None, people.values(), metric) is None
+        for people in joined.by_prediction.values()
+        if any(annotation.mark(metric) is not None for annotation in people.values())
+    )
 
 
 def settled(gold: bool | None, annotations: Iterable[Annotation], metric: str) -> bool | None:

@@ -235,6 +235,11 @@ class _Reader:
         missing = [column for column in _NEEDED if column not in self._names]
         if set(_IDENTIFYING) <= set(missing):
             columns = ", ".join(islice(self._names, _SHOWN_COLUMNS))
+            if "answer_correct" in self._names:
+                raise DataError(
+                    f"{file}: is a file of labels, and belongs to a run: `layton-batch import RUN --labels {file}`, "
+                    "then `layton-batch leaderboard RUN`; in a manifest: [gold] annotations"
+                )
             raise DataError(
                 f"{file}: not a gold set and no table of scores; its columns are {columns}; a table of scores has the "
                 "columns model, item_id and score, and a row for each model and item; a gold set has the columns "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -149,21 +149,37 @@ class PastRequests:
         stored = self._job(job)
         return list(self._paid.store.items_of(stored.id).values()) if self._paid and stored else ()
 
-    def predictions(self, job: Job, payers: Collection[str]) -> dict[str, Prediction]:
-        """Return the known answers of a participant by item, as this run graded them or one of the ``payers``.
+    def predictions(self, job: Job, bought: Mapping[str, bytes]) -> dict[str, Prediction]:
+        """Return the known answers of a participant by item: of requests that the run has, and of those ``bought``, as
+        the runs graded them that want the same answer (its fingerprint), for whichever item.
 
         ``job``: with its identity. A run that is not here, or not graded, or cannot be read, says nothing.
         """
         by_item: dict[str, Prediction] = {}
         if self._paid is None:
             return by_item
-        for run_id, job_id in self._paid.store.jobs_alike(job.identity, {*payers, self._paid.store.run_id}):
-            workspace = self._paid.workspace_of(run_id)
-            part = None if workspace is None else workspace.run(run_id).part("predictions", job_id)
-            if part is not None and part.exists():
-                with suppress(LaytonBatchError):
-                    by_item |= {prediction.item_id: prediction for prediction in read_predictions(part)}
+        store = self._paid.store
+        for run_id, job_id in store.jobs_alike(job.identity, {store.run_id}):
+            by_item |= self._graded(run_id, job_id)
+        items = {answer: item_id for item_id, answer in bought.items()}
+        wanting: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for answer, run_id, job_id, item_id in store.requests_of(bought.values()):
+            wanting.setdefault((run_id, job_id), []).append((items[answer], item_id))
+        for item_id in bought:
+            by_item.pop(item_id, None)
+        for (run_id, job_id), pairs in wanting.items():
+            graded = self._graded(run_id, job_id)
+            by_item |= {own: replace(graded[theirs], item_id=own) for own, theirs in pairs if theirs in graded}
         return by_item
+
+    def _graded(self, run_id: str, job_id: str) -> dict[str, Prediction]:
+        """Return the predictions of a job by item; none where they cannot be had here."""
+        workspace = self._paid.workspace_of(run_id) if self._paid else None
+        part = None if workspace is None else workspace.run(run_id).part("predictions", job_id)
+        if part is not None and part.exists():
+            with suppress(LaytonBatchError):
+                return {prediction.item_id: prediction for prediction in read_predictions(part)}
+        return {}
 
     def out_of_reach(self) -> list[str]:
         """Return a sentence for each run whose answers are wanted, and whose folder is not here."""

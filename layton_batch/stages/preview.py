@@ -16,22 +16,26 @@ from layton_batch.clock import Clock
 from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.costs.prices import PriceBook
-from layton_batch.errors import ManifestError
+from layton_batch.errors import LaytonBatchError, ManifestError
+from layton_batch.files import item_table
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import BUNDLED, is_missing, load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
+from layton_batch.manifest.item_notes import gone_items, item_notes, move_note
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.providers import connect, problems
 from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
-from layton_batch.runs.folders import home_of, replacement_note
+from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
 from layton_batch.runs.identity import job_identity, predict_id
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
 from layton_batch.runs.request_planner import PlannedRequest, RequestKind
+from layton_batch.runs.revisions import item_changes
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
 from layton_batch.stages.earlier_requests import PastRequests, PlannedRequests, earlier_requests
@@ -112,8 +116,8 @@ class Preview:
     keys: tuple[NeededKey, ...] = ()
     provider_notes: tuple[tuple[str, str], ...] = ()
     """Provider and what is to be known of its batches."""
-    short_juries: tuple[str, ...] = ()
-    """Notes on models with fewer judges than seats, which are among the caveats."""
+    before_sending: tuple[str, ...] = ()
+    """Those of the caveats that `run` prints before it sends: on items, labels and juries."""
 
     def with_model_findings(self, findings: ModelFindings) -> Preview:
         """Return the plan with further findings on its models."""
@@ -221,23 +225,47 @@ def preview(
     models = check_models(manifest, settings, clock)
     providers = tuple(dict.fromkeys(job.spec.provider for job in jobs))
     judged_specs = [job.spec for job in all_jobs if job.role is Role.PREDICT] if task.uses_jury else []
-    short_juries = tuple(_short_juries(manifest, judged_specs))
+    folder = home_of(manifest, runs)
+    before_sending = (
+        *_changed_items(folder, items, is_same=earlier.same_items),
+        *labels_elsewhere(folder, manifest),
+        *item_notes(items, task),
+        *_short_juries(manifest, judged_specs),
+    )
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
     caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
-    replaced = replacement_note(home_of(manifest, runs), manifest)
-    caveats = (*((replaced,) if replaced else ()), *earlier.out_of_reach(), *short_juries, *caveats)
+    replaced = replacement_note(folder, manifest)
+    caveats = (*((replaced,) if replaced else ()), *earlier.out_of_reach(), *before_sending, *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
         caveats=(*cautions(task), *caveats),
         budget=manifest.budget,
-        short_juries=short_juries,
+        before_sending=before_sending,
         refused=models.refused,
         keys=_needed_keys(settings, providers),
         provider_notes=tuple((name, note) for name in providers for note in connect(name, None).capabilities.caveats),
     )
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
+
+
+def _changed_items(folder: RunFolder, items: Sequence[Item], *, is_same: bool) -> Iterator[str]:
+    """Yield what is different in the items since the run last planned, and what becomes of their answers and labels."""
+    if is_same or not folder.part("items", "items").exists():
+        return
+    try:
+        old = item_table.read(folder)
+    except LaytonBatchError:  # the run says so when it needs them
+        return
+    old, items = ([replace(item, split="") for item in listed] for listed in (old, items))
+    if (changed := item_changes(old, items)) is None:
+        return
+    moved, gone = move_note(old, items), gone_items(old, items)
+    kept = f"; what was taken out ({gone}) keeps its answers and labels, for when its rows are back" if gone else ""
+    yield f"{changed} since the run last planned{'' if moved else kept}"
+    if moved:
+        yield moved
 
 
 def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKey, ...]:
@@ -288,7 +316,7 @@ class _RequestCounts:
     ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have; ``to_answer``:
     those of them whose answer is not there yet; ``to_ask``: those that nobody asked for.
 
-    ``payers``: the runs that bought the answers which are there.
+    ``bought``: the fingerprints of the answers which are there, by item.
 
     ``sizes``: bytes of each request that no batch has. Of these, and of those in batches to be sent: the most each can
     cost (USD; None: price unknown), and its tokens read and written by the priors.
@@ -303,7 +331,7 @@ class _RequestCounts:
     new_items: set[str] = field(default_factory=set)
     to_answer: set[str] = field(default_factory=set)
     to_ask: set[str] = field(default_factory=set)
-    payers: set[str] = field(default_factory=set)
+    bought: dict[str, bytes] = field(default_factory=dict)
     sizes: list[int] = field(default_factory=list)
     max_costs: list[Decimal | None] = field(default_factory=list)
     guesses: list[tuple[int, int]] = field(default_factory=list)
@@ -323,8 +351,8 @@ class _RequestCounts:
                 self.new_items.add(request.item_id)
             if request.kind not in (RequestKind.KEPT, RequestKind.ANSWERED):
                 self.to_answer.add(request.item_id)
-            if request.kind is RequestKind.ANSWERED and request.status is not None and request.status.run_id:
-                self.payers.add(request.status.run_id)
+            if request.kind is RequestKind.ANSWERED and request.status is not None:
+                self.bought[request.item_id] = request.status.answer
             is_unsent = request.custom_id in self.unsent.requests
             if request.kind is not RequestKind.TO_ASK and not is_unsent:
                 continue
@@ -365,7 +393,7 @@ class _Planner:
         self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
         self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
         self._to_answer = dict[str, frozenset[str]]()
-        self._payers, self._answered_by = dict[str, frozenset[str]](), ("", dict[str, Prediction]())
+        self._bought, self._answered_by = dict[str, Mapping[str, bytes]](), ("", dict[str, Prediction]())
         self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
         self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
 
@@ -419,7 +447,7 @@ class _Planner:
         else:
             for _ in lines:
                 pass
-        self._new_items[job.id], self._payers[job.id] = frozenset(counts.new_items), frozenset(counts.payers)
+        self._new_items[job.id], self._bought[job.id] = frozenset(counts.new_items), counts.bought
         self._to_answer[job.id] = frozenset(counts.to_answer)
         again = 0 if job.role is Role.PREDICT else self._judged_again(job, counts.to_ask)
         counted = self._counted(job, counts, counts.kinds.total())
@@ -483,7 +511,7 @@ class _Planner:
         if self._answered_by[0] != job_id:
             job = Job(job_id, Role.PREDICT, spec)
             identified_job = replace(job, identity=job_identity(self._manifest, job))
-            answers = self._requests.predictions(identified_job, self._payers.get(job_id, frozenset()))
+            answers = self._requests.predictions(identified_job, self._bought.get(job_id, {}))
             for item_id in self._to_answer.get(job_id, frozenset()):
                 answers.pop(item_id, None)
             self._answered_by = job_id, answers

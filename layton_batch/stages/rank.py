@@ -17,7 +17,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import made_up_note, run_source
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
-from layton_batch.scoring.annotations import JoinedLabels, annotated_words, join, with_annotations
+from layton_batch.scoring.annotations import JoinedLabels, annotated_words, count_ties, join, with_annotations
 from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
@@ -160,7 +160,13 @@ def _label_notes(run: Run) -> list[str]:
         lines.append(
             f"{plural(unseen, 'label')} not used: of an answer in the gold set that this run's jury did not judge"
         )
-    for reason, count in joined(run).apart.items():
+    labels_here = joined(run)
+    if ties := count_ties(labels_here, run.rules.metric):
+        lines.append(
+            f"{plural(ties, 'answer')} on which as many people say right as wrong: a tie is no label; "
+            f"`layton-batch annotate {run_source(run.folder)}` shows them under Disagreements"
+        )
+    for reason, count in labels_here.apart.items():
         lines.append(f"{plural(count, 'label')} not used: {_APART[reason].format(run=run_source(run.folder))}")
     return [*lines, *labels.notes]
 
@@ -180,7 +186,10 @@ def _unseen(run: Run) -> int:
 _APART = {
     "another model": "of a model that has no answers here",
     "another item": "of an item that has no answers here",
-    "another answer": "of an answer that the model did not give here",
+    "another answer": (
+        "of an answer that the model did not give here to that item; if its row has another id by now, give it the "
+        "earlier one in a column `id`"
+    ),
     "changed item": (
         "given before the question or the reference of the item changed; `layton-batch annotate {run}` shows these "
         "answers again"

@@ -495,6 +495,18 @@ def _in_order(query: Select[tuple[object, ...]]) -> Select[tuple[object, ...]]:
     return query.order_by(func.length(name), name)
 
 
+def requests_of(connection: Connection, wanted: Collection[bytes]) -> list[tuple[bytes, str, str, str]]:
+    """Return the requests of all runs that want these answers: the answer, the run's id, the job's and the item's."""
+    requests, jobs = schema.requests, schema.jobs
+    query = select(requests.c.answer, jobs.c.run_id, jobs.c.job_id, requests.c.item_id)
+    query = query.join(jobs, jobs.c.key == requests.c.job).where(~requests.c.retired)
+    return [
+        (answer, run_id, job_id, item_id)
+        for chunk in _chunks(list(wanted))
+        for answer, run_id, job_id, item_id in connection.execute(query.where(requests.c.answer.in_(chunk)))
+    ]
+
+
 def attempted_by(
     connection: Connection, run_id: str, fingerprints: Collection[bytes], *, to_be_sent: bool = False
 ) -> frozenset[bytes]:

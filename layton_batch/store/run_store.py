@@ -577,6 +577,12 @@ class RunStore(Events):
             rows = connection.execute(query.where(table.c.run_id.in_(run_ids)).order_by(table.c.key))
             return [(run_id, job_id) for run_id, job_id in rows]
 
+    def requests_of(self, answers: Collection[bytes]) -> list[tuple[bytes, str, str, str]]:
+        """Return the requests of any run that want these answers: the answer, the run's id, the job's and the item's.
+        Retired ones are left out: their items may ask something else by now."""
+        with self.reading() as connection:
+            return request_rows.requests_of(connection, answers)
+
     def attempted(self, fingerprints: Collection[bytes]) -> frozenset[bytes]:
         """Return those of these answers that a batch of this run has asked for."""
         with self.reading() as connection:

@@ -34,6 +34,8 @@ FIRST = next(iter(BUILT_IN))
 """The one that is shown where none is asked for."""
 OWN = "qa"
 """The one for questions of one's own."""
+CHOICES = "mcq_idk"
+"""The task for questions with options."""
 
 NO_SETTINGS: Mapping[str, JsonValue] = {}
 
@@ -87,7 +89,11 @@ def validate_items(items: Sequence[Item]) -> None:
         raise DataError("no items of the split asked for")
     twice = [item_id for item_id, count in Counter(item.id for item in items).items() if count > 1]
     if twice:
-        raise DataError(f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}")
+        more = f" and {len(twice) - 5} more" if len(twice) > 5 else ""
+        raise DataError(
+            f"item ids must be unique; more than once: {', '.join(map(repr, twice[:5]))}{more}. Give each row its own "
+            "id; a row with an empty id has its row's number as id"
+        )
 
 
 def _factory(name: str) -> Factory:

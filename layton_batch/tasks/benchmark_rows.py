@@ -32,12 +32,13 @@ _SIGNATURES = (
 
 
 def text_of(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str | None:
-    """A text column; null, absent and blank are None. ``numbers`` are taken as they are written."""
+    """A text column; null, absent and blank are None. ``numbers``, true and false are taken as they are written."""
     value = row.get(column)
-    if numbers and isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
+    if numbers and isinstance(value, int | float):
+        value = str(value).lower() if isinstance(value, bool) else str(value)
     if value is not None and not isinstance(value, str):
-        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}")
+        advice = "; write one text, such as 'Paris or Rome'" if isinstance(value, list) else ""
+        raise DataError(f"{where}: column {column!r} must be text or null, not {type(value).__name__}{advice}")
     return without_surrogates(value) if value and value.strip() else None
 
 
@@ -50,8 +51,8 @@ def needed_text(row: Mapping[str, JsonValue], column: str, where: str, *, number
 
 
 def id_of(row: Mapping[str, JsonValue], column: str, where: str, *, numbers: bool = False) -> str:
-    """An item's id: short enough and fit to be shown."""
-    value = needed_text(row, column, where, numbers=numbers)
+    """An item's id: short enough and fit to be shown, without the blanks around it."""
+    value = needed_text(row, column, where, numbers=numbers).strip()
     if not value.isprintable() or len(value) > MAX_ID_CHARS:
         raise DataError(f"{where}: column {column!r} must be at most {MAX_ID_CHARS} printable characters")
     return value
@@ -71,7 +72,8 @@ def picture_in(value: JsonValue, where: str) -> tuple[Image, int]:
     try:
         content = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise DataError(f"{where} is not base64 ({error})") from error
+        advice = f"; if it is a file, its name must end in .png, .jpg, .gif or .webp, not {value!r}"
+        raise DataError(f"{where} is not base64 ({error}){advice if len(value) <= MAX_ID_CHARS else ''}") from error
     return Image(_media_type(content, where), text), len(content)
 
 
@@ -167,7 +169,10 @@ def _inside(name: str, folder: Path, where: str) -> Path:
         or ".." in path.parts
         or name[0] == "~"
     ):
-        raise DataError(f"{where}: picture {name!r} is not a plain path below the folder of pictures")
+        advice = "write the file's path from that folder, with / between folders, such as pictures/cat.png"
+        if "://" in name:
+            advice = "download the picture and write the name of the file"
+        raise DataError(f"{where}: picture {name!r} is not a plain path below the folder of pictures; {advice}")
     resolved = (folder / path).resolve()
     if not resolved.is_relative_to(folder.resolve()):
         raise DataError(f"{where}: picture {name!r} leads out of the folder of pictures")

@@ -209,7 +209,7 @@ class OfflineForm:
     def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
         """Choose the item of a prediction among the items with its id."""
         if not items:
-            raise DataError(f"{where}: there is no item of this id")
+            raise DataError(f"{where}: there is no item of this id; ids must be the same texts ('1.0' is not '1')")
         return items[-1]
 
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:

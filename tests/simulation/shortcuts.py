@@ -40,8 +40,8 @@ READ_AGAIN_ON_SQLITE = (
     "all_jobs", "answer_locations", "answered_batches", "answering_batches", "asked_of", "attempted", "batch",
     "batches_of_unknown_cost", "bought_elsewhere", "charges_of", "count_requests", "ends_of", "events", "files", "held",
     "items_of", "job_batches", "jobs_alike", "jobs_with_wanted", "known_answers", "known_provider_ids",
-    "known_requests", "locate_answers", "owner_of", "planned_of_retired", "provider_ids", "requests_to_ask",
-    "retired_among", "unfinished", "was_absent_before",
+    "known_requests", "locate_answers", "owner_of", "planned_of_retired", "provider_ids", "requests_of",
+    "requests_to_ask", "retired_among", "unfinished", "was_absent_before",
 )  # fmt: skip
 """What else is the same until its tables change. A server of the state can be lost at every reading, and files that
 object storage has may be awaited there."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
+from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.grading.harnesses import every_eval_ever_logs, inspect_logs, lm_eval, score_table
 from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
 from layton_batch.tasks.offline import GradedModel, ItemOutcome
@@ -34,7 +35,7 @@ def read(path: Path) -> list[ScoreFile] | None:
     limits.check_is_file(path, str(path))
     if score_table.is_table(path):
         return score_table.read(path)
-    if path.suffix == ".eval" or zipfile.is_zipfile(path):
+    if path.suffix == ".eval" or (path.suffix.lower() != WORKBOOK and zipfile.is_zipfile(path)):
         return inspect_logs.read_zip(path)
     first = _first_line(path)
     if first is not None and every_eval_ever_logs.is_line(first):

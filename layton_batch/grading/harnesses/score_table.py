@@ -80,7 +80,8 @@ def _score(value: JsonValue, place: str) -> float | None:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        raise DataError(f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number, true or false")
+        advice = "; write 85 for 85 %, and --max-score 100" if "%" in str(value) else ""
+        raise DataError(f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number, true or false{advice}")
     return number
 
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 DEFAULT_OPTIONS = 4
-_OPTION_COLUMNS = frozenset({"options", "choices", "correct answer"})
+_OPTION_COLUMNS = frozenset({"options", "choices", "correct answer", "a", "option_a"})
 
 
 class McqForm(OfflineForm):
@@ -216,7 +216,8 @@ def _item(name: str, row: FileRow, where: str) -> Item:
     letter = gold.strip().upper() if isinstance(gold, str) else ""
     if len(letter) != 1 or letter not in ascii_uppercase[:n_options]:
         last = ascii_uppercase[n_options - 1]
-        raise DataError(f"{where}: gold is {str(gold)[:80]!r}; it must be a letter from A to {last}")
+        advice = "; a file of items has a column gold, or options and answer" if gold is None else ""
+        raise DataError(f"{where}: gold is {str(gold)[:80]!r}; it must be a letter from A to {last}{advice}")
     is_whole = isinstance(listed, list) and len(listed) == n_options
     options: JsonValue = listed if is_whole else list(option_letters(n_options))
     return Item(name, "", "", "", payload={"options": options, "gold": letter})

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -158,7 +159,7 @@ def _id(columns: FileRow, number: int) -> str:
     for name in _ID:
         value = columns.get(name)
         if isinstance(value, str) and value.strip():
-            return value
+            return value.strip()
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
     return str(number - 1)
@@ -260,17 +261,34 @@ def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         index = value
     elif isinstance(value, str):
-        text = without_surrogates(value.strip())
-        index = options.index(text) if text in options else _letter_index(text)
+        index = _index_of(without_surrogates(value.strip()), options)
     if index is None or not 0 <= index < len(options):
-        shown = repr(str(value)[:80])
-        is_digits = isinstance(value, str) and value.strip().isdigit()
-        digits = ", and digits in quotes or in CSV are text" if is_digits else ""
+        text = str(value).strip()
+        letters = option_letters(len(options))
+        advice = f"write the option's letter, {letters[0]} to {letters[-1]}"
+        if isinstance(value, str) and text.isdigit():
+            advice = f"digits in quotes or in CSV are text; {advice}"
+        elif isinstance(value, int):
+            advice = f"{advice}, or the index, 0 to {len(options) - 1}: do they count from 1?"
+        elif len(parts := _SEPARATORS.split(text)) > 1 and all(map(_LETTER.fullmatch, parts)):
+            advice = f"one option is right, not several; {advice}"
         raise DataError(
-            f"{where}: column {name!r} is {shown}; it must be an option's index from 0, letter, or text{digits}"
+            f"{where}: column {name!r} is {text[:80]!r}; it must be an option's index from 0, letter, or text; {advice}"
         )
     return index
 
 
-def _letter_index(text: str) -> int | None:
-    return ascii_uppercase.index(text) if len(text) == 1 and text in ascii_uppercase else None
+_SEPARATORS = re.compile(r"\s*[,;/&+]\s*|\s+(?:and|or)\s+")
+"""Between the letters of several options."""
+_LETTER = re.compile(r"\(?([A-Za-z])[).:]?")
+"""A letter as people write it: B, b, B), (b), B."""
+
+
+def _index_of(text: str, options: Sequence[str]) -> int | None:
+    """Return the index of the option that a text names: by its own text, its letter, or its text in another case."""
+    if text in options:
+        return options.index(text)
+    if (letter := _LETTER.fullmatch(text)) is not None:
+        return ascii_uppercase.index(letter[1].upper())
+    alike = [index for index, option in enumerate(options) if option.casefold() == text.casefold()]
+    return alike[0] if len(alike) == 1 else None

@@ -1,0 +1,343 @@
+"""Files that a newcomer writes or is given, and edits between runs: each mistake is named, or done right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from layton_batch.files.sources import read_rows
+from layton_batch.manifest.item_notes import first_is_never_right, item_notes, option_faults
+from layton_batch.settings import Settings
+from layton_batch.tasks import load_task
+from layton_batch.tasks.protocol import TaskOptions
+from tests.support.cli_harness import call, desk, write
+
+QUESTIONS = (("What is 2 + 2?", "4"), ("Colour of snow?", "white"), ("Gas in air?", "nitrogen"))
+
+
+def quiz(rows: Sequence[Sequence[str]], *columns: str) -> str:
+    """A table of questions."""
+    return "".join(f"{','.join(row)}\n" for row in (columns or ("question", "answer"), *rows))
+
+
+MANIFEST = (
+    'name = "a"\ntask = "qa"\n[items]\nsource = "quiz.csv"\n'
+    '[[models]]\nname = "g"\nprovider = "openai"\nmodel = "larch-2-mini"\n'
+)
+GIVEN = MANIFEST[: MANIFEST.index("[[models]]")]
+
+
+def notes(manifest: Path) -> str:
+    """The notes of a plan, in one line."""
+    caveats = call("plan", manifest, "--offline", "--json").table()["caveats"]
+    assert isinstance(caveats, list)
+    return " · ".join(map(str, caveats))
+
+
+def refused(*arguments: str | Path) -> str:
+    """Give a command that is refused; return its message."""
+    ending = call(*arguments)
+    assert (ending.code, "Traceback" in ending.err) == (2, False), ending.err
+    return ending.err
+
+
+# ---- before a run pays -----------------------------------------------------------------------------------------------
+
+
+def test_items_without_a_reference_are_named_before_anything_is_sent(offline: Path) -> None:
+    write(offline, quiz([("a?", "1"), ("b?", ""), ("c?", ""), ("d?", "n/a")]), "quiz.csv")
+    manifest = write(offline, MANIFEST)
+    words = "2 of 4 items without a reference ('2', '3'): judges go by what they know there"
+    assert words in notes(manifest)
+    assert "judges take the reference 'n/a' for the right answer, in 1 item ('4'); write the answer" in notes(manifest)
+    assert words in call("run", manifest, "--max-usd", "0", "--offline").err
+    table = " ".join(call("items", "check", "quiz.csv").out.split())
+    assert "judges take 'n/a' for the right answer" in table
+
+
+def test_questions_that_are_there_twice_are_named_before_anything_is_sent(offline: Path) -> None:
+    write(
+        offline,
+        quiz([("7", "Who  wrote it?", "me"), ("8", "who wrote it?", "me")], "id", "question", "answer"),
+        "quiz.csv",
+    )
+    assert "item '8' asks the same as '7': it counts twice; take one out" in notes(write(offline, MANIFEST))
+
+
+def test_a_file_of_several_splits_says_which_rows_are_left_out(offline: Path) -> None:
+    write(offline, "question,answer,split\na?,1,train\nb?,2,test\nc?,3,test\n", "quiz.csv")
+    message = call("run", "quiz.csv", "--model", "openai:x", "--max-usd", "0", "--offline").err
+    assert "quiz.csv: of its splits only 'test' is asked, and rows of others are left out: train (1)" in message
+    assert call("items", "check", "quiz.csv").code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["A) Rome", "B) Paris"], "begin with letters of their own ('A) Rome')"),
+        (["Rome", "I don't know"], 'option "I don\'t know" stands beside the one that the task adds'),
+        (["Rome", "Paris", "All of the above"], "depends on the order of the options, which models see shuffled"),
+        (["Rome", "Rome", "Oslo"], "option 'Rome' is there twice"),
+        (["Rome", "Paris", "A. Berlin"], ""),
+    ],
+)
+def test_options_that_a_shuffle_or_the_task_spoils_are_named(options: list[str], words: str) -> None:
+    task = load_task("mcq_idk", TaskOptions("llm"))
+    items = task.items([{"id": "1", "question": "Which?", "options": options, "answer": 0}])
+    assert words in " · ".join(option_faults(items[0]))
+    assert bool(words) == bool(item_notes(items, task))
+
+
+@pytest.mark.parametrize(("rows", "first", "is_told"), [(12, 1, True), (6, 1, False), (12, 0, False)])
+def test_answers_that_may_be_counted_from_1_are_told(offline: Path, rows: int, first: int, is_told: bool) -> None:
+    lines = [
+        json.dumps({"question": f"Number {n}?", "options": ["w", "x", "y", "z"], "answer": first + n % 3})
+        for n in range(rows)
+    ]
+    write(offline, "\n".join(lines), "mcq.jsonl")
+    task = load_task("mcq_idk", TaskOptions("llm"))
+    assert first_is_never_right(task.items([json.loads(line) for line in lines])) is is_told
+    words = "the first option of its row is right in no item; if `answer` has indices, they count from 0"
+    assert (words in " ".join(call("items", "check", "mcq.jsonl").out.split())) is is_told
+    write(offline, '{"question": "a?", "options": ["w", "x"], "answer": 2}\n', "one.jsonl")
+    table = " ".join(call("items", "check", "one.jsonl", "--task", "mcq_idk").out.split())
+    assert "or the index, 0 to 1: do they count from 1?" in table
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_message_on_a_wrong_row_says_how_many_more_there_are(offline: Path) -> None:
+    write(offline, quiz([("a?", "1"), ("", "2"), ("c?", "3"), ("", "4"), ("", "5")]), "quiz.csv")
+    words = "row 2: column 'question' is empty; 2 more wrong rows: line 5, line 6"
+    assert words in refused("plan", write(offline, MANIFEST), "--offline")
+
+
+@pytest.mark.parametrize("answer", ["b", "B)", "b.", "(B)", "paris", "Paris", "B"])
+def test_a_letter_or_text_is_read_as_people_write_it(offline: Path, answer: str) -> None:
+    item = load_task("mcq_idk", TaskOptions("llm")).items(
+        [{"question": "a?", "A": "Rome", "B": "Paris", "answer": answer}]
+    )
+    assert item[0].answer == "Paris"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("q.csv", "question,A,B,C,answer\na?,x,y,z,\"A,C\"\nb?,x,y,z,A\n", "one option is right, not several; write"),
+        ("q.csv", "question,A,B,C,answer\na?,x,,z,A\n", "no task takes these rows: line 2: option 2 is blank"),
+        ("q.csv", "My quiz,\nquestion,answer\na?,1\n", "if this line is a title, remove the lines above"),
+        ("q.csv", "My quiz\nquestion,answer\na?,1\n", "the first line must be the columns' names: is there a title"),
+        ("q.csv", "question,answer,answer\na?,1,2\n", "a column twice: 'answer'; rename or remove one of the two"),
+        ("q.csv", "question,answer\n“a, b?”,1\n", 'into quotation marks ("), not into curly ones'),
+        ("q.csv", "id,question,answer\n2,a?,1\n,b?,2\n", "ids must be unique"),
+        ("q.csv", "question,answer,images\na?,1,https://a.example/b.png\n", "download the picture and write the name"),
+        ("q.csv", "question,answer,images\na?,1,b\\c.png\n", "with / between folders, such as pictures/cat.png"),
+        ("q.csv", "question,answer,images\na?,1,cat\n", "its name must end in .png, .jpg, .gif or .webp, not 'cat'"),
+        ("q.csv", "item_id,model,answer_correct\n1,g,true\n", "they are labels, not questions: `layton-batch import"),
+        ("q.csv", "model,item_id,score\ng,1,1\n", "they are scores, not questions: `layton-batch leader"),
+        ("q.jsonl", '{"question": "a?", "answer": NaN}\n', "JSON has no NaN: write null where nothing is"),
+        ("q.jsonl", '{\n"question": "a?"}\n', "write one object a line, or a list of them, [{…}, …], into a file"),
+        ("q.jsonl", '{"question": "a?", "answer": ["b", "c"]}\n', "not list; write one text, such as 'Paris or Rome'"),
+        ("q.toml", "", "q.toml is a manifest: `layton-batch plan q.toml` checks it and its items"),
+    ],
+)  # fmt: skip
+def test_a_file_of_questions_that_is_wrong_says_what_to_write(offline: Path, name: str, text: str, words: str) -> None:
+    write(offline, text, name)
+    ending = call("items", "check", name)
+    assert ending.code == 2
+    assert words in " ".join((ending.out + ending.err).split())
+
+
+def test_a_separator_behind_the_last_column_does_no_harm(offline: Path) -> None:
+    write(offline, "question,answer,\na?,1,\nb?,2,\n,,\n", "q.csv")
+    checked = call("items", "check", "q.csv", "--json").table()
+    assert (checked["rows"], checked["unread"]) == (2, [])
+
+
+def test_columns_that_may_be_meant_for_others_are_named(offline: Path) -> None:
+    write(offline, "No.,question,correct_answer,image\n7,a?,1,cat\n", "q.csv")
+    message = call("run", "q.csv", "--model", "openai:x", "--max-usd", "0", "--offline").err
+    for column, wanted in (("correct_answer", "answer"), ("image", "images"), ("No.", "id")):
+        assert f"if {column!r} has the {wanted}, rename it to {wanted!r}" in message
+    assert "no item has a reference: judges go by what they know there" in message
+
+
+# ---- workbooks -------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_visible_sheet_is_read_with_dates_and_truth_values(offline: Path) -> None:
+    book = pytest.importorskip("openpyxl").Workbook()
+    hidden, shown = book.active, book.create_sheet("Quiz")
+    hidden.append(["question", "answer"])
+    hidden.append(["An old one?", "no"])
+    hidden.sheet_state = "hidden"
+    for row in (["question", "answer"], ["Is it so?", True], ["When?", date(2024, 3, 1)]):
+        shown.append(row)
+    book.save(offline / "q.xlsx")
+    assert [row["answer"] for row in read_rows("q.xlsx", offline, Settings(offline))] == [True, "2024-03-01"]
+    assert "2 items" in call("plan", write(offline, MANIFEST.replace("quiz.csv", "q.xlsx")), "--offline").out
+
+
+def test_a_formula_without_a_value_is_refused_with_its_line(offline: Path) -> None:
+    book = pytest.importorskip("openpyxl").Workbook()
+    for row in (["question", "answer"], ["a?", "=1+1"]):
+        book.active.append(row)
+    book.save(offline / "q.xlsx")
+    words = "q.xlsx, line 2: the formula '=1+1' has no value in the file: open it in a spreadsheet program and save"
+    assert words in refused("items", "check", "q.xlsx")
+
+
+# ---- edits between runs ----------------------------------------------------------------------------------------------
+
+
+def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        manifest = there.write(MANIFEST)
+        assert call("run", manifest, "--yes").code == 0
+
+        there.write(quiz([("New?", "5"), *QUESTIONS]), "quiz.csv")
+        words = "3 questions moved to another id, such as '1' to '2', because the rows' ids are their positions:"
+        planned = call("plan", manifest, "--json").table()
+        assert words in str(planned["caveats"])
+        assert planned["to_send"] == 4  # the new question, and three judges of its answer
+        message = call("run", manifest, "--yes").err
+        assert words in message
+        assert "12 answered already, 4 to send" in message
+
+        there.write(quiz(QUESTIONS[:2]), "quiz.csv")
+        assert call("run", manifest, "--yes").code == 0
+        there.write(MANIFEST.replace('quiz.csv"\n', 'quiz.csv"\nsplit = "test"\n'))
+        planned = call("plan", manifest, "--json").table()
+        assert planned["to_send"] == 0
+        assert "since the run last planned" not in str(planned["caveats"])
+        there.write(quiz([("7", *QUESTIONS[1])], "id", "question", "answer"), "quiz.csv")
+        assert "'2' to '7', because their rows have new ids: their labels count no more" in notes(manifest)
+        there.write(quiz(QUESTIONS[:1]), "quiz.csv")
+        assert "items: 1 taken out since the run last planned; what was taken out ('2') keeps" in notes(manifest)
+
+
+def test_labels_of_a_run_by_another_name_are_said_with_the_commands_that_copy_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        assert call("run", there.write(MANIFEST), "--yes").code == 0
+        there.write("item_id,model,answer_correct\n1,g,ja\n2,g,NO\n", "labels.csv")
+        assert "2 labels added" in call("import", "a", "--labels", "labels.csv").err
+        manifest = there.write(MANIFEST.replace('"a"', '"b"'))
+        copying = ("export a --to annotations --out a-labels.jsonl", "import b --labels a-labels.jsonl")
+        for message in (notes(manifest), call("run", manifest, "--yes").err):
+            assert "run a has labels on these items, which run b does not count" in message
+            assert all(f"`layton-batch {command}`" in message for command in copying)
+        assert [call(*command.split()).code for command in copying] == [0, 0]
+        assert "+2 labels" in call("leaderboard", "b").err
+        assert notes(manifest).count("has labels on these items") == 0
+
+
+# ---- labels ----------------------------------------------------------------------------------------------------------
+
+
+def given_run(folder: Path) -> None:
+    """A run whose answers were given, so that no server is needed."""
+    write(folder, quiz(QUESTIONS), "quiz.csv")
+    write(folder, "item_id,answer\n1,4\n2,blue\n3,oxygen\n", "p.csv")
+    assert call("import", write(folder, GIVEN), "--model", "finch", "--predictions", "p.csv").code == 0
+
+
+def test_labels_in_a_spreadsheet_are_true_and_false_as_people_write_them(offline: Path) -> None:
+    given_run(offline)
+    write(offline, "\ufeffItem_ID; Model;Answer_correct\n 1;finch ;yes\n2;finch;0\n3;finch;FALSCH\n", "labels.csv")
+    assert "3 labels added" in call("import", "a", "--labels", "labels.csv").err
+    rows = [
+        json.loads(line) for path in (offline / "runs/a/labels").glob("*") for line in path.read_text().splitlines()
+    ]
+    assert [row["answer_correct"] for row in rows] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("item_id,model,answer_correct\n1,finch,maybe\n2,finch,?\n3,finch,x\n", "; 2 more wrong rows: line 3, line 4"),
+        ("item_id,model,answer_correct\n1,finch,yes\n2,finch,\n", "line 3: has no label: fill it in, or take the"),
+        ("item_id,model,answer_correct\n1.0,finch,1\n", "the run has no item '1.0'; its items are 1, 2, 3"),
+    ],
+)  # fmt: skip
+def test_labels_that_are_wrong_are_named_with_all_their_rows(offline: Path, text: str, words: str) -> None:
+    given_run(offline)
+    write(offline, text, "labels.csv")
+    assert words in refused("import", "a", "--labels", "labels.csv")
+
+
+def test_a_file_in_the_place_of_the_run_is_told_where_it_belongs(offline: Path) -> None:
+    given_run(offline)
+    write(offline, "item_id,model,answer_correct\n1,finch,yes\n", "labels.csv")
+    words = "labels.csv is a file, and the run comes first: `layton-batch import RUN --labels labels.csv`"
+    assert words in refused("import", "labels.csv", "--labels", "a")
+
+
+def test_a_tie_of_two_people_is_said_below_the_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        assert call("run", there.write(MANIFEST), "--yes").code == 0
+        there.write("item_id,model,answer_correct,annotator\n1,g,yes,ann\n1,g,no,bob\n2,g,yes,ann\n", "labels.csv")
+        assert call("import", "a", "--labels", "labels.csv").code == 0
+        words = (
+            "1 answer on which as many people say right as wrong: a tie is no label; `layton-batch annotate a` shows"
+        )
+        assert words in call("leaderboard", "a").err
+
+
+# ---- scores, judge, grade --------------------------------------------------------------------------------------------
+
+
+def test_files_of_answers_and_scores_say_what_to_write(offline: Path) -> None:
+    for name, text, command, words in (
+        ("t.csv", "item_id,model,answer_correct\n1,a,yes\n", ("leaderboard",), "is a file of labels, and belongs to a"),
+        ("s.csv", "model,item_id,score\na,1,85%\n", ("leaderboard",), "write 85 for 85 %, and --max-score 100"),
+        ("j.csv", "question,reference,response\na?,1,2\n", ("judge",), "add one, with the same id for the same"),
+        ("k.csv", "id,question,answer,response\n1,a?,1,one\n", ("judge",), "and what is right in 'reference'"),
+        ("l.csv", "id,question,reference,answer,model\n1,a?,1,1,m\n1,a?,2,1,n\n", ("judge",), "or give one another id"),
+        ("i.csv", "id,response\n1,Answer: A\n", ("grade", "mcq_idk", "i.csv", "--items"),
+         "a column gold, or options and answer"),
+    ):  # fmt: skip
+        write(offline, text, name)
+        assert words in refused(*command, name)
+
+
+def test_options_with_a_column_each_are_right_for_grade_and_a_second_prediction_is_said(offline: Path) -> None:
+    write(offline, "id,question,A,B,answer\n1,a?,x,y,A\n2,b?,x,y,B\n", "items.csv")
+    write(offline, "item_id,response\n1,Answer: A\n1,Answer: B\n2,Answer: B\n", "p.csv")
+    ending = call("grade", "mcq_idk", "p.csv", "--items", "items.csv")
+    assert ending.code == 0
+    assert "item '1' has several predictions, and each counts in the figures" in ending.err
+
+
+def test_a_file_for_judge_whose_key_has_another_name_is_told(offline: Path) -> None:
+    write(offline, "id,question,gold,answer,model\n1,a?,1,1,m\n", "a.csv")
+    message = call("judge", "a.csv", "--max-usd", "0", "--offline").err
+    assert "judges see nothing of the column 'gold'; if it says what is right, name it 'reference'" in message
+
+
+def test_a_key_in_place_of_answers_and_ids_with_blanks_are_no_trap(offline: Path) -> None:
+    write(offline, "id,question,answer\nq1,a?,1\n", "quiz.csv")
+    assert "so that the key would be judged" in refused("judge", "quiz.csv", "--items", "quiz.csv")
+    write(offline, "Item_ID,Answer\n q1 ,1\n", "p.csv")
+    assert "no item" not in call("judge", "p.csv", "--items", "quiz.csv", "--max-usd", "0", "--offline").err
+    assert (offline / "runs" / "p-judged").is_dir()
+
+
+def test_options_and_letters_that_models_would_not_see_are_told(offline: Path) -> None:
+    write(offline, "question,option 1,option 2,answer\na?,x,y,A\nb?,x,y,B\n", "q.csv")
+    message = call("run", "q.csv", "--model", "openai:x", "--max-usd", "0", "--offline").err
+    assert "if option 1, option 2 are options, name them A, B … and let `answer` be the right letter" in message
+    assert "the reference is a letter in 2 items ('1', '2'), and the question shows no options" in message
+    write(offline, quiz([("a? A) x B) y", "A")]), "quiz.csv")
+    assert "the reference is a letter" not in notes(write(offline, MANIFEST))
