@@ -110,7 +110,13 @@ def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | StageDecision
     try:
         check_file(run, batch)
         is_there = not machine.is_of_another_account(batch, at(run, batch))  # else the file is in the other account
-        return (batch.input_ref if is_there else None) or provider.upload(submission(run, batch))
+        if batch.input_ref and is_there:
+            return batch.input_ref
+        try:
+            return provider.upload(submission(run, batch))
+        except ProviderError:
+            check_file(run, batch)  # again: a file that was damaged on the way is not the provider's to refuse
+            raise
     except FileError as error:
         return StageDecision(machine.after_file_trouble(batch, error))
     except ProviderError as error:

@@ -29,6 +29,7 @@ from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.runs.status import RunState, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
+from layton_batch.stages.plan import plan
 from layton_batch.stages.submit import to_send
 from layton_batch.states import Lifecycle
 from layton_batch.store import schema, transactions
@@ -48,7 +49,7 @@ def creates(bench: Lab) -> int:
     return sum(counts.get("create", 0) for counts in bench.server.request_counts().values())
 
 
-def during(run: Run, provider: str, call: str, action: Callable[[], None]) -> None:
+def during(run: Run, provider: str, call: str, action: Callable[[], object]) -> None:
     """While this run makes its first such call to the provider, something else happens. All lanes wait for it."""
     waiting, only_one = [action], threading.Lock()
 
@@ -336,3 +337,19 @@ def test_a_disk_that_fills_up_in_the_middle_of_a_run_is_said_and_costs_nothing_t
         assert call("run", path).code == 0
         assert set(at_desk.lab.billed().values()) == {1}
         assert len(at_desk.lab.billed()) == 3 * 2
+
+
+def test_a_file_that_is_damaged_while_it_is_uploaded_is_put_back_and_sent(tmp_path: Path) -> None:
+    text = quiz_text(("together",), limit=2)
+    with lab(tmp_path) as bench:
+        with bench.open(text) as run:
+            plan(run)
+            (batch,) = run.store.batches()
+            path = run.folder.workspace.root / batch.path
+            content = path.read_bytes()
+            during(run, "together", "upload", lambda: path.write_bytes(content[::-1]))
+            advance(run)
+            assert run.store.batch(batch.id).needs_person
+        path.write_bytes(content)
+        assert bench.finish(text).unanswered == 0
+        assert set(bench.billed().values()) == {1}
