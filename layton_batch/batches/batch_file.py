@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
+from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic
-from layton_batch.files.digests import check_batch_file
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch, Shard
 from layton_batch.runs.context import Run
@@ -146,4 +146,11 @@ def files_needed(sizes: Iterable[int], limits: Limits) -> int:
 
 def check_file(run: Run, batch: Batch) -> None:
     """Raise DamagedTableError where the batch file is not what was planned: what is paid for must be what was asked."""
-    check_batch_file(run.folder.workspace.root / batch.path, batch.sha256)
+    path = run.folder.workspace.root / batch.path
+    try:
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
+    if digest != batch.sha256:
+        raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)

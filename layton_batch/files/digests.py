@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from layton_batch.errors import DamagedTableError
 from layton_batch.records import FileDigest
 
 
@@ -28,14 +27,3 @@ def is_same(path: Path, recorded: FileDigest) -> bool:
     except FileNotFoundError:
         return False
     return digest.sha256 in (recorded.sha256, *recorded.earlier_sha256)
-
-
-def check_batch_file(path: Path, sha256: str) -> None:
-    """Raise DamagedTableError where a batch file is not what was planned: what is paid for must be what was asked."""
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise DamagedTableError(f"its file {path} cannot be read: {error.strerror}", path) from error
-    if digest != sha256:
-        raise DamagedTableError(f"its file {path} was changed since it was planned: put it back", path)

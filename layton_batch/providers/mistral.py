@@ -21,7 +21,6 @@ from layton_batch.errors import (
     ProviderReplyError,
     RequestRefusedError,
 )
-from layton_batch.files.digests import check_batch_file
 from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.http_client import certificates, open_client
@@ -110,7 +109,6 @@ class Mistral:
             for file in self._files_named(submission.file_name):
                 if file.get("filename") == submission.file_name and whole(file.get("bytes")) == size:
                     return _id_of(file, "a file in the list of files")
-            check_batch_file(submission.path, submission.sha256)  # again: the list may have taken long
             # an open handle is streamed; bytes would be held in memory whole
             file_made = self._asked(
                 f"upload {submission.file_name}",

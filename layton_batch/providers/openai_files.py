@@ -20,7 +20,6 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
-from layton_batch.files.digests import check_batch_file
 from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.protocol import (
@@ -108,7 +107,6 @@ class FileBatches:
                 raise LookUpRefusedError(str(error), status=error.status, code=error.code) from error
             if file_id is not None:
                 return file_id
-            check_batch_file(submission.path, submission.sha256)  # again: the list may have taken long
             with self._wire(f"upload {submission.file_name}"):
                 # an open handle is streamed; a path or bytes would be held in memory whole
                 reply = self._open().files.with_raw_response.create(

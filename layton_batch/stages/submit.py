@@ -109,18 +109,22 @@ def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | StageDecision
     """Return the provider's name of the batch file, where it has one. A step: the file cannot be sent now."""
     try:
         check_file(run, batch)
-        is_there = not machine.is_of_another_account(batch, at(run, batch))  # else the file is in the other account
-        if batch.input_ref and is_there:
-            return batch.input_ref
-        try:
-            return provider.upload(submission(run, batch))
-        except ProviderError:
-            check_file(run, batch)  # again: a file that was damaged on the way is not the provider's to refuse
-            raise
+    except FileError as error:
+        return StageDecision(machine.after_file_trouble(batch, error))
+    if batch.input_ref is not None and not machine.is_of_another_account(batch, at(run, batch)):
+        return batch.input_ref  # else the file is in the other account
+    try:
+        uploaded: str | StageDecision | None = provider.upload(submission(run, batch))
     except FileError as error:
         return StageDecision(machine.after_file_trouble(batch, error))
     except ProviderError as error:
-        return StageDecision(machine.after_upload(batch, error, at(run, batch)), error)
+        uploaded = StageDecision(machine.after_upload(batch, error, at(run, batch)), error)
+    try:
+        if uploaded is not None:
+            check_file(run, batch)
+    except FileError as error:  # the provider may have the damaged file, and takes no other under its name
+        return StageDecision(machine.withdrawn(batch, str(error), run.clock.now(), plan_again=True))
+    return uploaded
 
 
 def _listed(

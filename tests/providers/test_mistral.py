@@ -12,7 +12,6 @@ import pytest
 
 from layton_batch.errors import (
     AmbiguousCallError,
-    DamagedTableError,
     FileError,
     MissingKeyError,
     ProviderError,
@@ -103,18 +102,6 @@ def test_upload_streams_the_file_under_its_name(tmp_path: Path, made: list[Mistr
     assert sent.headers["authorization"] == "Bearer secret-key"
     for piece in (b'filename="shard-7.jsonl"', b'name="purpose"', (tmp_path / "shard-7.jsonl").read_bytes()):
         assert piece in sent.body
-
-
-def test_a_file_that_is_damaged_while_files_are_listed_is_not_sent(tmp_path: Path, made: list[Mistral]) -> None:
-    ours = submission(tmp_path)
-
-    def damaging(_call: HandlerCall) -> Answer:
-        ours.path.write_bytes(ours.path.read_bytes().swapcase())
-        return told({"data": [], "object": "list", "total": 0})
-
-    with Loopback(damaging) as server, pytest.raises(DamagedTableError, match="was changed since it was planned"):
-        connected(server, made).upload(ours)
-    assert server.posts() == 0
 
 
 def test_upload_takes_what_an_interrupted_one_left(tmp_path: Path, made: list[Mistral]) -> None:

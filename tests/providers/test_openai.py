@@ -10,7 +10,6 @@ import pytest
 
 from layton_batch.errors import (
     AmbiguousCallError,
-    DamagedTableError,
     FileError,
     NotFoundError,
     ProviderError,
@@ -120,17 +119,6 @@ def test_upload_sends_the_file_under_its_own_name(serve: Serve, submission: Subm
     assert submission.path.read_bytes() in sent.body
     assert b"\r\n\r\nbatch\r\n" in sent.body
     assert sent.headers["authorization"] == f"Bearer {KEY}"
-
-
-def test_a_file_that_is_damaged_while_files_are_listed_is_not_sent(serve: Serve, submission: Submission) -> None:
-    def damaging(call: HandlerCall) -> Answer:
-        submission.path.write_bytes(submission.path.read_bytes().swapcase())
-        return routes({"GET /v1/files": {"data": []}, "POST /v1/files": {"id": "file-9"}})(call)
-
-    provider, server = serve("openai", damaging)
-    with pytest.raises(DamagedTableError, match="was changed since it was planned"):
-        provider.upload(submission)
-    assert server.posts() == 0
 
 
 def test_an_interrupted_upload_is_taken_up_again(serve: Serve, submission: Submission) -> None:
