@@ -13,9 +13,10 @@ from datetime import date
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
+from layton_batch.manifest.form import MAKERS
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
+from layton_batch.model_table import OF_ONE_MAKER, Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean
@@ -24,6 +25,10 @@ NOTICE_DAYS = 60
 """Before a model's end: from then on it is told."""
 OLD_DAYS = 60
 """What was looked up longer ago than this may not hold any more."""
+
+
+_IDS = "models.toml: the ids of the makers"
+"""Source of findings about ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +84,39 @@ def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_Mod
     for stated in table.wire_refusals(spec.provider):
         for name in _named(spec, stated.fact.parameters):
             yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
+    yield from _of_the_id(spec, table)
     model = table.model(spec.provider, spec.model)
     if model is not None:
         yield from _of_availability(model, spec.provider, today)
         yield from _of_reasoning(spec, model)
         yield from _of_parameters(spec, model)
+
+
+def _of_the_id(spec: ModelSpec, table: KnownModels) -> Iterator[_ModelFinding]:
+    """Yield a finding on an id that belongs to another provider, or is no id of an API."""
+    provider, model = spec.provider, spec.model
+    if any(char.isspace() for char in model):
+        near = did_you_mean("-".join(model.split()), table.ids(provider), cutoff=0.8)
+        reason = f"is no id, because ids have no blanks: write the id of {provider}'s documents{near}"
+        yield _ModelFinding(reason, _IDS, fails=provider in OF_ONE_MAKER)
+        return
+    if provider not in OF_ONE_MAKER:
+        return
+    prefix, slash, rest = model.partition("/")
+    maker = MAKERS.get(prefix, prefix)
+    if slash and maker == provider:
+        yield _ModelFinding(f"is {rest!r} at {provider} itself: leave out {prefix + slash!r}", _IDS)
+        return
+    owners = table.makers(rest if slash else model)
+    if owners and provider not in owners:
+        where = ", ".join(f"provider = {owner!r}".replace("'", '"') for owner in owners)
+        yield _ModelFinding(
+            f"is a model of {' and '.join(owners)}, not of {provider}: write {where} (with --model {owners[0]}:ID), "
+            "or name a provider of many makers' models, such as openrouter",
+            _IDS,
+        )
+    elif model != model.lower() and not slash and ":" not in model:
+        yield _ModelFinding(f"has capitals, and {provider}'s ids have none: write {model.lower()!r}", _IDS, fails=False)
 
 
 def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_ModelFinding]:
