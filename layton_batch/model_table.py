@@ -131,7 +131,9 @@ class KnownModels:
         word = _first_word(model)
         names = {provider: self._models.get(provider, ()) for provider in OF_ONE_MAKER}
         return [
-            provider for provider, rows in names.items() if any(_first_word(name) == word for row in rows for name in row.models)
+            provider
+            for provider, rows in names.items()
+            if any(_first_word(name) == word for row in rows for name in row.models)
         ]
 
     def model(self, provider: str, model: str) -> KnownModel | None:

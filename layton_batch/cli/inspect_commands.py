@@ -81,7 +81,7 @@ def events(
 ) -> None:
     """Show what happened to a run, in order.
 
-    With --follow, --json prints one JSON document a line.
+    With --follow, --json prints one JSON document a line. It ends with 0 when the run is over, and with 130 at Ctrl-C.
     """
     from layton_batch.cli.looking import show_events
 

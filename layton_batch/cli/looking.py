@@ -33,7 +33,7 @@ WATCH_HINT = "Ctrl-C ends this view; the run goes on."
 WATCH_SECONDS = 3.0
 """Between two looks of `status --watch`."""
 INTERRUPTED = 130
-"""The exit code of `status --watch` at Ctrl-C."""
+"""The exit code of `status --watch` and `events --follow` at Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)

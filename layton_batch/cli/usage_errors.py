@@ -88,9 +88,7 @@ _WORDS_FOR_COMMANDS = {
 
 def usage_message(error: Exception, command_line: Sequence[str]) -> str | None:
     """Return what to write instead; None for an error that is no usage error of Typer's."""
-    return (
-        _unknown_option(error, command_line) or _missing_word(error) or _wrong_value(error) or _too_many_words(error)
-    )
+    return _unknown_option(error, command_line) or _missing_word(error) or _wrong_value(error) or _too_many_words(error)
 
 
 def _unknown_option(error: Exception, command_line: Sequence[str]) -> str | None:

@@ -351,7 +351,7 @@ def _toml_reason(error: str, text: str) -> str:
         return f"{error}; write {comma['whole']}.{comma['part']}, with a point"
     line = text.split("\n")[int(at["line"]) - 1].strip() if (at := _AT_LINE.search(error)) is not None else ""
     if _CURLY_QUOTES.search(line):
-        return f"{error}; the line has curly quotation marks: write straight ones, \""
+        return f'{error}; the line has curly quotation marks: write straight ones, "'
     if line.startswith(("//", "/*", "--")):
         return f"{error}; a comment begins with #"
     if line.endswith((",", ";")) and error.startswith("Expected newline"):

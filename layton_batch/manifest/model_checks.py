@@ -13,12 +13,14 @@ from datetime import date
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
+from layton_batch.costs.expected import bundled_priors
 from layton_batch.manifest.form import MAKERS
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.model_table import OF_ONE_MAKER, Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
+from layton_batch.states import Role
 from layton_batch.text import did_you_mean
 
 NOTICE_DAYS = 60
@@ -66,7 +68,7 @@ def check_models(
             refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
-    warnings += [*_mistyped_parameters(specs, table), *_unused_prices(manifest)]
+    warnings += [*_short_replies(specs), *_mistyped_parameters(specs, table), *_unused_prices(manifest)]
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
@@ -109,10 +111,10 @@ def _of_the_id(spec: ModelSpec, table: KnownModels) -> Iterator[_ModelFinding]:
         return
     owners = table.makers(rest if slash else model)
     if owners and provider not in owners:
-        where = ", ".join(f"provider = {owner!r}".replace("'", '"') for owner in owners)
+        own_id = rest if slash else model
         yield _ModelFinding(
-            f"is a model of {' and '.join(owners)}, not of {provider}: write {where} (with --model {owners[0]}:ID), "
-            "or name a provider of many makers' models, such as openrouter",
+            f'is a model of {owners[0]}, not of {provider}: write provider = "{owners[0]}" '
+            f"(--model {owners[0]}:{own_id}), or name a provider of many makers' models, such as openrouter",
             _IDS,
         )
     elif model != model.lower() and not slash and ":" not in model:
@@ -178,6 +180,20 @@ def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
 
 
 # ---- words that nothing matches ------------------------------------------------------------------------------------
+
+
+def _short_replies(specs: Sequence[ModelSpec]) -> Iterator[str]:
+    """Yield a note on each model whose stated effort takes more tokens than its replies may have."""
+    for spec in specs:
+        limit, effort = spec.max_output_tokens, spec.reasoning.effort
+        if limit is None or effort in (None, "none"):
+            continue
+        usual = bundled_priors().output(replace(spec, max_output_tokens=None), Role.PREDICT)
+        if limit < usual:
+            yield (
+                f"{who(spec.provider, spec.model, [spec.name])} has max_output_tokens = {limit:,}, thoughts included, "
+                f"and a reply with reasoning {effort!r} takes about {usual:,}: most replies are cut, and paid"
+            )
 
 
 def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iterator[str]:

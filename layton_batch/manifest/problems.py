@@ -153,7 +153,7 @@ def _unknown_key(key: str, value: object, form: type[BaseModel], parent: Key) ->
         return f"unknown key{listed}; {key} of the manifest itself stands above the first [table]: move it there"
     if key in ("judge", "judges") and "jury" in names:
         return "unknown key; judges are tables [[jury.judges]], or a file that panel names under [jury]"
-    if homes := _tables_with(key, form):
+    if not isinstance(value, Mapping | list) and (homes := _tables_with(key, form)):
         params = ", and what else the provider is told in params" if "params" in names else ""
         return f"unknown key; {key} stands under {' or '.join(homes)}{params}"
     suggestion = nearest(key, names)
@@ -190,7 +190,7 @@ def _table_advice(form: type[BaseModel], key: Key) -> str:
     if isinstance(key[-1], int):
         return f"write [[{_key_text(key[:-1])}]] above its keys"
     names = _known_keys(form, key)
-    if len(key) == 1 and not names == list(form.model_fields):
+    if len(key) == 1 and names != list(form.model_fields):
         return f"write [{key[0]}] above its keys: {', '.join(names)}"
     return f"write {key[-1]} = {{ NAME = … }}"
 
