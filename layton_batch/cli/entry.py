@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from layton_batch import log
 from layton_batch.cli.terminal import forgiving_streams, lost_output
-from layton_batch.errors import LaytonBatchError, StorageError, is_storage_trouble
+from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, is_storage_trouble
 from layton_batch.files import limits
 from layton_batch.processes import (
     bypass_proxy,
@@ -42,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with terminating():
             from layton_batch.cli.app import invoke  # Typer, and the options of every command
 
+            _refuse_empty(command_line)
             code = _printed(command_line, invoke([*command_line]))
     except KeyboardInterrupt:
         count_stops_only()
@@ -50,6 +51,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         code = complain_of(error, command_line)
     sys.exit(code)
+
+
+def _refuse_empty(command_line: Sequence[str]) -> None:
+    """Raise ManifestError for an empty argument: as a path it would be the working folder, as a run the only one."""
+    if "" in command_line:
+        before = " ".join(["layton-batch", *command_line[: command_line.index("")]])
+        raise ManifestError(f"the argument after `{before}` is empty; if it is a shell's variable, that is not set")
 
 
 def prepare_process() -> None:

@@ -371,11 +371,13 @@ def _manifest_below(path: Path) -> str:
 
 def _instead_of_nothing(file: str) -> str:
     """Return what to do where a manifest that is named is not there."""
+    from layton_batch.files.sources import near_file
     from layton_batch.tasks import task_names
 
     if file in task_names():
         return f": {file} is a task; `layton-batch init {file}` writes a manifest for it"
-    return "; `layton-batch init` writes a manifest, and `layton-batch status` lists the runs"
+    near = near_file(Path(file) if file.endswith(".toml") else Path(f"{file}.toml"))
+    return f"{near or ';'} `layton-batch init` writes a manifest, and `layton-batch status` lists the runs"
 
 
 def _tables(value: object) -> Iterator[tuple[int, Toml]]:

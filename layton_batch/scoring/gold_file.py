@@ -235,10 +235,13 @@ class _Reader:
         missing = [column for column in _NEEDED if column not in self._names]
         if set(_IDENTIFYING) <= set(missing):
             columns = ", ".join(islice(self._names, _SHOWN_COLUMNS))
+            asks = (
+                f"; `layton-batch run {file} --model PROVIDER:ID` asks questions" if "question" in self._names else ""
+            )
             raise DataError(
                 f"{file}: not a gold set and no table of scores; its columns are {columns}; a table of scores has the "
                 "columns model, item_id and score, and a row for each model and item; a gold set has the columns "
-                f"{', '.join(_NEEDED)}"
+                f"{', '.join(_NEEDED)}{asks}"
             )
         if missing:
             raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}{_SCORES_FORM}")

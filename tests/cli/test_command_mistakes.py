@@ -210,12 +210,24 @@ def test_an_address_with_a_path_is_taken_as_it_is(quiz: Path, monkeypatch: pytes
         ("judge mine", "FILE has a row for each answer. A run's answers are judged by `layton-batch run mine`"),
         ("judge quiz.toml", "is TOML, not a file of rows; `layton-batch run` takes a manifest, whose `source` under"),
         ("items check quiz.toml", "is TOML, not a file of rows"),
+        ("leaderboard quiz.csv", "quiz.csv --model PROVIDER:ID` asks questions"),
     ],
 )
 def test_a_run_or_a_manifest_in_place_of_a_file_of_rows_is_answered_with_its_command(
     quiz: Path, command: str, words: str
 ) -> None:
     assert words in refused(*command.split())
+
+
+def test_a_manifest_that_is_mistyped_is_answered_with_the_nearest_file(quiz: Path) -> None:
+    for name in ("QUIZ.toml", "quiz", "./quizz.toml"):
+        assert "did you mean 'quiz.toml'?" in refused("run", name)
+
+
+@pytest.mark.parametrize("command", ["export m --to csv --out", "cancel", "run quiz.csv --model openai:x --max-usd"])
+def test_an_empty_argument_is_refused_by_its_place(quiz: Path, command: str) -> None:
+    words = f"the argument after `layton-batch {command}` is empty; if it is a shell's variable, that is not set"
+    assert words in refused(*command.split(), "")
 
 
 # ---- margins -------------------------------------------------------------------------------------------------------
