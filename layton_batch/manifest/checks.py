@@ -315,7 +315,9 @@ class _Check:
 
         if not task.uses_jury:
             if form.jury is not None:
-                self._add(self.file, ("jury",), f"task {form.task!r} is graded by a rule, no jury sits")
+                self._add(
+                    self.file, ("jury",), f"task {form.task!r} is graded by a rule, no jury sits: leave [jury] out"
+                )
             return
         panel = tuple(judge.judge() for judge in judges)
         for index, model in enumerate(form.models):
@@ -352,6 +354,10 @@ def _toml_reason(error: str, text: str) -> str:
     line = text.split("\n")[int(at["line"]) - 1].strip() if (at := _AT_LINE.search(error)) is not None else ""
     if _CURLY_QUOTES.search(line):
         return f'{error}; the line has curly quotation marks: write straight ones, "'
+    if line.startswith("```"):
+        return f"{error}; leave out the lines with ```"
+    if error.startswith("Illegal character '\\n'"):
+        return f"{error}; a text ends on its line, with the quotation mark it begins with"
     if line.startswith(("//", "/*", "--")):
         return f"{error}; a comment begins with #"
     if line.endswith((",", ";")) and error.startswith("Expected newline"):

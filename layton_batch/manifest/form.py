@@ -196,7 +196,14 @@ def _rejudged(value: object) -> object:
 
 
 def _date(value: object) -> object:
-    return value.isoformat() if isinstance(value, date) else value
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        try:
+            date.fromisoformat(value)
+        except ValueError:
+            raise _wrong(f"must be a day such as '2026-11-01', not {value[:40]!r}") from None
+    return value
 
 
 Printable = Annotated[str, AfterValidator(_printable)]

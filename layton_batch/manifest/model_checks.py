@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import chain
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
@@ -18,7 +19,7 @@ from layton_batch.manifest.form import MAKERS
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.model_table import OF_ONE_MAKER, Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
-from layton_batch.records import ModelSpec
+from layton_batch.records import ModelSpec, Reasoning
 from layton_batch.settings import Settings
 from layton_batch.states import Role
 from layton_batch.text import did_you_mean
@@ -68,7 +69,8 @@ def check_models(
             refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
-    warnings += [*_short_replies(specs), *_mistyped_parameters(specs, table), *_unused_prices(manifest)]
+    notes = (_twin_judges(manifest), _short_replies(specs), _said_twice(specs), _mistyped_parameters(specs, table))
+    warnings += dict.fromkeys([*chain.from_iterable(notes), *_unused_prices(manifest)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
@@ -180,6 +182,39 @@ def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
 
 
 # ---- words that nothing matches ------------------------------------------------------------------------------------
+
+
+_SAME_SETTINGS = {
+    "max_output_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
+    "reasoning": ("reasoning", "reasoning_effort", "effort", "thinking", "thinkingConfig"),
+}
+"""Names in ``params`` of what a model's own keys set."""
+
+
+def _said_twice(specs: Sequence[ModelSpec]) -> Iterator[str]:
+    """Yield a note on each model that sets the same thing by a key of its own and in ``params``."""
+    for spec in specs:
+        is_set = {
+            "max_output_tokens": spec.max_output_tokens is not None,
+            "reasoning": spec.reasoning != Reasoning(),
+        }
+        for key, names in _SAME_SETTINGS.items():
+            for name in _named(spec, names) if is_set[key] else ():
+                model = who(spec.provider, spec.model, [spec.name])
+                yield f"{model} has {key} and params.{name}; params are sent as they are and win: leave one of them out"
+
+
+def _twin_judges(manifest: Manifest) -> Iterator[str]:
+    """Yield a note on judges of one model and the same settings."""
+    names_by_spec: dict[str, list[str]] = {}
+    for judge in manifest.panel():
+        names_by_spec.setdefault(repr(replace(judge.model, name="", family="")), []).append(judge.model.name)
+    for names in names_by_spec.values():
+        if len(names) > 1:
+            yield (
+                f"judges {' and '.join(map(repr, names))} are the same model with the same settings: one verdict "
+                f"counts {len(names)} times. Leave one of them out, and lower seats under [jury] if need be"
+            )
 
 
 def _short_replies(specs: Sequence[ModelSpec]) -> Iterator[str]:

@@ -187,6 +187,8 @@ def _tables_with(key: str, form: type[BaseModel]) -> list[str]:
 
 def _table_advice(form: type[BaseModel], key: Key) -> str:
     """Return how the table at ``key`` is written."""
+    if key[0] == "limits":
+        return "limits stand in a table for each provider, such as [limits.openai]"
     if isinstance(key[-1], int):
         return f"write [[{_key_text(key[:-1])}]] above its keys"
     names = _known_keys(form, key)

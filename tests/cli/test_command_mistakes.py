@@ -17,6 +17,7 @@ TOP = 'name = "m"\ntask = "qa"\n'
 ITEMS = '[items]\nsource = "quiz.csv"\n'
 MODEL = '[[models]]\nname = "g"\nprovider = "openai"\nmodel = "gpt-6.1-sol"\n'
 MANIFEST = TOP + ITEMS + MODEL
+JUDGE = '[[jury.judges]]\nname = "{}"\nprovider = "anthropic"\nmodel = "claude-sonnet-5-5"\n'
 
 
 @pytest.fixture
@@ -111,12 +112,38 @@ def test_a_command_of_another_program_is_answered_with_the_one_that_does_the_sam
         (MANIFEST.replace('"m"', '"m",'), "leave out the ',' at the end of the line"),
         (MANIFEST.replace("name =", "name:"), "write name = …, with = and quotation marks around text"),
         (f"// mine\n{MANIFEST}", "a comment begins with #"),
+        (f"```toml\n{MANIFEST}```\n", "leave out the lines with ```"),
+        (MANIFEST.replace('"qa"', '"qa'), "a text ends on its line, with the quotation mark it begins with"),
+        (f"{MANIFEST}[limits]\nmax_requests = 5\n", "limits stand in a table for each provider, such as [limits."),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_manifest_is_answered_with_what_to_write(quiz: Path, text: str, words: str) -> None:
     message = refused("plan", write(quiz, text), "--offline")
     assert "manifest.toml: " in message
     assert words in message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f'{MANIFEST}[gold]\nsource = "bundled"\n', "no bundled gold set: name a file, or leave it out"),
+        (
+            MANIFEST.replace('"quiz.csv"', '"www.example.org/q.csv"'),
+            "an address begins with https:// or hf://datasets/",
+        ),
+        (MANIFEST.replace('"quiz.csv"', '"s3://bucket/q.csv"'), "an address begins with https:// or hf://datasets/"),
+        (
+            f'{MANIFEST}[[prices]]\nprovider = "openai"\nmodel = "x"\ninput = 1\noutput = 2\ndate = "yesterday"\n',
+            "prices[0].date: must be a day such as '2026-11-01', not 'yesterday'",
+        ),
+        (
+            MANIFEST.replace('"qa"', '"mcq_idk"') + "[jury]\nseats = 1\n",
+            "task 'mcq_idk' is graded by a rule, no jury sits: leave [jury] out",
+        ),
+    ],
+)
+def test_a_source_or_value_that_is_none_is_answered_with_its_form(quiz: Path, text: str, words: str) -> None:
+    assert words in refused("plan", write(quiz, text), "--offline")
 
 
 def test_a_manifest_in_yaml_is_answered_with_what_writes_one(quiz: Path) -> None:
@@ -129,6 +156,8 @@ def test_a_manifest_in_yaml_is_answered_with_what_writes_one(quiz: Path) -> None
     [
         (f"{MANIFEST}[budget]\nsafety = 5\n", '[budget] safety changes nothing without bound = "expected"'),
         (f'{MANIFEST}max_output_tokens = 10\nreasoning = "high"\n', "takes about 4,350: most replies are cut, and"),
+        (f"{MANIFEST}max_output_tokens = 9\nparams = {{ max_tokens = 5 }}\n", "params.max_tokens; params are sent as"),
+        (f"{MANIFEST}{JUDGE.format('j')}{JUDGE.format('k')}", "judges 'j' and 'k' are the same model with the same s"),
         (MANIFEST.replace('"gpt-6.1-sol"', '"GPT-5.2"'), "has capitals, and openai's ids have none: write 'gpt-5.2'"),
     ],
 )  # fmt: skip
