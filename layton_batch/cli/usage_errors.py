@@ -102,8 +102,11 @@ def _unknown_option(error: Exception, command_line: Sequence[str]) -> str | None
         command = (*named, "run" if "run" in its_commands else its_commands[0])[0]
         return f"name the command before its options: `{context.command_path} {command} … {option}`"
     own = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
-    advice = _instead(option, context.info_name, own, context.parent)
     there_is_no = f"{context.info_name} has no {option}"
+    word = option.lstrip("-").upper()
+    if word in re.findall(r"\w+", " ".join(_arguments(context.command))):
+        return f"{there_is_no}: write {word} without an option: `{context.command_path} {word}`"
+    advice = _instead(option, context.info_name, own, context.parent)
     if advice:
         return f"{there_is_no}: {advice}"
     options = f"; its options are {', '.join(own)}" if own else ""
@@ -193,7 +196,7 @@ def _too_many_words(error: Exception) -> str | None:
     words = _TOO_MANY.match(str(getattr(error, "message", "")))
     if context is None or words is None:
         return None
-    taken = [its.metavar or its.name for its in context.command.params if not its.opts[0].startswith("-")]
+    taken = _arguments(context.command)
     count = plural(len(words["words"].split()), "argument")
     takes = f"it takes {' '.join(taken)}" if taken else "it takes options alone"
     rehearse = "; `layton-batch run … --sandbox` rehearses a run" if context.info_name == "sandbox" else ""
@@ -201,6 +204,12 @@ def _too_many_words(error: Exception) -> str | None:
         f"{context.info_name}: {words['words']}: {count} too many; {takes}{rehearse}. "
         f"`{context.command_path} -h` shows more."
     )
+
+
+def _arguments(command: object) -> list[str]:
+    """Return the arguments that a command takes, as its help writes them."""
+    parameters = getattr(command, "params", ())
+    return [its.metavar or its.name.upper() for its in parameters if not its.opts[0].startswith("-")]
 
 
 def _help_of(parameter: object) -> str:

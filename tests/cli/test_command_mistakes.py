@@ -53,6 +53,8 @@ def refused(*arguments: str | Path) -> str:
         ("cost m --csv", "cost has no --csv: write --format"),
         ("compare a b --margin 3", "compare has no --margin: it is an option of `gate`"),
         ("cost --since 2026-01-01", "its options are --format, --by, --chart, --json, --runs; see `layton-batch"),
+        ("init --task qa", "init has no --task: write TASK without an option: `layton-batch init TASK`"),
+        ("status --run m", "status has no --run: write RUN without an option: `layton-batch status RUN`"),
         ("schema --json", "schema has no --json; see `layton-batch schema -h`"),
         ("--runs elsewhere status", "name the command before its options: `layton-batch status … --runs`"),
         ("gate m --model a --baseline b --margin 5%", "--margin must be a number: Points of 100 by which NEW may be"),
@@ -288,6 +290,14 @@ def test_a_done_run_says_how_an_answered_question_is_asked_again(
         again = text.replace("name = ", 'name = "again" #', 1) + "\n[policy]\nreuse = false\n"
         assert call("run", there.write(again), "--yes").code == 0
         assert there.server_total() == 2 * billed
+
+
+def test_a_run_that_is_named_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        assert call("run", there.write(quiz_text(("openai",))), "--yes").code == 0
+        name = there.run_root().name
+        once = call("cost", name, "--json").out
+        assert call("cost", name, "manifest.toml", there.run_root(), "--json").out == once
 
 
 def test_looking_commands_end_with_130_at_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
