@@ -22,9 +22,6 @@ from layton_batch.settings import Settings
 from layton_batch.text import plain
 
 INTERRUPTED = 75
-"""Exit code of a command in ``STOPPED`` at Ctrl-C."""
-STOPPED_VIEW = 130
-"""Exit code of any other command at Ctrl-C, as of other programs."""
 STOPPED = {
     "run": "stopped. Submitted batches go on at the provider; the same command continues the run.",
     "cancel": "stopped. Batches asked to stop end at the provider; the same command asks the others and collects.",
@@ -46,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             code = _printed(command_line, invoke([*command_line]))
     except KeyboardInterrupt:
         count_stops_only()
-        command = command_line[0] if command_line else ""
-        code = _complain(STOPPED.get(command, "stopped."), INTERRUPTED if command in STOPPED else STOPPED_VIEW)
+        code = _complain(STOPPED.get(command_line[0] if command_line else "", "stopped."), INTERRUPTED)
     except Exception as error:
         code = complain_of(error, command_line)
     sys.exit(code)

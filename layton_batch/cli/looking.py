@@ -141,6 +141,15 @@ def _watcher(*, as_json: bool) -> Iterator[Callable[[_Shown, float], None]]:
     yield show
 
 
+def follow_events(run_name: str | None, runs: Path, *, as_json: bool) -> int:
+    """Print events as they come until the run is over. Return the exit code: 0, or 130 where a person stops it."""
+    try:
+        show_events(run_name, runs, follow=True, as_json=as_json)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
+
+
 def show_events(run_name: str | None, runs: Path, *, follow: bool, as_json: bool) -> None:
     with open_store(find_run(run_name, runs), Settings.from_process()) as store:
         if as_json and not follow:
