@@ -77,8 +77,9 @@ def shortened(text: str, letters: int) -> str:
 
 def did_you_mean(word: str, choices: Iterable[str], cutoff: float = 0.5) -> str:
     """Return ``; did you mean 'x'?`` with the nearest choice, or nothing. ``cutoff``: least similarity, 0 to 1."""
-    near = difflib.get_close_matches(word, list(choices), n=1, cutoff=cutoff)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    plain_choices = {choice.casefold(): choice for choice in choices}
+    near = difflib.get_close_matches(word.casefold(), list(plain_choices), n=1, cutoff=cutoff)
+    return f"; did you mean {plain_choices[near[0]]!r}?" if near else ""
 
 
 # ---- numbers -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
-from layton_batch.runs.environment_notes import file_notes, shown_address
+from layton_batch.runs.environment_notes import file_notes, path_note, shown_address
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
@@ -109,6 +109,8 @@ def _addresses(names: Sequence[str], settings: Settings, *, must: bool) -> Itera
     for name in names:
         if (trouble := settings.address_trouble(name)) is not None:
             yield DoctorFinding(f"address {name}", State.BAD if must else State.NOTE, trouble)
+        elif (note := path_note(name, settings)) is not None:
+            yield DoctorFinding(f"address {name}", State.NOTE, note)
         elif (variable := settings.address_variable(name)) is not None:
             yield DoctorFinding(f"address {name}", State.OK, f"{shown_address(variable.value)} ({variable})")
 

@@ -128,7 +128,10 @@ def _nothing_to_retry(status: Status, lost: Sequence[Batch]) -> str:
     if lost:
         return "Nothing to retry."
     if status.state is RunState.DONE:
-        return "Nothing to retry; every request has an answer."
+        return (
+            "Nothing to retry; every request has an answer, and an answer is never bought again. To ask once more, "
+            "set `samples = 2` under [[models]], or run a manifest with another name and `[policy] reuse = false`."
+        )
     if to_send := sum(job.waiting for job in status.jobs):
         return f"Nothing to retry; {plural(to_send, 'request is', 'requests are')} still to be sent. `run` continues."
     return "Nothing to retry; every request so far has an answer. `run` sends the remaining requests."

@@ -81,11 +81,13 @@ def events(
 ) -> None:
     """Show what happened to a run, in order.
 
-    With --follow, --json prints one JSON document a line.
+    With --follow, --json prints one JSON document a line. It ends with 0 when the run is over, and with 130 at Ctrl-C.
     """
-    from layton_batch.cli.looking import show_events
+    from layton_batch.cli.looking import follow_events, show_events
 
-    show_events(run_name, runs, follow=follow, as_json=as_json)
+    if follow:
+        raise typer.Exit(follow_events(run_name, runs, as_json=as_json))
+    show_events(run_name, runs, follow=False, as_json=as_json)
 
 
 def leaderboard(

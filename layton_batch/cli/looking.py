@@ -33,7 +33,7 @@ WATCH_HINT = "Ctrl-C ends this view; the run goes on."
 WATCH_SECONDS = 3.0
 """Between two looks of `status --watch`."""
 INTERRUPTED = 130
-"""The exit code of `status --watch` at Ctrl-C."""
+"""The exit code of `status --watch` and `events --follow` at Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +139,15 @@ def _watcher(*, as_json: bool) -> Iterator[Callable[[_Shown, float], None]]:
                 sys.stdout.flush()
 
     yield show
+
+
+def follow_events(run_name: str | None, runs: Path, *, as_json: bool) -> int:
+    """Print events as they come until the run is over. Return the exit code: 0, or 130 where a person stops it."""
+    try:
+        show_events(run_name, runs, follow=True, as_json=as_json)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return 0
 
 
 def show_events(run_name: str | None, runs: Path, *, follow: bool, as_json: bool) -> None:

@@ -199,7 +199,7 @@ def run(
     check_arguments(manifest, context.args, models or ())
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     path, place = (manifest, None) if models else _given(manifest, runs, sandbox=sandbox)
-    path = manifest_for(path, models or (), items, limit, max_usd)
+    path = manifest_for(path, models or (), items, limit, max_usd, sandbox=sandbox)
     stop_at = deadline(until, clock)
     runs, is_named = place or runs, not _by_default(context, "runs") or place is not None
     with (

@@ -53,7 +53,8 @@ class _Beginning:
 
 
 def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[str]) -> None:
-    """Raise ManifestError for more arguments than the one that is run, such as models after a single ``--model``."""
+    """Raise ManifestError for a model given twice, and for more arguments than the one that is run, such as models
+    after a single ``--model``."""
     from layton_batch.providers import provider_names
 
     arguments = [*([] if given is None else [str(given)]), *others]
@@ -61,6 +62,11 @@ def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[
     if models and more_models:
         options = " ".join(f"--model {text}" for text in (*models, *more_models))
         raise ManifestError(f"run: repeat --model before each model: {options}")
+    if repeated := [model for model in dict.fromkeys(models) if models.count(model) > 1]:
+        raise ManifestError(
+            f"run: --model {repeated[0]} is given {models.count(repeated[0])} times; give it once. `samples = 2` under "
+            "its [[models]] asks each question twice"
+        )
     if others:
         advice = "; repeat --model before each model" if models else ""
         if arguments[0].endswith(".toml") and Path(arguments[1]).suffix.lower() in ITEM_ENDINGS:
@@ -69,10 +75,17 @@ def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[
 
 
 def manifest_for(
-    given: Path | None, models: Sequence[str], items: str | None, limit: int | None, max_usd: str | None
+    given: Path | None,
+    models: Sequence[str],
+    items: str | None,
+    limit: int | None,
+    max_usd: str | None,
+    *,
+    sandbox: bool = False,
 ) -> Path:
     """Return the manifest to run: the file given, or a manifest written for models and a task or a file of items.
 
+    ``sandbox``: a sandbox plays the providers, which takes any model.
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
     from layton_batch.files.workbooks import OTHER_SPREADSHEETS, SAVE_AS_CSV
@@ -112,8 +125,20 @@ def manifest_for(
         raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
     beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
     text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
-    check_manifest(beginning.path, text)
+    manifest = check_manifest(beginning.path, text)
+    if not (sandbox or beginning.path.exists()):
+        _check_ids(manifest)
     return write_manifest(beginning.path, text)
+
+
+def _check_ids(manifest: Manifest) -> None:
+    """Raise ManifestError for models that `run` refuses, before a manifest is written that names them."""
+    from layton_batch.clock import SystemClock
+    from layton_batch.manifest.model_checks import check_models
+    from layton_batch.settings import Settings
+
+    if refused := check_models(manifest, Settings.from_process(), SystemClock()).refused:
+        raise ManifestError("\n".join(refused))
 
 
 def _refuse_address(given: Path) -> None:

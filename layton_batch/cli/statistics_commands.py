@@ -83,7 +83,7 @@ def judges(
 
 def label_plan(
     sources: Files = None,
-    half_width: Annotated[float | None, typer.Option("--half-width", help="In points: 1.0 is ± 1 %.")] = None,
+    half_width: Annotated[float | None, typer.Option("--half-width", help="In points of 100: 1.0 is ± 1 %.")] = None,
     labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
     design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
     audit: Annotated[
@@ -122,6 +122,7 @@ def label_plan(
 
     aim = LabelTarget(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
     aim.check()
+    _say_points("--half-width", half_width)
     if output is not None and output.suffix.lower() not in (".csv", ".jsonl"):
         raise ManifestError(f"label-plan: --out {output}: name a file that ends in .csv or .jsonl")
     if output is not None:
@@ -187,6 +188,16 @@ def _comparison(evidence: Sources, names: tuple[str, str]) -> Comparison:
     return compare_votes(evidence.votes, evidence.labels, names, evidence.rules)
 
 
+def _say_points(option: str, points: float | None) -> None:
+    """Say how a number of points below 1 is read, for it may be meant as a share."""
+    from layton_batch.cli.terminal import say
+
+    if points is not None and 0 < points < 1:
+        say(
+            f"{option} {points:g} is read as {points:g} of 100 points; for {points:.0%} write {option} {100 * points:g}"
+        )
+
+
 WORSE, UNDECIDED = 6, 7
 """Exit codes of `gate`."""
 
@@ -194,7 +205,7 @@ WORSE, UNDECIDED = 6, 7
 def gate(
     model: Annotated[str, typer.Option("--model", metavar="NEW", help="The model that is to take the place.")],
     baseline: Annotated[str, typer.Option("--baseline", metavar="OLD", help="The model whose place it is.")],
-    margin: Annotated[float, typer.Option("--margin", help="Points by which NEW may be worse: 2.0 is 2 %.")],
+    margin: Annotated[float, typer.Option("--margin", help="Points of 100 by which NEW may be worse: 2.0 is 2 %.")],
     sources: Files = None,
     metric: Metric = None,
     this_set: ThisSet = False,
@@ -218,6 +229,7 @@ def gate(
     from layton_batch.scoring.compare import gate as decide
     from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
 
+    _say_points("--margin", margin)
     evidence = _sources(sources or [str(_only_run(runs))], runs, BoardOptions(None, metric, seed, level, max_score))
     decision = decide(_comparison(evidence, (model, baseline)), THIS_SET if this_set else NEW_ITEMS, margin)
     if as_json:

@@ -58,7 +58,9 @@ def contents(run: Run) -> RunContents:
     jobs = run.store.jobs()
     done = finished_jobs(run)
     if not done:
-        raise DataError(f"run {run.id}: no model is done yet; there is nothing to export")
+        raise DataError(
+            f"run {run.id}: no model is done yet; there is nothing to export. `layton-batch run` continues it"
+        )
     main = run.rules.metric
     metrics = [main, *(metric for metric in run.task.metrics if metric != main)]
     boards = {metric: board(run, replace(run.rules, metric=metric)) for metric in metrics}

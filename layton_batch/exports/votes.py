@@ -25,7 +25,9 @@ def write_votes(run: Run, out: Path) -> int:
         raise DataError(f"{run.id}: this task is graded by rule: there are no votes")
     done = finished_jobs(run)
     if not done:
-        raise DataError(f"run {run.id}: no model is done yet; there is nothing to export")
+        raise DataError(
+            f"run {run.id}: no model is done yet; there is nothing to export. `layton-batch run` continues it"
+        )
     parts = [scores_of(run, job, metric).select(list(SCHEMA)) for metric in run.task.metrics for job in done]
     votes = pl.concat(parts).sort("metric", "model", "provider", "n_hints", "sample", "item_id")
     with atomic.writing(out) as handle:

@@ -31,6 +31,11 @@ def check_kind(start: bytes, ending: str, name: str) -> None:
 
     ``start``: its first bytes; ``ending``: of its name, in lower case. A Parquet file may have any other name.
     """
+    if ending == ".toml":
+        raise DataError(
+            f"{name}: is TOML, not a file of rows; `layton-batch run` takes a manifest, whose `source` under [items] "
+            "names the file of its questions"
+        )
     own = _OWN_START.get(ending)
     if own is not None and start.startswith(own):
         return

@@ -207,7 +207,7 @@ def read_jury_sources(
             f"`layton-batch leaderboard{named}` ranks the models"
         )
     if read.votes.is_empty():
-        raise DataError("no model is done yet: there is nothing to examine")
+        raise DataError("no model is done yet: there is nothing to examine. `layton-batch run` continues the run")
     return read
 
 

@@ -68,12 +68,16 @@ def tasks_of_predictions(columns: Collection[str]) -> list[str]:
 
 
 def _rule_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> RuleTask:
-    jury, hint = "", did_you_mean(name, graded_by_rule())
+    jury, hint = "", did_you_mean(name, graded_by_rule(), cutoff=0.6)
     if name in task_names():
         task = load_task(name, options, settings)
         if not task.uses_jury:
             return task
         jury = f"; `layton-batch judge FILE --task {name}` puts answers before a jury"
+    elif not hint:
+        jury = (
+            "; `layton-batch run` grades and judges a run itself, and `layton-batch leaderboard RUN` shows its scores"
+        )
     raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(graded_by_rule())}{jury or hint}")
 
 

@@ -31,6 +31,9 @@ _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
 DEFAULT_PANEL = "panel.toml"
 """The paper's panel, one of them."""
 
+_CURLY_QUOTES = re.compile("[\u201c\u201d\u201e\u2018\u2019]")
+_AT_LINE = re.compile(r"\(at line (?P<line>\d+), column \d+\)")
+"""Place in a message of TOML's parser."""
 _ESCAPES = "; in double quotes a backslash begins an escape: write a path with / or in single quotes"
 _TOML_ADVICE = {
     "Invalid value": '; a value is text in quotes (name = "mine"), a number, true or false',
@@ -160,7 +163,8 @@ class _Check:
     def _toml(self, path: Path, file: str) -> Toml | None:
         command = f"`layton-batch run {file} --model PROVIDER:ID`"
         is_manifest = file == self.file and path.suffix != ".toml"
-        for_questions = "" if path.suffix in (".yaml", ".yml") else f". {command} is for a file of questions"
+        for_questions = f". {command} is for a file of questions"
+        for_questions = "; `layton-batch init` writes one" if path.suffix in (".yaml", ".yml") else for_questions
         other_form = f"; a manifest is TOML{for_questions}" if is_manifest else ""
         text = ""
         try:
@@ -311,7 +315,9 @@ class _Check:
 
         if not task.uses_jury:
             if form.jury is not None:
-                self._add(self.file, ("jury",), f"task {form.task!r} is graded by a rule, no jury sits")
+                self._add(
+                    self.file, ("jury",), f"task {form.task!r} is graded by a rule, no jury sits: leave [jury] out"
+                )
             return
         panel = tuple(judge.judge() for judge in judges)
         for index, model in enumerate(form.models):
@@ -345,6 +351,19 @@ def _toml_reason(error: str, text: str) -> str:
         return f"line {twice['line']} sets {key} a second time; remove one of the two{place}"
     if (comma := _DECIMAL_COMMA.search(text)) is not None and error.startswith("Expected newline"):
         return f"{error}; write {comma['whole']}.{comma['part']}, with a point"
+    line = text.split("\n")[int(at["line"]) - 1].strip() if (at := _AT_LINE.search(error)) is not None else ""
+    if _CURLY_QUOTES.search(line):
+        return f'{error}; the line has curly quotation marks: write straight ones, "'
+    if line.startswith("```"):
+        return f"{error}; leave out the lines with ```"
+    if error.startswith("Illegal character '\\n'"):
+        return f"{error}; a text ends on its line, with the quotation mark it begins with"
+    if line.startswith(("//", "/*", "--")):
+        return f"{error}; a comment begins with #"
+    if line.endswith((",", ";")) and error.startswith("Expected newline"):
+        return f"{error}; leave out the {line[-1]!r} at the end of the line"
+    if error.startswith("Expected '='") and re.match(r"[\w-]+\s*:", line):
+        return f"{error}; write {line.partition(':')[0].strip()} = …, with = and quotation marks around text"
     return error + next((advice for start, advice in _TOML_ADVICE.items() if error.startswith(start)), "")
 
 
@@ -358,11 +377,13 @@ def _manifest_below(path: Path) -> str:
 
 def _instead_of_nothing(file: str) -> str:
     """Return what to do where a manifest that is named is not there."""
+    from layton_batch.files.sources import near_file
     from layton_batch.tasks import task_names
 
     if file in task_names():
         return f": {file} is a task; `layton-batch init {file}` writes a manifest for it"
-    return "; `layton-batch init` writes a manifest, and `layton-batch status` lists the runs"
+    near = near_file(Path(file) if file.endswith(".toml") else Path(f"{file}.toml"))
+    return f"{near or ';'} `layton-batch init` writes a manifest, and `layton-batch status` lists the runs"
 
 
 def _tables(value: object) -> Iterator[tuple[int, Toml]]:

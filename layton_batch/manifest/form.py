@@ -183,11 +183,27 @@ def _window(value: str) -> str:
 
 
 def _reasoning(value: object) -> object:
+    if isinstance(value, bool | int | float):
+        raise _wrong(f"must be an effort such as 'high', or a table such as {{ budget_tokens = 16000 }}, not {value}")
     return {"effort": value} if isinstance(value, str) else value
 
 
+def _rejudged(value: object) -> object:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 2**31
+    if not (is_count or value in (None, "all")):
+        raise _wrong(f"must be 'all' or a whole number, 0 or more, not {str(value).lower()[:40]!r}")
+    return value
+
+
 def _date(value: object) -> object:
-    return value.isoformat() if isinstance(value, date) else value
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, str):
+        try:
+            date.fromisoformat(value)
+        except ValueError:
+            raise _wrong(f"must be a day such as '2026-11-01', not {value[:40]!r}") from None
+    return value
 
 
 Printable = Annotated[str, AfterValidator(_printable)]
@@ -278,14 +294,14 @@ class ModelTable(ManifestTable):
         )
 
 
-_MAKERS = {"google": "gemini", "mistralai": "mistral", "x-ai": "xai", "meta-llama": "meta"}
+MAKERS = {"google": "gemini", "mistralai": "mistral", "x-ai": "xai", "meta-llama": "meta"}
 """Makers that OpenRouter names otherwise than manifests do."""
 
 
 def _maker(provider: str, model: str) -> str:
     """Return the family of a model whose manifest states none: the start of an OpenRouter id, else the provider."""
     maker, slash, _ = model.lstrip("~").partition("/")
-    return _MAKERS.get(maker, maker) if provider == "openrouter" and slash and maker else provider
+    return MAKERS.get(maker, maker) if provider == "openrouter" and slash and maker else provider
 
 
 class JudgeTable(ModelTable):
@@ -350,7 +366,12 @@ class GoldTable(ManifestTable):
 
     source: Location | None = None
     annotations: Location | None = None
-    rejudge: Literal["all"] | Annotated[int, Field(ge=0, le=2**31)] | None = None
+    rejudge: Annotated[
+        Literal["all"] | int | None,
+        BeforeValidator(
+            _rejudged, json_schema_input_type=Literal["all"] | Annotated[int, Field(ge=0, le=2**31)] | None
+        ),
+    ] = None
     trust: bool = False
     label_error: Annotated[float, Field(ge=0, lt=0.5, allow_inf_nan=False)] = 0.0
 

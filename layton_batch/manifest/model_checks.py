@@ -10,20 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import chain
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
+from layton_batch.costs.expected import bundled_priors
+from layton_batch.manifest.form import MAKERS
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
-from layton_batch.records import ModelSpec
+from layton_batch.model_table import OF_ONE_MAKER, Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
+from layton_batch.records import ModelSpec, Reasoning
 from layton_batch.settings import Settings
+from layton_batch.states import Role
 from layton_batch.text import did_you_mean
 
 NOTICE_DAYS = 60
 """Before a model's end: from then on it is told."""
 OLD_DAYS = 60
 """What was looked up longer ago than this may not hold any more."""
+
+
+_IDS = "models.toml: the ids of the makers"
+"""Source of findings about ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,8 @@ def check_models(
             refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
-    warnings += [*_mistyped_parameters(specs, table), *_unused_prices(manifest)]
+    notes = (_twin_judges(manifest), _short_replies(specs), _said_twice(specs), _mistyped_parameters(specs, table))
+    warnings += dict.fromkeys([*chain.from_iterable(notes), *_unused_prices(manifest)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
@@ -79,11 +88,39 @@ def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_Mod
     for stated in table.wire_refusals(spec.provider):
         for name in _named(spec, stated.fact.parameters):
             yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
+    yield from _of_the_id(spec, table)
     model = table.model(spec.provider, spec.model)
     if model is not None:
         yield from _of_availability(model, spec.provider, today)
         yield from _of_reasoning(spec, model)
         yield from _of_parameters(spec, model)
+
+
+def _of_the_id(spec: ModelSpec, table: KnownModels) -> Iterator[_ModelFinding]:
+    """Yield a finding on an id that belongs to another provider, or is no id of an API."""
+    provider, model = spec.provider, spec.model
+    if any(char.isspace() for char in model):
+        near = did_you_mean("-".join(model.split()), table.ids(provider), cutoff=0.8)
+        reason = f"is no id, because ids have no blanks: write the id of {provider}'s documents{near}"
+        yield _ModelFinding(reason, _IDS, fails=provider in OF_ONE_MAKER)
+        return
+    if provider not in OF_ONE_MAKER:
+        return
+    prefix, slash, rest = model.partition("/")
+    maker = MAKERS.get(prefix, prefix)
+    if slash and maker == provider:
+        yield _ModelFinding(f"is {rest!r} at {provider} itself: leave out {prefix + slash!r}", _IDS)
+        return
+    owners = table.makers(rest if slash else model)
+    if owners and provider not in owners:
+        own_id = rest if slash else model
+        yield _ModelFinding(
+            f'is a model of {owners[0]}, not of {provider}: write provider = "{owners[0]}" '
+            f"(--model {owners[0]}:{own_id}), or name a provider of many makers' models, such as openrouter",
+            _IDS,
+        )
+    elif model != model.lower() and not slash and ":" not in model:
+        yield _ModelFinding(f"has capitals, and {provider}'s ids have none: write {model.lower()!r}", _IDS, fails=False)
 
 
 def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_ModelFinding]:
@@ -145,6 +182,53 @@ def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
 
 
 # ---- words that nothing matches ------------------------------------------------------------------------------------
+
+
+_SAME_SETTINGS = {
+    "max_output_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
+    "reasoning": ("reasoning", "reasoning_effort", "effort", "thinking", "thinkingConfig"),
+}
+"""Names in ``params`` of what a model's own keys set."""
+
+
+def _said_twice(specs: Sequence[ModelSpec]) -> Iterator[str]:
+    """Yield a note on each model that sets the same thing by a key of its own and in ``params``."""
+    for spec in specs:
+        is_set = {
+            "max_output_tokens": spec.max_output_tokens is not None,
+            "reasoning": spec.reasoning != Reasoning(),
+        }
+        for key, names in _SAME_SETTINGS.items():
+            for name in _named(spec, names) if is_set[key] else ():
+                model = who(spec.provider, spec.model, [spec.name])
+                yield f"{model} has {key} and params.{name}; params are sent as they are and win: leave one of them out"
+
+
+def _twin_judges(manifest: Manifest) -> Iterator[str]:
+    """Yield a note on judges of one model and the same settings."""
+    names_by_spec: dict[str, list[str]] = {}
+    for judge in manifest.panel():
+        names_by_spec.setdefault(repr(replace(judge.model, name="", family="")), []).append(judge.model.name)
+    for names in names_by_spec.values():
+        if len(names) > 1:
+            yield (
+                f"judges {' and '.join(map(repr, names))} are the same model with the same settings: one verdict "
+                f"counts {len(names)} times. Leave one of them out, and lower seats under [jury] if need be"
+            )
+
+
+def _short_replies(specs: Sequence[ModelSpec]) -> Iterator[str]:
+    """Yield a note on each model whose stated effort takes more tokens than its replies may have."""
+    for spec in specs:
+        limit, effort = spec.max_output_tokens, spec.reasoning.effort
+        if limit is None or effort in (None, "none"):
+            continue
+        usual = bundled_priors().output(replace(spec, max_output_tokens=None), Role.PREDICT)
+        if limit < usual:
+            yield (
+                f"{who(spec.provider, spec.model, [spec.name])} has max_output_tokens = {limit:,}, thoughts included, "
+                f"and a reply with reasoning {effort!r} takes about {usual:,}: most replies are cut, and paid"
+            )
 
 
 def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iterator[str]:

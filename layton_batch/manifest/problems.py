@@ -51,7 +51,7 @@ def form_problems(file: str, form: type[BaseModel], error: ValidationError, at: 
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or nothing."""
-    return did_you_mean(word, names, cutoff=0.55)
+    return did_you_mean(word, names, cutoff=0.6)
 
 
 def _key_text(key: Key) -> str:
@@ -64,20 +64,23 @@ def _key_text(key: Key) -> str:
 def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_key(str(detail["loc"][-1]), value, _known_keys(form, detail["loc"][:-1]))
+        return _unknown_key(str(detail["loc"][-1]), value, form, detail["loc"][:-1])
     if kind == "tuple_type" and isinstance(value, Mapping) and (name := _array_of_tables(form, detail["loc"])):
         return f"is an array of tables: write [[{name}]] above each, not [{name}]"
     if kind == "missing" and len(detail["loc"]) == 1:
         return f"is missing{_missing_table(str(detail['loc'][0]), form)}"
+    if kind == "missing":
+        return f"is missing{_meaning(str(detail['loc'][-1]))}"
     if kind == "literal_error":
         words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
+        if len(words) == 1:
+            return f"{reprlib.repr(value)} is not {words[0]!r}, the only value of this key: write that or leave it out"
         return f"{reprlib.repr(value)} is not one of {', '.join(words)}{nearest(str(value), words)}"
     plain = _PLAIN.get(kind)
     if plain is not None:
         return plain(context, value)
-    if kind in ("model_type", "model_attributes_type") and isinstance(detail["loc"][-1], int):
-        name = _key_text(detail["loc"][:-1])
-        return f"must be a table, not {_shown(value)}: write [[{name}]] above its keys"
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return f"must be a table, not {_shown(value)}: {_table_advice(form, detail['loc'])}"
     if kind in _EXPECTED:
         return f"must be {_EXPECTED[kind]}, not {_shown(value)}"
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
@@ -90,8 +93,12 @@ _PLAIN: Mapping[str, Callable[[Mapping[str, object], object], str]] = {
     "finite_number": lambda _, value: f"must be a finite number, not {value}",
     "greater_than_equal": lambda context, value: f"must be at least {context['ge']}, not {_shown(value)}",
     "greater_than": lambda context, value: f"must be greater than {context['gt']}, not {_shown(value)}",
-    "less_than_equal": lambda context, value: f"must be at most {context['le']}, not {_shown(value)}",
-    "less_than": lambda context, value: f"must be less than {context['lt']}, not {_shown(value)}",
+    "less_than_equal": lambda context, value: (
+        f"must be at most {context['le']}, not {_shown(value)}{_as_share(value, context['le'])}"
+    ),
+    "less_than": lambda context, value: (
+        f"must be less than {context['lt']}, not {_shown(value)}{_as_share(value, context['lt'])}"
+    ),
 }
 _EXPECTED: Mapping[str, str] = {
     "string_type": "text in quotes",
@@ -108,6 +115,23 @@ _EXPECTED: Mapping[str, str] = {
 }
 
 
+_RATE = ": US dollars for a million tokens"
+_MEANINGS = {"input": _RATE, "output": _RATE}
+"""Meanings of keys that are needed, where their names do not say them."""
+_ADDRESSES = frozenset({"base_url", "api_base", "api_url", "endpoint", "url"})
+"""Keys by which other programs name the address of an API."""
+
+
+def _meaning(key: str) -> str:
+    return _MEANINGS.get(key, "")
+
+
+def _as_share(value: object, most: object) -> str:
+    """Return how a number of per cent is written where a key takes a share; nothing for any other key or value."""
+    is_share = isinstance(most, float) and most <= 1 and isinstance(value, int | float) and 1 <= value <= 100
+    return f"; {value:g} % is {value / 100:g}" if is_share and isinstance(value, int | float) else ""
+
+
 def _shown(value: object) -> str:
     if isinstance(value, Mapping):
         return "a table"
@@ -116,7 +140,10 @@ def _shown(value: object) -> str:
     return {True: "true", False: "false"}[value] if isinstance(value, bool) else reprlib.repr(value)
 
 
-def _unknown_key(key: str, value: object, names: Sequence[str]) -> str:
+def _unknown_key(key: str, value: object, form: type[BaseModel], parent: Key) -> str:
+    names = _known_keys(form, parent)
+    if key in _ADDRESSES:
+        return "unknown key; addresses are read from the environment, such as OPENAI_BASE_URL"
     if is_secret(key):
         return "keys are read from the environment, never from a manifest"
     if key.startswith(("price", "cost")) and "prices" not in names:
@@ -126,11 +153,48 @@ def _unknown_key(key: str, value: object, names: Sequence[str]) -> str:
         return f"unknown key{listed}; {key} of the manifest itself stands above the first [table]: move it there"
     if key in ("judge", "judges") and "jury" in names:
         return "unknown key; judges are tables [[jury.judges]], or a file that panel names under [jury]"
+    if not isinstance(value, Mapping | list) and (homes := _tables_with(key, form)):
+        params = ", and what else the provider is told in params" if "params" in names else ""
+        return f"unknown key; {key} stands under {' or '.join(homes)}{params}"
     suggestion = nearest(key, names)
+    if suggestion and (array := next((name for name in _arrays(form) if f"'{name}'" in suggestion), None)):
+        return f"unknown key; did you mean [[{array}]]?"
+    if not suggestion and isinstance(value, Mapping) and not value.keys().isdisjoint(OF_THE_WHOLE):
+        return "unknown table; name and task stand above the first [table], in no table of their own"
     if "params" in names and not suggestion:
         shown = _shown(value) if isinstance(value, int | float) else "…"  # a text may be a secret
         return f"unknown key; what else the provider is told goes into params = {{ {key} = {shown} }}"
     return "unknown key" + (suggestion or f" (known: {', '.join(names)})")
+
+
+def _arrays(form: type[BaseModel]) -> list[str]:
+    """Return the names of the arrays of tables at the top of a form."""
+    fields = form.model_fields.items()
+    return [name for name, field in fields if get_origin(field.annotation) is tuple and _table(field.annotation)]
+
+
+def _tables_with(key: str, form: type[BaseModel]) -> list[str]:
+    """Return the tables at the top of a form that have this key, as TOML writes them; none where that is no help."""
+    tables = {name: table for name, field in form.model_fields.items() if (table := _table(field.annotation))}
+    arrays = _arrays(form)
+    homes = [
+        f"[[{name}]]" if name in arrays else "[limits.PROVIDER]" if name == "limits" else f"[{name}]"
+        for name, table in tables.items()
+        if key in table.model_fields
+    ]
+    return homes if len(homes) <= 2 else []
+
+
+def _table_advice(form: type[BaseModel], key: Key) -> str:
+    """Return how the table at ``key`` is written."""
+    if key[0] == "limits":
+        return "limits stand in a table for each provider, such as [limits.openai]"
+    if isinstance(key[-1], int):
+        return f"write [[{_key_text(key[:-1])}]] above its keys"
+    names = _known_keys(form, key)
+    if len(key) == 1 and names != list(form.model_fields):
+        return f"write [{key[0]}] above its keys: {', '.join(names)}"
+    return f"write {key[-1]} = {{ NAME = … }}"
 
 
 def _known_keys(form: type[BaseModel], key: Key) -> list[str]:

@@ -90,7 +90,9 @@ def _local(path: Path, source: str) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"cannot read {source} ({error.strerror or error})") from error
+        raise DataError(
+            f"cannot read {source} ({error.strerror or error}); name a text file, relative to the manifest's folder"
+        ) from error
     except ValueError as error:  # a NUL in the path
         raise DataError(f"{source} is not UTF-8 text") from error
 

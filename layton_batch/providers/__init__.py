@@ -11,6 +11,7 @@ Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a mo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, cast
@@ -45,6 +46,11 @@ OWN_ADDRESSES = {
 }
 """The providers' own addresses. Vertex has one for each project and region."""
 
+_OTHER_NAMES = {
+    "google": "gemini or vertex", "googleai": "gemini", "vertexai": "vertex", "claude": "anthropic", "gpt": "openai",
+    "chatgpt": "openai", "grok": "xai", "mistralai": "mistral", "togetherai": "together",
+}  # fmt: skip
+"""Providers by names that other programs give them, in small letters alone."""
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 
@@ -67,7 +73,8 @@ def provider_class(name: str) -> type[ProviderClass]:
 
 def unknown_provider(name: str) -> str:
     """Say that there is no provider of this name, and which ones there are."""
-    return _REGISTRY.unknown(name)
+    provider = _OTHER_NAMES.get(re.sub(r"[^a-z]", "", name.lower()))
+    return f"{_REGISTRY.unknown(name)}{f'; for {name} write {provider}' if provider else ''}"
 
 
 def connect(name: str, access: Access | None) -> Provider:

@@ -264,6 +264,6 @@ def _result(row: Mapping[str, Any]) -> dict[str, object]:
 def _write(out: Path, rows: Iterable[Mapping[str, object]]) -> int:
     lines = [orjson.dumps(row) + b"\n" for row in rows]
     if not lines:
-        raise DataError(f"{out}: there is nothing to write yet")
+        raise DataError(f"{out}: there is nothing to write yet. `layton-batch run` continues the run")
     atomic.write_bytes(out, b"".join(lines))
     return len(lines)

@@ -58,7 +58,7 @@ def print_board(board: pl.DataFrame, *, wide: bool = False) -> None:
     """At most as wide as the terminal, long names on two lines; ``wide``: every column, as wide as it takes."""
     rows = board.to_dicts()
     if not rows:
-        say_line("no model is done yet: there is no leaderboard")
+        say_line("no model is done yet: there is no leaderboard. `layton-batch run` continues the run")
         return
     paper = rows[0]["method"] == "paper"
     names = _paper_names(rows) if paper else _names(rows, wide)

@@ -30,11 +30,30 @@ def hub_notes(settings: Settings) -> Iterator[str]:
         yield f"HF_TOKEN goes to {shown_address(settings.hf_endpoint)} (HF_ENDPOINT in the environment), not to {HUB}"
 
 
+NEED_A_PATH = ("openai", "doubleword", "openrouter")
+"""Providers whose calls go to paths below the whole address; for the others the program adds ``/v1``."""
+
+
+def path_note(provider: str, settings: Settings) -> str | None:
+    """Say that the address set for a provider lacks the path that its own address has; None: it has a path."""
+    variable, own = settings.address_variable(provider), urlsplit(OWN_ADDRESSES.get(provider, "")).path
+    if provider not in NEED_A_PATH or variable is None or address_problem(variable.value):
+        return None
+    if urlsplit(variable.value).path.strip("/"):
+        return None
+    return (
+        f"{provider}: {variable.name} ends without a path, and {provider}'s own address ends in {own}: write "
+        f"{shown(variable.value).rstrip('/')}{own}, unless this server takes calls without it"
+    )
+
+
 def address_notes(manifest: Manifest, settings: Settings) -> Iterator[str]:
     """Name the manifest's providers that are called elsewhere than at their own addresses."""
     specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
     called: dict[tuple[str, str], dict[str, str]] = {}
     for provider in dict.fromkeys(spec.provider for spec in specs):
+        if (note := path_note(provider, settings)) is not None:
+            yield note
         variable = settings.address_variable(provider)
         if variable is None or address_problem(variable.value):
             continue  # `Settings.check_address` refuses it

@@ -281,8 +281,9 @@ def is_run(name: str, runs: Path) -> bool:
 
 
 def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:
-    """Return the runs as ``find_run`` does; without names, the only run under ``runs``."""
-    return [find_run(name, runs) for name in names or (None,)]
+    """Return the runs as ``find_run`` does, each once; without names, the only run under ``runs``."""
+    folders = [find_run(name, runs) for name in names or (None,)]
+    return list({folder.root.resolve(): folder for folder in folders}.values())
 
 
 def _only_run(runs: Path) -> RunFolder:

@@ -137,6 +137,8 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     if matches:
         longest = ", ".join(_spellings(entrant)[-1] for entrant in matches)
         raise DataError(f"{name!r} is ambiguous: give one of {longest}")
+    if not entrants:
+        raise DataError(f"no model is done yet, so {name!r} has no score. `layton-batch run` continues the run")
     hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
     names = list(dict.fromkeys(entrant.model for entrant in entrants))
     raise DataError(f"these sources have no model {name!r}{hint or f' ({first_of(names, _NAMES_SHOWN)})'}")

@@ -75,7 +75,8 @@ def _in_order(votes: pl.DataFrame, entrants: pl.DataFrame) -> pl.DataFrame:
         row = votes[again["row"]].with_columns(again["row"]).sort("row").row(0, named=True)
         raise DataError(
             f"item {row['item_id']!r} of model {row['model']!r} (hint level {row['n_hints']}) is there "
-            "twice; give each model's answers in one source only"
+            "twice; give each model's answers in one source only, or the questions of each source ids of their own "
+            "(column `id`)"
         )
     first = order.select("place").unique(maintain_order=True).with_row_index("item")
     item = order.select("place").join(first, on="place", maintain_order="left")["item"]

@@ -98,7 +98,10 @@ def mark_matrix(sheets: Sequence[ItemScores]) -> np.ndarray[tuple[int, int], np.
     for row, sheet in zip(matrix, sheets, strict=True):
         name = f"model {sheet.entrant.model!r} (hint level {sheet.entrant.n_hints})"
         if sheet.entrant in seen or len(set(sheet.item_ids)) < len(sheet.item_ids):
-            raise DataError(f"{name} has more than one mark for an item; give each model's answers in one source only")
+            raise DataError(
+                f"{name} has more than one mark for an item; give each model's answers in one source only, "
+                "or the questions of each source ids of their own (column `id`)"
+            )
         if not sheet.item_ids or not np.isfinite(sheet.marks).all():
             raise DataError(f"{name} has no marks or a mark that is no number; score the run again")
         seen.add(sheet.entrant)

@@ -83,7 +83,7 @@ def read_gold(
     """
     if source == BUNDLED:
         if bundled_items is None:
-            raise DataError("gold source 'bundled': this task has no bundled gold set")
+            raise DataError("[gold] source 'bundled': this task has no bundled gold set: name a file, or leave it out")
         source = str(bundled_gold(bundled_items))
     reader = _Reader(keep_texts=keep_texts)
     for portion in portions(source, base, settings, clock):
@@ -95,8 +95,16 @@ def read_gold(
 
 
 def bundled_gold(bundled_items: Path) -> Path:
-    """Return the gold set's path of bundled items: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``."""
-    return bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
+    """Return the gold set's path of bundled items: ``gold_<split>.jsonl`` beside ``riddles_<split>.jsonl``.
+
+    Raises DataError where there is none.
+    """
+    path = bundled_items.with_name("gold_" + bundled_items.name.partition("_")[2])
+    if not path.is_file():
+        raise DataError(
+            "[gold] source 'bundled': this task and split have no bundled gold set: name a file, or leave it out"
+        )
+    return path
 
 
 def parse_gold(rows: Iterable[tuple[RowLocation, Row]]) -> GoldSet:
@@ -240,10 +248,13 @@ class _Reader:
                     f"{file}: is a file of labels, and belongs to a run: `layton-batch import RUN --labels {file}`, "
                     "then `layton-batch leaderboard RUN`; in a manifest: [gold] annotations"
                 )
+            asks = (
+                f"; `layton-batch run {file} --model PROVIDER:ID` asks questions" if "question" in self._names else ""
+            )
             raise DataError(
                 f"{file}: not a gold set and no table of scores; its columns are {columns}; a table of scores has the "
                 "columns model, item_id and score, and a row for each model and item; a gold set has the columns "
-                f"{', '.join(_NEEDED)}"
+                f"{', '.join(_NEEDED)}{asks}"
             )
         if missing:
             raise DataError(f"{file}: not a gold set, it has no column {', '.join(missing)}{_SCORES_FORM}")

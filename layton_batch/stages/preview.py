@@ -600,6 +600,8 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
         why = prices.why_unknown(provider, model)
         if why:
             yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
+    if manifest.budget.bound is None and "safety" in manifest.budget.model_fields_set:
+        yield '[budget] safety changes nothing without bound = "expected": at most max_usd is spent either way'
     if not jobs:
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
     annotations = manifest.gold.annotations if manifest.gold is not None else None

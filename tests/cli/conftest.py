@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.runs.environment_notes import NEED_A_PATH
 from tests.support.lab import MODELS
 
 QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
@@ -26,7 +27,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for provider in MODELS:
         monkeypatch.setenv(f"{provider.upper()}_API_KEY", "no-key")
         name = "GOOGLE_GEMINI_BASE_URL" if provider == "gemini" else f"{provider.upper()}_BASE_URL"
-        monkeypatch.setenv(name, NOBODY)
+        monkeypatch.setenv(name, f"{NOBODY}/v1" if provider in NEED_A_PATH else NOBODY)
     for name in ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS", "HF_TOKEN", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user"))

@@ -134,7 +134,7 @@ def test_doctor_says_what_was_read_from_where(offline: Path, monkeypatch: pytest
     assert found["key openai"] == "set (OPENAI_API_KEY in the environment)"
     assert found["key groq"] == f"set (GROQ_API_KEY in {offline / '.env'})"
     assert found["address groq"] == f"http://127.0.0.1:9 (GROQ_BASE_URL in {offline / '.env'})"
-    assert found["address openai"] == "http://127.0.0.1:9 (OPENAI_BASE_URL in the environment)"
+    assert found["address openai"] == "http://127.0.0.1:9/v1 (OPENAI_BASE_URL in the environment)"
     assert found[".env"] == (
         f"{offline / '.env'}: GROQ_API_KEY, GROQ_BASE_URL are read from it; HF_ENDPOINT is not read from it: set it in "
         "the environment if you mean it"

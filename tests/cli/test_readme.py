@@ -282,7 +282,7 @@ def test_every_option_that_a_page_names_exists() -> None:
 
 
 def test_every_exit_code_of_the_page_is_the_programs() -> None:
-    from layton_batch.cli import endings, entry
+    from layton_batch.cli import endings, entry, looking
     from layton_batch.errors import LaytonBatchError
 
     text = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
@@ -291,7 +291,7 @@ def test_every_exit_code_of_the_page_is_the_programs() -> None:
     for kind in kinds:
         kinds += kind.__subclasses__()
     errors = {kind.exit_code for kind in kinds}
-    ours = {0, entry.INTERRUPTED, endings.UNANSWERED, *endings.CODES.values(), *errors} - {1}
+    ours = {0, entry.INTERRUPTED, looking.INTERRUPTED, endings.UNANSWERED, *endings.CODES.values(), *errors} - {1}
     assert ours <= printed
     assert json.dumps(sorted(printed))  # and nothing else is promised
     assert printed <= ours | {1}

@@ -254,7 +254,7 @@ def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolde
         ("votes", ".", "votes.parquet"),
         ("ppi", "/", "/ppi.jsonl"),
         ("ppi", "..", "../ppi.jsonl"),
-        ("results", "", "results.jsonl"),
+        ("results", "./", "results.jsonl"),
         ("annotations", tmp_path, tmp_path / "annotations.jsonl"),
     )
     wrong = [

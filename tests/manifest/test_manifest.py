@@ -142,7 +142,10 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
             "models[0].reasoning: needs either an effort or budget_tokens",
         ),
         (MINIMAL + "reasoning = {}", "models[0].reasoning: needs either an effort or budget_tokens"),
-        (MINIMAL + "reasoning = 5", "models[0].reasoning: must be a table, not 5"),
+        (
+            MINIMAL + "reasoning = 5",
+            "models[0].reasoning: must be an effort such as 'high', or a table such as { budget_tokens",
+        ),
         (
             MINIMAL + "max_output_tokens = 5\nreasoning = { budget_tokens = 5 }",
             "models[0]: max_output_tokens (5) must leave room beyond budget_tokens (5)",
@@ -295,7 +298,7 @@ def test_mistakes_in_a_panel_file_name_that_file(tmp_path: Path) -> None:
     text = MINIMAL + '[jury]\npanel = "p.toml"\n'
     judge = '[[judges]]\nname = "j"\nprovider = "groq"\nmodel = "x"\n'
     for panel, complaint in (
-        ("judge = 1", "p.toml: judge: unknown key; did you mean 'judges'?"),
+        ("judge = 1", "p.toml: judge: unknown key; did you mean [[judges]]?"),
         ("judges = []", "p.toml: judges: must not be empty"),
         (judge + "sustitute = true", "p.toml: judges[0].sustitute: unknown key; did you mean 'substitute'?"),
         (judge.replace("groq", "grok"), "p.toml: judges[0].provider: unknown provider 'grok'; did you mean 'groq'?"),

@@ -125,8 +125,10 @@ def test_a_file_without_the_column_n_hints_as_the_published_visual_one_is_withou
 
 
 def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) -> None:
-    assert bundled_gold(tmp_path / "riddles_vlm.jsonl") == tmp_path / "gold_vlm.jsonl"
     (tmp_path / "gold_llm.jsonl").write_bytes(orjson.dumps(row()))
+    assert bundled_gold(tmp_path / "riddles_llm.jsonl") == tmp_path / "gold_llm.jsonl"
+    with pytest.raises(DataError, match="no bundled gold set"):
+        bundled_gold(tmp_path / "riddles_vlm.jsonl")
     assert read_gold("bundled", tmp_path, Settings(tmp_path), bundled_items=tmp_path / "riddles_llm.jsonl").rows.height
     with pytest.raises(DataError, match="no bundled gold set"):
         read_gold("bundled", tmp_path, Settings(tmp_path))
