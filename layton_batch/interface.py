@@ -23,6 +23,7 @@ from layton_batch.consent import (
     AgreementQuestion,
     is_new_revision,
     open_to_pay,
+    paid_again,
     plan_to_send,
     question_before_judging,
     question_before_paying,
@@ -71,7 +72,7 @@ from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.settings import Settings
 from layton_batch.sites import write_sites
-from layton_batch.stages.preview import preview
+from layton_batch.stages.preview import Preview, preview
 from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 from layton_batch.states import Role
 from layton_batch.stats.judges import JudgeReport
@@ -259,9 +260,11 @@ def run(
     loaded = with_budget(loaded, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
     with _begun(loaded, folder, settings, clock, poll_seconds) as (opened, is_gone):
-        if not yes and is_new_revision(opened):
+        if is_new_revision(opened):
             planned = plan_to_send(opened, settings, _note)
-            _refuse(question_before_paying(opened, settings, planned, is_gone=is_gone))
+            if not yes:
+                _refuse(question_before_paying(opened, settings, planned, is_gone=is_gone))
+            _note_paid_again(opened, planned, is_gone=is_gone)
         status = _driven(opened, progress, once=once, stop_at=stop_at)
         return _result(opened.folder, status)
 
@@ -276,6 +279,13 @@ def _refuse(question: AgreementQuestion | None) -> None:
     """Raise NotAgreedError where a person has to agree."""
     if question is not None:
         raise NotAgreedError(question.refusal)
+
+
+def _note_paid_again(opened: Run, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False) -> None:
+    """Log what is paid for again, as the command says it."""
+    again = paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
+    if again is not None:
+        _note(again)
 
 
 def _begun(
@@ -672,10 +682,11 @@ def judge(
     check_answers(manifest, folder, settings, answered)
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
         entered = enter(opened, answered)
+        planned = plan_to_send(opened, settings, _note)
         if not yes:
-            planned = plan_to_send(opened, settings, _note)
             to_ask = sum(model.to_ask for model in entered) if planned is None else planned.to_send
             _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
+        _note_paid_again(opened, planned, is_gone=is_gone, adds_answers=True)
         status = _driven(opened, progress)
         _check_all_judged(opened, status)
         wanted = table["model"].unique().implode()
