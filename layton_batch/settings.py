@@ -25,6 +25,8 @@ from layton_batch.clock import Deadlines, Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
+STATE_FORM = "postgresql+psycopg://USER@HOST/DATABASE, with :PASSWORD after USER"
+"""Form of LAYTON_BATCH_STATE in messages. Where a password could stand, messages hide the text."""
 _API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
 _API_KEY = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
