@@ -159,9 +159,16 @@ class Settings:
             reason = f"{_are(blank)} set but blank in {self._blank[blank[0]]}; " if blank else self._near_key(names)
             raise MissingKeyError(
                 f"{provider} needs an API key: {reason}set {variables} in the environment or in {self.cwd / '.env'}"
+                f"{self._other_files(names)}"
             )
-        if not key.isascii() or not key.isprintable():
-            raise MissingKeyError(f"{self.key_variable(provider)}: {_odd_characters(key)}")
+        if (problem := _key_problem(key)) is not None:
+            raise MissingKeyError(f"{self.key_variable(provider)}: {problem}")
+        owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
+        if owner != provider and not self.is_elsewhere(provider):  # a gateway may take any key
+            raise MissingKeyError(
+                f"{self.key_variable(provider)}: the value begins as a key of {owner}, and it would go to {provider}; "
+                f"set {names.keys[0]} to a key of {provider}"
+            )
         return Credentials(key, self.address(provider))
 
     def api_version(self, provider: str) -> str | None:
@@ -355,6 +362,25 @@ class Settings:
         near += difflib.get_close_matches(right, others, 1, 0.92)
         return f"{near[0]} is set; if it is that key, rename it to {right}; or " if near else ""
 
+    def _other_files(self, names: _Names) -> str:
+        """Say which file near the working folder names one of these keys and is not read, or nothing."""
+        if self.env_file.is_dir():
+            return f"; {self.env_file} is a folder, so no key is read from it"
+        near = (*self.cwd.glob("*env*"), self.cwd.parent / ".env", *self.cwd.glob("*/.env"))
+        for path in sorted(set(near) - {self.env_file}):
+            if path.is_file() and not path.name.endswith(".example") and _names_any(path, names.keys):
+                return f"; {path} names it and is not read: copy its line into {self.env_file}, or export it"
+        return ""
+
+    def near_address(self, provider: str) -> str | None:
+        """Return the variable that is set under nearly the name of the provider's address, where none is set."""
+        names = _names(provider)
+        if not names.urls or self.address_variable(provider) is not None:
+            return None
+        prefix = provider.upper().replace("-", "_")
+        others = (f"{prefix}_{end}" for end in ("BASE_URL", "API_BASE", "API_BASE_URL", "BASE", "API_URL", "URL"))
+        return next((name for name in others if name in self._values or name in self._file), None)
+
     def _first(self, names: tuple[str, ...]) -> str | None:
         name = self._first_name(names)
         return None if name is None else self.get(name)
@@ -447,6 +473,10 @@ def _names(provider: str) -> _Names:
     return _EXCEPTIONS.get(provider) or _Names((f"{prefix}_API_KEY",), (f"{prefix}_BASE_URL",), accounts=accounts)
 
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+"""The name of a variable, as shells write it; python-dotenv takes any text."""
+
+
 def _dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
@@ -457,7 +487,8 @@ def _dotenv(path: Path) -> dict[str, str]:
         # No interpolation: it would read the process's environment behind our back, and change keys that hold a dollar.
         with path.open(encoding="utf-8") as stream:
             for binding in parse_stream(stream):
-                if binding.error:
+                is_line = binding.key is None or (_NAME.fullmatch(binding.key) and binding.value is not None)
+                if binding.error or not is_line:
                     text = binding.original.string
                     blank = text[: len(text) - len(text.lstrip())]
                     _warn_of_line(path, binding.original.line + blank.count("\n"))
@@ -470,9 +501,40 @@ def _dotenv(path: Path) -> dict[str, str]:
     return values
 
 
-def _odd_characters(key: str) -> str:
-    """Say which characters of a key no API key has, without showing letters of it."""
-    odd = {char for char in key if not char.isascii() or not char.isprintable()}
+def _names_any(path: Path, variables: Sequence[str]) -> bool:
+    """Return whether a file near the working folder names one of the variables; what cannot be read names none."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES_LOOKED_AT)
+    except OSError:
+        return False
+    return any(re.search(rb"\b%s\b" % name.encode(), text) for name in variables)
+
+
+_MOST_BYTES_LOOKED_AT = 1 << 16
+_NO_KEY = re.compile(
+    r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE
+)
+"""What examples show in the place of a key, and variables of a shell."""
+_KEY_PREFIXES = {"sk-ant-": "anthropic", "gsk_": "groq", "AIza": "gemini", "sk-or-": "openrouter", "xai-": "xai"}
+"""Beginnings of keys by which their provider is known."""
+_ODD_IN_KEYS = frozenset(" \"'`<>")
+
+
+def _key_problem(key: str) -> str | None:
+    """Say why the text can be no API key, without showing letters of it; None where it can be one."""
+    if key.lower().startswith("bearer "):
+        return "the value begins with 'Bearer'; write the key alone"
+    if _NO_KEY.fullmatch(key):
+        return "the value is an example or a shell's expression, which is not replaced here; write the key itself"
+    return _odd_characters(key)
+
+
+def _odd_characters(key: str) -> str | None:
+    """Say which characters of a key no API key has, without showing letters of it; None where there are none."""
+    odd = {char for char in key if not char.isascii() or not char.isprintable() or char in _ODD_IN_KEYS}
+    if not odd:
+        return None
     signs = sorted(unicodedata.name(char, f"U+{ord(char):04X}").lower() for char in odd if not char.isalnum())
     shown = ", ".join(signs[:3]) or "letters outside ASCII"
     return f"the value has characters that no API key has ({shown}); copy the key again, with straight quotes or none"
@@ -481,4 +543,4 @@ def _odd_characters(key: str) -> str:
 @functools.cache
 def _warn_of_line(path: Path, line: int) -> None:
     """Warn of a line that is not read, once a process: settings are read several times."""
-    logging.getLogger(__name__).warning("%s, line %d: is no NAME=VALUE, and is not read", path, line)
+    logging.getLogger(__name__).warning("%s, line %d: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read", path, line)

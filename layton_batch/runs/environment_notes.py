@@ -36,6 +36,11 @@ def address_notes(manifest: Manifest, settings: Settings) -> Iterator[str]:
     called: dict[tuple[str, str], dict[str, str]] = {}
     for provider in dict.fromkeys(spec.provider for spec in specs):
         variable = settings.address_variable(provider)
+        if (near := settings.near_address(provider)) is not None:
+            yield (
+                f"{near} is set and not read, so {provider} is called at its own address; the name is "
+                f"{settings.address_names(provider)[0]}"
+            )
         if variable is None or address_problem(variable.value):
             continue  # `Settings.check_address` refuses it
         if not is_own_address(provider, variable.value):

@@ -74,10 +74,10 @@ def ask_providers(
     warnings: list[str] = []
     for provider, answer in answers.items():
         if answer.refuses_key:
-            variables = " or ".join(settings.key_names(provider))
+            trouble = (answer.trouble or "").rstrip(".")
             line = (
-                f"{provider} does not accept the key: {answer.trouble}. Set {variables} to a key that is valid. If it "
-                "is valid all the same: --offline does not ask"
+                f"{provider} does not accept the key: {trouble}. Set {settings.key_variable(provider)} to a key that "
+                "is valid. If it is valid all the same: --offline does not ask"
             )
             (warnings if (is_elsewhere or settings.is_elsewhere)(provider) else refused).append(line)
         for model, notice in answer.notices.items():

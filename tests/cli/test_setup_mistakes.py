@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli_harness import call, desk
+from layton_batch.settings import Settings
+from tests.cli.conftest import NOBODY
+from tests.support.cli_harness import call, desk, write
 from tests.support.lab import quiz_text
 
 # ---- the life of a run -----------------------------------------------------------------------------------------------
@@ -33,3 +35,121 @@ def test_a_run_stopped_before_a_snapshot_of_its_board_has_its_name_is_whole_afte
         verified = call("verify", "lab")
         assert verified.code == 0, verified.err
         assert [path.name for path in (there.run_root() / "history").iterdir()] == ["0001.json"]
+
+
+# ---- keys ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ('"sk-good"', "the value has characters that no API key has (quotation mark); copy the key again"),
+        ("sk good", "the value has characters that no API key has (space)"),
+        ("Bearer sk-good", "the value begins with 'Bearer'; write the key alone"),
+        ("your-api-key-here", "the value is an example or a shell's expression, which is not replaced here"),
+        ("sk-...", "the value is an example or a shell's expression"),
+        ("$(cat key.txt)", "the value is an example or a shell's expression"),
+        ("${MY_KEY}", "the value is an example or a shell's expression"),
+        ("sk-ant-api03-good", "the value begins as a key of anthropic, and it would go to openai; set OPENAI_API_KEY to"),
+    ],
+)
+def test_a_text_that_can_be_no_key_of_the_provider_is_refused_before_it_is_sent(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, key: str, words: str
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    manifest = write(offline, quiz_text())
+    for command in (("run", manifest), ("doctor", manifest, "--offline", "--json")):
+        ending = call(*command)
+        assert ending.code == 2
+        assert f"OPENAI_API_KEY in the environment: {words}" in ending.out + ending.err
+        assert "good" not in ending.out + ending.err
+
+
+def test_a_key_of_another_provider_may_go_to_an_address_of_ones_own(offline: Path) -> None:
+    key = {"OPENAI_API_KEY": "sk-or-v1-x", "OPENAI_BASE_URL": "https://gateway.example/v1"}
+    assert Settings.from_environment(key, offline).access("openai").api_key == "sk-or-v1-x"
+
+
+@pytest.mark.parametrize("line", ['$env:OPENAI_API_KEY="x"', "OPENAI_API_KEY: x", "sk-proj-abcdef", "set OPENAI_API_KEY=x"])
+def test_a_line_of_dotenv_in_another_form_is_named(
+    offline: Path, caplog: pytest.LogCaptureFixture, line: str
+) -> None:
+    write(offline, f"{line}\n", ".env")
+    Settings.from_environment({}, offline)
+    assert f"{offline / '.env'}, line 1: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read" in caplog.text
+
+
+@pytest.mark.parametrize("name", [".env.txt", "sandbox.env", "project/.env", "../.env"])
+def test_a_file_with_the_key_that_is_not_read_is_named(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (offline / "here" / "project").mkdir(parents=True)
+    monkeypatch.chdir(offline / "here")
+    write(Path(), "OPENAI_API_KEY=secret\n", name)
+    path = Path.cwd().parent / ".env" if name == "../.env" else Path.cwd() / name
+    message = call("run", write(Path.cwd(), quiz_text())).err
+    assert f"{path} names it and is not read: copy its line into {Path.cwd() / '.env'}, or export it" in message
+    assert "secret" not in message
+
+
+def test_a_folder_in_the_place_of_dotenv_is_said_to_be_one(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (offline / ".env").mkdir()
+    assert ".env is a folder, so no key is read from it" in call("run", write(offline, quiz_text())).err
+
+
+@pytest.mark.parametrize(("provider", "name"), [("openai", "OPENAI_API_BASE"), ("gemini", "GEMINI_BASE_URL")])
+def test_an_address_under_another_name_is_noted_before_a_key_goes_to_the_providers_own(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, provider: str, name: str
+) -> None:
+    right = "GOOGLE_GEMINI_BASE_URL" if provider == "gemini" else "OPENAI_BASE_URL"
+    monkeypatch.delenv(right)
+    monkeypatch.setenv(name, NOBODY)
+    words = f"{name} is set and not read, so {provider} is called at its own address; the name is {right}"
+    assert words in call("run", write(offline, quiz_text((provider,))), "--max-usd", "0", "--offline").err
+
+
+# ---- places of runs --------------------------------------------------------------------------------------------------
+
+
+def test_the_working_folder_is_a_folder_of_runs_as_any_other(offline: Path) -> None:
+    assert call("status", "--runs", ".").err.startswith("no runs under .; --runs names another folder")
+    assert "--runs is empty: name the folder that holds the runs' folders" in call("status", "--runs", "").err
+
+
+def test_a_run_does_not_begin_inside_the_folder_of_a_run(offline: Path) -> None:
+    manifest = write(offline, quiz_text())
+    (offline / "runs" / "lab").mkdir(parents=True)
+    write(offline / "runs" / "lab", "{}", "run.json")
+    for command in (("run", manifest), ("plan", manifest, "--offline")):
+        assert "runs/lab is itself a run: `--runs runs` is its folder of runs" in call(*command, "--runs", "runs/lab").err
+    assert [path.name for path in (offline / "runs" / "lab").iterdir()] == ["run.json"]
+
+
+@pytest.mark.parametrize("place", ["S3://bucket/runs", "s3:bucket", "s3:/bucket"])
+def test_an_address_of_storage_that_is_mistyped_makes_no_folder(offline: Path, place: str) -> None:
+    message = call("run", write(offline, quiz_text()), "--runs", place).err
+    assert f"--runs {place}: files can be kept there, and the state of runs cannot" in message
+    assert "(postgresql+psycopg://USER@HOST/DATABASE, with :PASSWORD after USER)" in message
+    assert [path.name for path in offline.iterdir()] == ["manifest.toml"]
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgres://u:secret@h/d", "LAYTON_BATCH_STATE: 'postgres' names neither PostgreSQL nor SQLite; write postgre"),
+        ("mysql://u:secret@h/d", "LAYTON_BATCH_STATE: 'mysql' names neither PostgreSQL nor SQLite; write postgresql+ps"),
+        ("postgresql+psycopg://u:p@secret@h/d", "its host has an '@'; write an '@' of the password as %40"),
+        ("state.db", "LAYTON_BATCH_STATE is no database URL; write postgresql+psycopg://USER@HOST/DATABASE, with"),
+        ("postgresql+psycopg://u:secret@127.0.0.1:9/d", "; correct the address in LAYTON_BATCH_STATE, or start the"),
+    ],
+)
+def test_a_database_that_is_written_wrongly_is_answered_with_the_form(
+    offline: Path, monkeypatch: pytest.MonkeyPatch, url: str, words: str
+) -> None:
+    monkeypatch.setenv("LAYTON_BATCH_STATE", url)
+    message = call("run", write(offline, quiz_text())).err
+    assert words in message
+    assert "secret" not in message
