@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 import polars as pl
@@ -33,27 +33,22 @@ def as_frame(value: object, argument: str) -> pl.DataFrame | None:
     """
     if isinstance(value, pl.DataFrame):
         return value
-    is_list = isinstance(value, list | tuple)
-    if isinstance(value, str | PathLike | Mapping) or (is_list and not _are_rows(value)):
+    if isinstance(value, str | PathLike | Mapping):
         return None
     try:
         if isinstance(value, list | tuple):
-            return _of_rows(value)
+            return _of_rows(value) if value and all(isinstance(row, Mapping) for row in value) else None
         return value.collect() if isinstance(value, pl.LazyFrame) else _of_library(value)
     except (pl.exceptions.PolarsError, TypeError, ValueError, ImportError) as error:
         raise DataError(f"{argument}: the table cannot be read ({one_line(str(error))[:200]})") from error
 
 
-def _are_rows(values: Sequence[object]) -> bool:
-    return bool(values) and all(isinstance(row, Mapping) for row in values)
-
-
-def _of_library(value: object) -> pl.DataFrame | None:
+def _of_library(value: Any) -> pl.DataFrame | None:
     """Return a table of another library as a polars frame; None for anything else."""
     if (columns := getattr(value, "columns", None)) is not None and hasattr(value, "reset_index"):
         if not all(isinstance(name, str) for name in columns):
             raise ValueError("the columns' names must be text; set `columns` of the table")
-        levels = [name for name in getattr(value, "index").names if name is not None and name not in columns]
+        levels = [name for name in value.index.names if name is not None and name not in columns]
         value = value.reset_index(level=levels) if levels else value
     table = nw.from_native(value, eager_only=True, pass_through=True)
     if isinstance(table, nw.DataFrame):

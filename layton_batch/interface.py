@@ -119,7 +119,9 @@ class RunResult:
     def table(self, name: str) -> pl.DataFrame:
         """Read any table of the run; no rows if the table does not exist yet. Raises DataError for another name."""
         if name not in SCHEMAS:
-            raise DataError(f"there is no table {name!r}{did_you_mean(str(name), SCHEMAS)} (tables: {', '.join(SCHEMAS)})")
+            raise DataError(
+                f"there is no table {name!r}{did_you_mean(str(name), SCHEMAS)} (tables: {', '.join(SCHEMAS)})"
+            )
         return tables.read(self.folder / "tables", name)
 
     def _repr_html_(self) -> str:

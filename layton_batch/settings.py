@@ -512,9 +512,7 @@ def _names_any(path: Path, variables: Sequence[str]) -> bool:
 
 
 _MOST_BYTES_LOOKED_AT = 1 << 16
-_NO_KEY = re.compile(
-    r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE
-)
+_NO_KEY = re.compile(r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE)
 """What examples show in the place of a key, and variables of a shell."""
 _KEY_PREFIXES = {"sk-ant-": "anthropic", "gsk_": "groq", "AIza": "gemini", "sk-or-": "openrouter", "xai-": "xai"}
 """Beginnings of keys by which their provider is known."""
@@ -543,4 +541,5 @@ def _odd_characters(key: str) -> str | None:
 @functools.cache
 def _warn_of_line(path: Path, line: int) -> None:
     """Warn of a line that is not read, once a process: settings are read several times."""
-    logging.getLogger(__name__).warning("%s, line %d: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read", path, line)
+    words = "%s, line %d: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read"
+    logging.getLogger(__name__).warning(words, path, line)

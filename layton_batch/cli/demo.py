@@ -72,7 +72,7 @@ def run_demo(out: Path, batch_seconds: float, task: str = FIRST, *, rejudge: boo
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
         with open_run(manifest, out, settings, poll_seconds=max(batch_seconds / 4, 0.1)) as run:
-            status = drive_and_report(run, once=False, stop_at=None, quiet=False)
+            status = drive_and_report(run, settings, once=False, stop_at=None, quiet=False)
             print_outcome(run, status)
             billed = server.ledger().total_usd
     say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")

@@ -54,6 +54,35 @@ def address_notes(manifest: Manifest, settings: Settings) -> Iterator[str]:
             yield f"{those} are called at {host} ({names}), not at their own addresses"
 
 
+def outage_advice(settings: Settings, provider: str, status: int | None) -> str:
+    """Return what a person can check while the provider's calls fail, or nothing. ``status``: the HTTP status; None:
+    the provider was not reached, or its reply was not its API's.
+    """
+    key, address = settings.key_variable(provider), settings.address_variable(provider)
+    match status:
+        case None if address is not None and settings.is_on_this_machine(provider):
+            return f"Start the server at {address} again (`layton-batch sandbox`), or unset {address.name}"
+        case None:
+            proxies = [name for name in _PROXIES if settings.get(name)]
+            checks = [*([str(address)] if address else []), *(f"{name} in the environment" for name in proxies)]
+            return f"Check {' and '.join(checks) or 'the connection'}"
+        case 401:
+            return f"Set {key} to a key that is valid"
+        case 402:
+            return f"Add credit to the account of {key}, or raise its limit"
+        case 403:
+            return f"Give the account of {key} access to the model and to batches, or name another model"
+        case 404 | 405 if address is not None:
+            own = OWN_ADDRESSES.get(provider)
+            return f"Check that {address} is the address of a batch API" + (
+                f"; {provider}'s own is {own}" if own else ""
+            )
+    return ""
+
+
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
+
+
 def _host(url: str) -> str:
     """Return an address without its path: sandboxes and gateways serve several providers."""
     return shown(urlunsplit((*urlsplit(url)[:2], "", "", "")))

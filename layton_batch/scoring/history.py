@@ -41,9 +41,9 @@ def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
     taken = board.select(*_SCHEMA)
     if taken.is_empty() or taken_at(folder, board) is not None:
         return False
-    document = {"at": at, "rows": taken.to_dicts()}
+    content = orjson.dumps({"at": at, "rows": taken.to_dicts()}, option=orjson.OPT_INDENT_2) + b"\n"
     # without the date: after a kill, the next run writes the same name, whose digest may be recorded already
-    atomic.write_bytes(folder / f"{_last_number(folder) + 1:04d}.json", orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    atomic.write_bytes(folder / f"{_last_number(folder) + 1:04d}.json", content)
     return True
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.runs.environment_notes import outage_advice
+from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
 from tests.cli.conftest import NOBODY
 from tests.support.cli_harness import call, desk, write
@@ -50,7 +52,10 @@ def test_a_run_stopped_before_a_snapshot_of_its_board_has_its_name_is_whole_afte
         ("sk-...", "the value is an example or a shell's expression"),
         ("$(cat key.txt)", "the value is an example or a shell's expression"),
         ("${MY_KEY}", "the value is an example or a shell's expression"),
-        ("sk-ant-api03-good", "the value begins as a key of anthropic, and it would go to openai; set OPENAI_API_KEY to"),
+        (
+            "sk-ant-api03-good",
+            "the value begins as a key of anthropic, and it would go to openai; set OPENAI_API_KEY to",
+        ),
     ],
 )
 def test_a_text_that_can_be_no_key_of_the_provider_is_refused_before_it_is_sent(
@@ -71,10 +76,10 @@ def test_a_key_of_another_provider_may_go_to_an_address_of_ones_own(offline: Pat
     assert Settings.from_environment(key, offline).access("openai").api_key == "sk-or-v1-x"
 
 
-@pytest.mark.parametrize("line", ['$env:OPENAI_API_KEY="x"', "OPENAI_API_KEY: x", "sk-proj-abcdef", "set OPENAI_API_KEY=x"])
-def test_a_line_of_dotenv_in_another_form_is_named(
-    offline: Path, caplog: pytest.LogCaptureFixture, line: str
-) -> None:
+@pytest.mark.parametrize(
+    "line", ['$env:OPENAI_API_KEY="x"', "OPENAI_API_KEY: x", "sk-proj-abcdef", "set OPENAI_API_KEY=x"]
+)
+def test_a_line_of_dotenv_in_another_form_is_named(offline: Path, caplog: pytest.LogCaptureFixture, line: str) -> None:
     write(offline, f"{line}\n", ".env")
     Settings.from_environment({}, offline)
     assert f"{offline / '.env'}, line 1: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read" in caplog.text
@@ -124,7 +129,9 @@ def test_a_run_does_not_begin_inside_the_folder_of_a_run(offline: Path) -> None:
     (offline / "runs" / "lab").mkdir(parents=True)
     write(offline / "runs" / "lab", "{}", "run.json")
     for command in (("run", manifest), ("plan", manifest, "--offline")):
-        assert "runs/lab is itself a run: `--runs runs` is its folder of runs" in call(*command, "--runs", "runs/lab").err
+        assert (
+            "runs/lab is itself a run: `--runs runs` is its folder of runs" in call(*command, "--runs", "runs/lab").err
+        )
     assert [path.name for path in (offline / "runs" / "lab").iterdir()] == ["run.json"]
 
 
@@ -139,8 +146,14 @@ def test_an_address_of_storage_that_is_mistyped_makes_no_folder(offline: Path, p
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("postgres://u:secret@h/d", "LAYTON_BATCH_STATE: 'postgres' names neither PostgreSQL nor SQLite; write postgre"),
-        ("mysql://u:secret@h/d", "LAYTON_BATCH_STATE: 'mysql' names neither PostgreSQL nor SQLite; write postgresql+ps"),
+        (
+            "postgres://u:secret@h/d",
+            "LAYTON_BATCH_STATE: 'postgres' names neither PostgreSQL nor SQLite; write postgre",
+        ),
+        (
+            "mysql://u:secret@h/d",
+            "LAYTON_BATCH_STATE: 'mysql' names neither PostgreSQL nor SQLite; write postgresql+ps",
+        ),
         ("postgresql+psycopg://u:p@secret@h/d", "its host has an '@'; write an '@' of the password as %40"),
         ("state.db", "LAYTON_BATCH_STATE is no database URL; write postgresql+psycopg://USER@HOST/DATABASE, with"),
         ("postgresql+psycopg://u:secret@127.0.0.1:9/d", "; correct the address in LAYTON_BATCH_STATE, or start the"),
@@ -153,3 +166,51 @@ def test_a_database_that_is_written_wrongly_is_answered_with_the_form(
     message = call("run", write(offline, quiz_text())).err
     assert words in message
     assert "secret" not in message
+
+
+# ---- providers that refuse, or are not reached -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "variables", "words"),
+    [
+        (401, {}, "Set OPENAI_API_KEY in the environment to a key that is valid"),
+        (402, {}, "Add credit to the account of OPENAI_API_KEY in the environment, or raise its limit"),
+        (403, {}, "Give the account of OPENAI_API_KEY in the environment access to the model and to batches, or name"),
+        (
+            404,
+            {"OPENAI_BASE_URL": "https://g.example"},
+            "address of a batch API; openai's own is https://api.openai.com/v1",
+        ),
+        (404, {}, ""),
+        (429, {}, ""),
+        (None, {}, "Check the connection"),
+        (None, {"HTTPS_PROXY": "http://p:8080"}, "Check HTTPS_PROXY in the environment"),
+        (None, {"OPENAI_BASE_URL": "https://g.example"}, "Check OPENAI_BASE_URL in the environment"),
+        (
+            None,
+            {"OPENAI_BASE_URL": NOBODY},
+            "OPENAI_BASE_URL in the environment again (`layton-batch sandbox`), or unset",
+        ),
+    ],
+)
+def test_an_outage_comes_with_what_to_check(status: int | None, variables: dict[str, str], words: str) -> None:
+    settings = Settings.from_environment({"OPENAI_API_KEY": "no-key", **variables}, Path())
+    advice = outage_advice(settings, "openai", status)
+    assert words in advice
+    assert bool(words) == bool(advice)
+
+
+def test_a_run_whose_provider_refuses_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch, Fault(on="upload", action="status", status=402, times=2)) as there:
+        message = call("run", there.write(quiz_text())).err
+    words = "Add credit to the account of OPENAI_API_KEY in the environment, or raise its limit."
+    assert "openai answers with HTTP 402 (1 batch waits to be sent, nothing is lost); next try " in message
+    assert words in message
+
+
+def test_a_model_question_without_a_connection_names_the_proxy(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    monkeypatch.setenv("HTTPS_PROXY", NOBODY)
+    ending = call("plan", write(offline, quiz_text()), "--json")
+    assert "openai: Check HTTPS_PROXY in the environment" in ending.out
