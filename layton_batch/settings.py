@@ -135,8 +135,12 @@ class Settings:
 
     @classmethod
     def from_process(cls) -> Settings:
-        """This process's environment and working folder."""
-        return cls.from_environment(os.environ, Path.cwd())
+        """This process's environment and working folder. Raises ManifestError where that folder is gone."""
+        try:
+            folder = Path.cwd()
+        except FileNotFoundError as error:
+            raise ManifestError("the working folder was moved or deleted: change to a folder that is there") from error
+        return cls.from_environment(os.environ, folder)
 
     def get(self, name: str) -> str | None:
         """A variable without surrounding blanks; None where it is unset or blank."""

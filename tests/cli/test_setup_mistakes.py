@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
 import pytest
 
+import layton_batch as lb
+from layton_batch.cli import overnight
+from layton_batch.errors import ManifestError
 from layton_batch.runs.environment_notes import outage_advice
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
@@ -214,3 +218,57 @@ def test_a_model_question_without_a_connection_names_the_proxy(offline: Path, mo
     monkeypatch.setenv("HTTPS_PROXY", NOBODY)
     ending = call("plan", write(offline, quiz_text()), "--json")
     assert "openai: Check HTTPS_PROXY in the environment" in ending.out
+
+
+# ---- the sandbox, schedules, pages -----------------------------------------------------------------------------------
+
+
+def test_a_second_sandbox_with_the_same_state_is_refused(offline: Path) -> None:
+    (offline / "state").mkdir()
+    with (offline / "state" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        message = call("sandbox", "--port", "0", "--state", "state").err
+    assert "sandbox: --state state: another sandbox uses it; stop it, or name another" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("status = 99", "faults[0]: status 99 is not an HTTP status, 100 to 599"),
+        ("times = -1", "faults[0]: times -1 is below 0"),
+    ],
+)
+def test_a_number_of_a_fault_that_is_out_of_bounds_is_refused(offline: Path, line: str, words: str) -> None:
+    write(offline, f'[[faults]]\non = "upload"\naction = "status"\n{line}\n', "faults.toml")
+    assert words in call("sandbox", "--port", "0", "--faults", "faults.toml").err
+
+
+@pytest.mark.parametrize("webhook", ["hooks.slack.com/services/secret", "https://", "http://[secret"])
+def test_a_webhook_that_is_no_url_is_refused_before_the_night(
+    offline: Path, capsys: pytest.CaptureFixture[str], webhook: str
+) -> None:
+    assert overnight.main([str(write(offline, quiz_text())), "--webhook", webhook]) == 2
+    message = capsys.readouterr().err
+    assert "--webhook, or LAYTON_BATCH_WEBHOOK, is no URL; write https://HOST/PATH; nothing was sent" in message
+    assert "secret" not in message
+
+
+def test_a_manifest_that_is_not_there_is_said_with_the_working_folder(offline: Path) -> None:
+    words = f"none.toml: cannot be read (No such file or directory; the working folder is {offline})"
+    assert words in call("run", "none.toml").err
+
+
+def test_a_working_folder_that_is_gone_is_said_to_be_gone(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (offline / "gone").mkdir()
+    monkeypatch.chdir(offline / "gone")
+    (offline / "gone").rmdir()
+    words = "the working folder was moved or deleted: change to a folder that is there"
+    assert words in call("status").err
+    with pytest.raises(ManifestError, match=words):
+        lb.leaderboard("a")
+
+
+def test_nothing_is_written_into_a_folder_that_is_named_as_an_address(offline: Path) -> None:
+    message = call("init", "--out", "s3://bucket/project").err
+    assert "s3:// begins an address; name a folder on this machine" in message
+    assert not (offline / "s3:").exists()
