@@ -13,7 +13,7 @@ from types import NoneType
 from typing import ParamSpec, TypeVar
 
 from layton_batch.clock import Clock
-from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, is_storage_trouble
+from layton_batch.errors import LaytonBatchError, ManifestError, refusal_of_system
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -44,10 +44,10 @@ def names_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
             check_arguments(called, args, kwargs)
             return function(*args, **kwargs)
         except OSError as error:
-            if not is_storage_trouble(error):
+            refusal = refusal_of_system(error, "make the same call again")
+            if refusal is None:
                 raise
-            about = f" ({error.filename})" if error.filename else ""
-            raise StorageError(f"{error.strerror or error}{about}; make the same call again") from error
+            raise refusal from error
         except LaytonBatchError as error:
             error.args = (_COMMAND_OR_OPTION.sub(argument, str(error)), *error.args[1:])
             raise
@@ -98,6 +98,8 @@ def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[s
             kind = "None" if value is None else f"a {type(value).__name__}"
             wanted = [_TAKES[word][1] for word in words if not (word == "str" and "Path" in words)]  # a path as text
             raise ManifestError(f"{name}: {kind} was given; give {' or '.join(wanted)}")
+        if isinstance(value, str | PathLike) and "\0" in str(value):
+            raise ManifestError(f"{name}: holds a character NUL, which no name can have")
         if "Progress" in words and callable(value):
             _check_progress(name, value)
 

@@ -8,6 +8,7 @@ from layton_batch.cli.endings import exit_code, print_outcome
 from layton_batch.cli.progress import drive_and_report
 from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError, file_error
+from layton_batch.files import atomic
 from layton_batch.manifest.checks import load_manifest, shipped
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.open import open_run
@@ -83,7 +84,7 @@ def _sandbox_folder(out: Path, task: str) -> Path:
     """Make the sandbox's folder of a task, so that each task has a bill of its own."""
     folder = out / "sandbox" / task
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder)
     except OSError as error:
         message = f"cannot make {folder}: {error.strerror or error}; --out names another place"
         raise file_error(message, error) from error

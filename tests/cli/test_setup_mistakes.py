@@ -272,3 +272,13 @@ def test_nothing_is_written_into_a_folder_that_is_named_as_an_address(offline: P
     message = call("init", "--out", "s3://bucket/project").err
     assert "s3:// begins an address; name a folder on this machine" in message
     assert not (offline / "s3:").exists()
+
+
+@pytest.mark.parametrize(
+    "command", ["leaderboard", "verify", "items check", "judge", "run", "status --runs", "cost a --runs", "init --out"]
+)
+def test_a_text_in_the_place_of_a_name_is_refused_without_a_traceback(offline: Path, command: str) -> None:
+    text = "model,item_id,score " * 30
+    ending = call(*command.split(), text)
+    assert ending.code == 2, ending.err
+    assert "too long" in ending.err

@@ -100,3 +100,10 @@ def test_a_function_that_is_mistyped_tells_python_what_to_suggest() -> None:
     with pytest.raises(AttributeError) as refused:
         lb.leaderbord(SCORES)  # type: ignore[attr-defined]
     assert (refused.value.name, refused.value.obj) == ("leaderbord", lb)
+
+
+def test_the_text_of_a_file_in_the_place_of_its_name_is_an_error_of_the_package() -> None:
+    with pytest.raises(LaytonBatchError, match=r"File name too long .*; name a file, a folder or a run"):
+        lb.leaderboard("model,item_id,score\n" + "a,1,1\n" * 100)
+    with pytest.raises(LaytonBatchError, match="runs: holds a character NUL, which no name can have"):
+        lb.cost("m", runs="m\0")
