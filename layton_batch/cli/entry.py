@@ -50,6 +50,28 @@ MANIFEST_KEYS = {
 """Options of `run` that `plan` reads from the manifest, with their keys."""
 
 
+_KEYS = "keys are variables such as OPENAI_API_KEY, in the environment or in .env; `layton-batch doctor` checks them"
+_ADDRESSES = "addresses are variables such as OPENAI_BASE_URL, in the environment; `layton-batch doctor` checks them"
+_CONTINUES = "the same `layton-batch run` command continues a run"
+_EVENTS = "`layton-batch events RUN` shows what happened, and `layton-batch status RUN` where every batch is"
+_OPTION_ADVICE = {
+    **dict.fromkeys(("--api-key", "--key", "--token", "--env", "--env-file"), _KEYS),
+    **dict.fromkeys(("--base-url", "--url", "--endpoint", "--api-base"), _ADDRESSES),
+    "--proxy": "a proxy is the variable HTTPS_PROXY in the environment",
+    **dict.fromkeys(("--resume", "--continue", "--restart"), _CONTINUES),
+    **dict.fromkeys(("--verbose", "-v", "--debug", "--log-level"), _EVENTS),
+}
+"""Options that other programs have, with what does the same here."""
+_COMMAND_ADVICE = {
+    **dict.fromkeys(("login", "auth", "config", "configure", "key", "keys", "set-key"), _KEYS),
+    **dict.fromkeys(("resume", "continue"), _CONTINUES),
+    **dict.fromkeys(("log", "logs"), _EVENTS),
+    "version": "`layton-batch --version` prints the version",
+    "help": "`layton-batch -h` lists the commands",
+}
+"""Commands that other programs have, with what does the same here."""
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code (CLI.md: 0, 1, 2, 3, 4, 5, 74, 75)."""
     command_line = list(sys.argv[1:] if arguments is None else arguments)
@@ -128,6 +150,8 @@ def _unknown_option(error: Exception) -> str | None:
         return (
             f"{context.info_name} has no {option}: `run --max-usd 5.00` names the most that a run may cost in dollars"
         )
+    if (advice := _OPTION_ADVICE.get(str(option))) is not None:
+        return f"{context.info_name} has no {option}; {advice}"  # what stands after a colon is hidden as a key
     if option == "--dry-run":
         return (
             f"{context.info_name} has no --dry-run: `layton-batch plan MANIFEST` shows what `run` would send and cost, "
@@ -158,6 +182,8 @@ def _missing_word(error: Exception) -> str | None:
     if word is None:
         return None
     if not os.path.isfile(word[1]):
+        if context.parent is None and (advice := _COMMAND_ADVICE.get(word[1])) is not None:
+            return f"there is no command {word[1]!r}: {advice}"
         near = did_you_mean(word[1], getattr(context.command, "commands", ())) or ";"
         run = "`layton-batch run` starts or continues a run, and " if context.parent is None else ""
         return f"there is no command {word[1]!r}{near} {run}`{context.command_path} -h` lists the commands"

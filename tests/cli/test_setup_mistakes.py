@@ -282,3 +282,31 @@ def test_a_text_in_the_place_of_a_name_is_refused_without_a_traceback(offline: P
     ending = call(*command.split(), text)
     assert ending.code == 2, ending.err
     assert "too long" in ending.err
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (
+            ("run", "m.toml", "--api-key", "x"),
+            "run has no --api-key; keys are variables such as OPENAI_API_KEY",
+        ),
+        (("plan", "m.toml", "--env-file", ".env"), "plan has no --env-file; keys are variables such as"),
+        (
+            ("run", "m.toml", "--base-url", "x"),
+            "run has no --base-url; addresses are variables such as",
+        ),
+        (("run", "m.toml", "--proxy", "x"), "a proxy is the variable HTTPS_PROXY in the environment"),
+        (("run", "m.toml", "--resume"), "run has no --resume; the same `layton-batch run` command continues a run"),
+        (("run", "m.toml", "-v"), "`layton-batch events RUN` shows what happened"),
+        (("login",), "there is no command 'login': keys are variables such as OPENAI_API_KEY"),
+        (("version",), "there is no command 'version': `layton-batch --version` prints the version"),
+        (("help",), "there is no command 'help': `layton-batch -h` lists the commands"),
+    ],
+)
+def test_an_option_or_command_of_other_programs_is_answered_with_what_does_the_same(
+    offline: Path, command: tuple[str, ...], words: str
+) -> None:
+    ending = call(*command)
+    assert ending.code == 2
+    assert words in ending.err
