@@ -165,15 +165,24 @@ class Settings:
                 f"{provider} needs an API key: {reason}set {variables} in the environment or in {self.cwd / '.env'}"
                 f"{self._other_files(names)}"
             )
-        if (problem := _key_problem(key)) is not None:
-            raise MissingKeyError(f"{self.key_variable(provider)}: {problem}")
-        owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
-        if owner != provider and not self.is_elsewhere(provider):  # a gateway may take any key
-            raise MissingKeyError(
-                f"{self.key_variable(provider)}: the value begins as a key of {owner}, and it would go to {provider}; "
-                f"set {names.keys[0]} to a key of {provider}"
-            )
+        if (trouble := self.key_trouble(provider)) is not None:
+            raise MissingKeyError(trouble)
         return Credentials(key, self.address(provider))
+
+    def key_trouble(self, provider: str) -> str | None:
+        """Say why the key that is set for the provider cannot be its key, naming the variable; None: it can be."""
+        key, variable = self._first(_names(provider).keys), self.key_variable(provider)
+        if key is None or variable is None:
+            return None
+        if (problem := _key_problem(key)) is not None:
+            return f"{variable}: {problem}"
+        owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
+        if owner == provider or self.is_elsewhere(provider):  # a gateway may take any key
+            return None
+        return (
+            f"{variable}: the value begins as a key of {owner}, and it would go to {provider}; set {variable.name} to "
+            f"a key of {provider}"
+        )
 
     def api_version(self, provider: str) -> str | None:
         """The version of the provider's API that the environment asks for; None: the usual one. Raises ManifestError

@@ -70,7 +70,8 @@ def ask_providers(
     table, today = table or model_table.load(), utc(clock.now()).date()
     names: dict[str, dict[str, list[str]]] = {}
     for spec in asked_models(manifest):
-        if not settings.has_key(spec.provider) or settings.address_trouble(spec.provider):
+        troubles = settings.key_trouble(spec.provider), settings.address_trouble(spec.provider)
+        if not settings.has_key(spec.provider) or any(troubles):
             continue  # what has no key or no address cannot be asked, and its lack is told elsewhere
         names.setdefault(spec.provider, {}).setdefault(spec.model, []).append(spec.name)
     with ThreadPoolExecutor(max(len(names), 1)) as executor:

@@ -230,7 +230,7 @@ def preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
-        caveats=(*cautions(task), *caveats),
+        caveats=(*filter(None, map(settings.key_trouble, providers)), *cautions(task), *caveats),
         budget=manifest.budget,
         short_juries=short_juries,
         refused=models.refused,

@@ -73,6 +73,7 @@ def test_a_text_that_can_be_no_key_of_the_provider_is_refused_before_it_is_sent(
         assert ending.code == 2
         assert f"OPENAI_API_KEY in the environment: {words}" in ending.out + ending.err
         assert "good" not in ending.out + ending.err
+    assert f"OPENAI_API_KEY in the environment: {words}" in call("plan", manifest, "--offline", "--json").out
 
 
 def test_a_key_of_another_provider_may_go_to_an_address_of_ones_own(offline: Path) -> None:
