@@ -61,7 +61,7 @@ from layton_batch.reports.status_tables import next_steps
 from layton_batch.reports.table import as_html
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
-from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
+from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes, variable_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, home_of, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import read_run, refuse_to_mix
@@ -201,7 +201,7 @@ def _environment() -> Settings:
 def _settings() -> Settings:
     """Read the environment, and log what a ``.env`` gives before anything is fetched."""
     settings = _environment()
-    _warn((*file_notes(settings), *hub_notes(settings)))
+    _warn((*file_notes(settings), *variable_notes(settings), *hub_notes(settings)))
     return settings
 
 

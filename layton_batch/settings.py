@@ -33,6 +33,13 @@ _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 """Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
 _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
+OWN_NAMES = tuple(
+    f"LAYTON_BATCH_{name}"
+    for name in (
+        "RUNS", "STATE", "ENGINE", "COPIES", "WEBHOOK", "PACING", "STATE_SECONDS", "STORAGE_SECONDS", "ENGINE_SECONDS",
+    )
+)  # fmt: skip
+"""The program's own variables; those of limits begin with ``LAYTON_BATCH_MAX_``."""
 _LONGEST_DEADLINE = 86_400
 _METHOD = re.compile(r"/(chat/completions|completions|responses|messages)/*\Z")
 """The end of an address of one call, as examples of providers show it."""
@@ -269,6 +276,12 @@ class Settings:
             for name in self._file
             if (_NOT_IN_FILES.fullmatch(name) or name in addresses) and name not in taken and name not in self._values
         )
+
+    @property
+    def unknown_names(self) -> tuple[str, ...]:
+        """Return variables of the environment that begin as this program's and mean nothing."""
+        own = [name for name in self._values if name.startswith("LAYTON_BATCH_")]
+        return tuple(name for name in own if name not in OWN_NAMES and not name.startswith("LAYTON_BATCH_MAX_"))
 
     @property
     def state_url(self) -> str | None:

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 from layton_batch.files.addresses import shown
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers import OWN_ADDRESSES
-from layton_batch.settings import HUB, Settings, address_problem
+from layton_batch.settings import HUB, OWN_NAMES, Settings, address_problem
+from layton_batch.text import did_you_mean
 
 
 def file_notes(settings: Settings) -> Iterator[str]:
@@ -22,6 +23,13 @@ def file_notes(settings: Settings) -> Iterator[str]:
             parts.append(f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {words}")
     if parts:
         yield f"{settings.env_file}: {'; '.join(parts)}"
+
+
+def variable_notes(settings: Settings) -> Iterator[str]:
+    """Name variables that begin as this program's and mean nothing, with the nearest name."""
+    for name in settings.unknown_names:
+        near = did_you_mean(name, OWN_NAMES, 0.85)
+        yield f"{name} is set and means nothing{near or ': docs/install.md lists the variables'}"
 
 
 def hub_notes(settings: Settings) -> Iterator[str]:
