@@ -173,6 +173,8 @@ _ADVICE = (
     ),
     ("No module named 'psycopg2", "; write postgresql+psycopg:// in LAYTON_BATCH_STATE"),
     ("No module named 'psycopg", "; run pip install '.[postgres]' in the checkout"),
+    ("No module named '", "; install this database's driver for Python, or use PostgreSQL or SQLite"),
+    ("Can't load plugin", f"; for PostgreSQL write LAYTON_BATCH_STATE as {STATE_FORM}"),
 )
 
 
@@ -181,10 +183,6 @@ def _address(url: str) -> URL:
         address = make_url(url)
     except (ArgumentError, ValueError) as error:
         raise StoreError(f"LAYTON_BATCH_STATE is no database URL; write {STATE_FORM}") from error
-    if not (_is_sqlite(address) or _is_postgresql(address)):
-        raise StoreError(
-            f"LAYTON_BATCH_STATE: {address.drivername!r} names neither PostgreSQL nor SQLite; write {STATE_FORM}"
-        )
     if "@" in (address.host or ""):  # a part of the password: it is not shown
         raise StoreError("LAYTON_BATCH_STATE: its host has an '@'; write an '@' of the password as %40")
     return address

@@ -153,12 +153,9 @@ def test_an_address_of_storage_that_is_mistyped_makes_no_folder(offline: Path, p
     [
         (
             "postgres://u:secret@h/d",
-            "LAYTON_BATCH_STATE: 'postgres' names neither PostgreSQL nor SQLite; write postgre",
+            "; for PostgreSQL write LAYTON_BATCH_STATE as postgresql+psycopg://USER@HOST/DATABASE",
         ),
-        (
-            "mysql://u:secret@h/d",
-            "LAYTON_BATCH_STATE: 'mysql' names neither PostgreSQL nor SQLite; write postgresql+ps",
-        ),
+        ("mysql://u:secret@h/d", "; install this database's driver for Python, or use PostgreSQL or SQLite"),
         ("postgresql+psycopg://u:p@secret@h/d", "its host has an '@'; write an '@' of the password as %40"),
         ("state.db", "LAYTON_BATCH_STATE is no database URL; write postgresql+psycopg://USER@HOST/DATABASE, with"),
         ("postgresql+psycopg://u:secret@127.0.0.1:9/d", "; correct the address in LAYTON_BATCH_STATE, or start the"),
