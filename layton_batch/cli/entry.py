@@ -64,7 +64,6 @@ _OPTION_ADVICE = {
 """Options that other programs have, with what does the same here."""
 _COMMAND_ADVICE = {
     **dict.fromkeys(("login", "auth", "config", "configure", "key", "keys", "set-key"), _KEYS),
-    **dict.fromkeys(("resume", "continue"), _CONTINUES),
     **dict.fromkeys(("log", "logs"), _EVENTS),
     "version": "`layton-batch --version` prints the version",
     "help": "`layton-batch -h` lists the commands",
