@@ -20,7 +20,7 @@ _FUNCTIONS = (
 def __getattr__(name: str) -> object:
     if name in _FUNCTIONS:
         return getattr(import_module("layton_batch.interface"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

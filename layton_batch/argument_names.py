@@ -12,7 +12,8 @@ from os import PathLike
 from types import NoneType
 from typing import ParamSpec, TypeVar
 
-from layton_batch.errors import LaytonBatchError, ManifestError
+from layton_batch.clock import Clock
+from layton_batch.errors import LaytonBatchError, ManifestError, refusal_of_system
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -42,6 +43,11 @@ def names_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
         try:
             check_arguments(called, args, kwargs)
             return function(*args, **kwargs)
+        except OSError as error:
+            refusal = refusal_of_system(error, "make the same call again")
+            if refusal is None:
+                raise
+            raise refusal from error
         except LaytonBatchError as error:
             error.args = (_COMMAND_OR_OPTION.sub(argument, str(error)), *error.args[1:])
             raise
@@ -57,6 +63,7 @@ _TAKES: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "Decimal": (Decimal, "a decimal"),
     "bool": (bool, "True or False"),
     "Progress": (Callable, "a function that is called with the run's status"),  # type: ignore[dict-item]
+    "Clock": (Clock, "a clock, with now() and sleep(seconds)"),
     "None": (NoneType, "None"),
 }
 """Types that each word of an annotation takes, and their name in messages."""
@@ -91,3 +98,19 @@ def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[s
             kind = "None" if value is None else f"a {type(value).__name__}"
             wanted = [_TAKES[word][1] for word in words if not (word == "str" and "Path" in words)]  # a path as text
             raise ManifestError(f"{name}: {kind} was given; give {' or '.join(wanted)}")
+        if isinstance(value, str | PathLike) and "\0" in str(value):
+            raise ManifestError(f"{name}: holds a character NUL, which no name can have")
+        if "Progress" in words and callable(value):
+            _check_progress(name, value)
+
+
+def _check_progress(name: str, function: Callable[..., object]) -> None:
+    """Raise ManifestError for a function that cannot be called with one argument; it is called after money is spent."""
+    try:
+        called = signature(function)
+    except ValueError:  # some built-in functions tell nothing
+        return
+    try:
+        called.bind(None)
+    except TypeError as error:
+        raise ManifestError(f"{name}: the function is called with one argument, the run's status ({error})") from error

@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+SHORTEST_PAUSE = 0.05
+"""Seconds, at least, between two questions about a batch that a person may ask for."""
 LONGEST_PAUSE = 3600.0
 """Seconds: no pause that the program sets is longer (a provider's hourly limit is the longest), and no lease lasts so
 long."""
@@ -79,6 +81,7 @@ class Deadlines:
     """Deadline of the tables of one job, since the job before was done."""
 
 
+@runtime_checkable
 class Clock(Protocol):
     """Seconds since the epoch, and a way to wait."""
 

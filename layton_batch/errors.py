@@ -155,6 +155,22 @@ def is_storage_trouble(error: OSError) -> bool:
     return error.errno is None or error.errno in _PASSING  # libraries that are not Python's give no number
 
 
+def refusal_of_system(error: OSError, again: str) -> FileError | None:
+    """Return the error of this package for what the operating system refused where nobody expected it. ``again``: what
+    to do when the storage is repaired. None: neither the storage nor a name is the reason, so it is a bug.
+    """
+    about = f" ({' '.join(str(error.filename).split())[:_LONGEST_NAME]})" if error.filename else ""
+    if is_storage_trouble(error):
+        return StorageError(f"{error.strerror or error}{about}; {again}")
+    if error.errno in _OF_A_NAME:
+        return FileError(f"{error.strerror}{about}; name a file, a folder or a run")
+    return None
+
+
+_OF_A_NAME = frozenset({errno.ENAMETOOLONG, errno.ELOOP})
+_LONGEST_NAME = 100
+
+
 def file_error(message: str, error: OSError) -> FileError:
     """The error of a file operation that failed for this reason."""
     return StorageError(message) if is_storage_trouble(error) else FileError(message)

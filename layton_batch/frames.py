@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import narwhals as nw
 import polars as pl
 
 from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame
@@ -23,14 +25,31 @@ Frame: TypeAlias = "IntoDataFrame | Sequence[Mapping[str, object]]"
 """A polars, pandas or Arrow table, any other table that narwhals knows, or a list of dicts, a row each."""
 
 
-def as_frame(value: object) -> pl.DataFrame | None:
-    """Return a table as a polars frame; None for anything else. Raises DataError for rows that make no table."""
+def as_frame(value: object, argument: str) -> pl.DataFrame | None:
+    """Return a table as a polars frame; None for anything else. Raises DataError, which names the argument, for a table
+    that cannot be read.
+
+    A named index of pandas becomes columns.
+    """
     if isinstance(value, pl.DataFrame):
         return value
-    if isinstance(value, pl.LazyFrame):
-        return value.collect()
-    if isinstance(value, list | tuple):
-        return _of_rows(value) if value and all(isinstance(row, Mapping) for row in value) else None
+    if isinstance(value, str | PathLike | Mapping):
+        return None
+    try:
+        if isinstance(value, list | tuple):
+            return _of_rows(value) if value and all(isinstance(row, Mapping) for row in value) else None
+        return value.collect() if isinstance(value, pl.LazyFrame) else _of_library(value)
+    except (pl.exceptions.PolarsError, TypeError, ValueError, ImportError) as error:
+        raise DataError(f"{argument}: the table cannot be read ({one_line(str(error))[:200]})") from error
+
+
+def _of_library(value: Any) -> pl.DataFrame | None:
+    """Return a table of another library as a polars frame; None for anything else."""
+    if (columns := getattr(value, "columns", None)) is not None and hasattr(value, "reset_index"):
+        if not all(isinstance(name, str) for name in columns):
+            raise ValueError("the columns' names must be text; set `columns` of the table")
+        levels = [name for name in value.index.names if name is not None and name not in columns]
+        value = value.reset_index(level=levels) if levels else value
     table = nw.from_native(value, eager_only=True, pass_through=True)
     if isinstance(table, nw.DataFrame):
         # polars' own reading of pandas needs pyarrow for most columns
@@ -40,12 +59,13 @@ def as_frame(value: object) -> pl.DataFrame | None:
                 for name, column in ((name, table[name]) for name in table.columns)
             }
         )
-    return pl.DataFrame(value) if hasattr(value, "__arrow_c_stream__") else None
+    is_series = hasattr(value, "to_frame")
+    return pl.DataFrame(value) if hasattr(value, "__arrow_c_stream__") and not is_series else None
 
 
 def read_frame(value: object, argument: str) -> pl.DataFrame:
     """Return a table as a polars frame. Raises DataError, which names the argument, for anything else, also no rows."""
-    frame = as_frame(value)
+    frame = as_frame(value, argument)
     if frame is None:
         kind = type(value).__name__
         raise DataError(f"{argument}: a {kind} is no table: give a polars, pandas or Arrow table, or a list of dicts")
@@ -92,15 +112,12 @@ def _of_rows(rows: Sequence[Mapping[str, object]]) -> pl.DataFrame:
 
 
 def _frame(columns: Mapping[str, Sequence[object]]) -> pl.DataFrame:
-    try:
-        return pl.DataFrame(columns, strict=False)
-    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise DataError(f"the table cannot be read ({str(error)[:200]})") from error
+    return pl.DataFrame(columns, strict=False)
 
 
 def check_scores(frame: pl.DataFrame, argument: str, least: float, largest: float) -> None:
     """Raise DataError, with its row, for a number in the column ``score`` that is not from ``least`` to ``largest``."""
-    if "score" not in frame.columns or not frame["score"].dtype.is_numeric():
+    if not {"item_id", "score"} <= set(frame.columns) or not frame["score"].dtype.is_numeric():
         return
     scores = frame["score"].cast(pl.Float64)
     for row in (~scores.is_between(least, largest) & scores.is_not_nan()).arg_true().head(1):

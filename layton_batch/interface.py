@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import polars as pl
 
 from layton_batch.argument_names import names_arguments
-from layton_batch.clock import Clock, SystemClock
+from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
 from layton_batch.consent import (
     AgreementQuestion,
     is_new_revision,
     open_to_pay,
+    paid_again,
     plan_to_send,
     question_before_judging,
     question_before_paying,
@@ -33,6 +34,7 @@ from layton_batch.exports.writing import ExportArguments, check_form, check_out,
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import read_rows
+from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.frames import Frame, as_files, as_frame, check_scores, read_frame
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_jury_sources, read_sources
 from layton_batch.imports.entering import check_answers, enter
@@ -59,7 +61,7 @@ from layton_batch.reports.status_tables import next_steps
 from layton_batch.reports.table import as_html
 from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
-from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
+from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes, variable_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, home_of, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import read_run, refuse_to_mix
@@ -71,11 +73,11 @@ from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
 from layton_batch.settings import Settings
 from layton_batch.sites import write_sites
-from layton_batch.stages.preview import preview
+from layton_batch.stages.preview import Preview, preview
 from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
 from layton_batch.states import Role
 from layton_batch.stats.judges import JudgeReport
-from layton_batch.text import Table, one_line, plural
+from layton_batch.text import Table, did_you_mean, one_line, plural
 
 if TYPE_CHECKING:
     import altair as alt
@@ -115,7 +117,11 @@ class RunResult:
         return self.table("cost")
 
     def table(self, name: str) -> pl.DataFrame:
-        """Read any table of the run; no rows if the table does not exist yet."""
+        """Read any table of the run; no rows if the table does not exist yet. Raises DataError for another name."""
+        if name not in SCHEMAS:
+            raise DataError(
+                f"there is no table {name!r}{did_you_mean(str(name), SCHEMAS)} (tables: {', '.join(SCHEMAS)})"
+            )
         return tables.read(self.folder / "tables", name)
 
     def _repr_html_(self) -> str:
@@ -195,7 +201,7 @@ def _environment() -> Settings:
 def _settings() -> Settings:
     """Read the environment, and log what a ``.env`` gives before anything is fetched."""
     settings = _environment()
-    _warn((*file_notes(settings), *hub_notes(settings)))
+    _warn((*file_notes(settings), *variable_notes(settings), *hub_notes(settings)))
     return settings
 
 
@@ -259,15 +265,19 @@ def run(
     loaded = with_budget(loaded, None if max_usd is None else str(max_usd))
     stop_at = deadline(until, clock)
     with _begun(loaded, folder, settings, clock, poll_seconds) as (opened, is_gone):
-        if not yes and is_new_revision(opened):
+        if is_new_revision(opened):
             planned = plan_to_send(opened, settings, _note)
-            _refuse(question_before_paying(opened, settings, planned, is_gone=is_gone))
+            if not yes:
+                _refuse(question_before_paying(opened, settings, planned, is_gone=is_gone))
+            _note_plan(opened, planned, is_gone=is_gone)
         status = _driven(opened, progress, once=once, stop_at=stop_at)
         return _result(opened.folder, status)
 
 
 def _loaded(manifest: str | Path, settings: Settings, runs: str | Path | None) -> tuple[Manifest, Path]:
     """Return the manifest and the folder of runs in which its run begins or goes on."""
+    if "\n" in str(manifest):
+        raise ManifestError("manifest: is a text of several lines; write it into a file, and give the file's path")
     path, named = settings.cwd / Path(manifest).expanduser(), named_runs(runs, settings)
     return load_where_it_goes_on(path, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
 
@@ -276,6 +286,14 @@ def _refuse(question: AgreementQuestion | None) -> None:
     """Raise NotAgreedError where a person has to agree."""
     if question is not None:
         raise NotAgreedError(question.refusal)
+
+
+def _note_plan(opened: Run, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False) -> None:
+    """Log which juries are short, and what is paid for again, as the command says it."""
+    _warn(() if planned is None else planned.before_sending)
+    again = paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
+    if again is not None:
+        _note(again)
 
 
 def _begun(
@@ -291,6 +309,8 @@ def _begun(
     does. Yield the run with whether its earlier folder is gone. ``has_answers``: see :func:`open_to_pay`.
     """
 
+    if poll_seconds is not None and not SHORTEST_PAUSE <= poll_seconds <= LONGEST_PAUSE:
+        raise ManifestError(f"poll_seconds {poll_seconds}: give {SHORTEST_PAUSE:g} to {LONGEST_PAUSE:g} seconds")
     _warn(address_notes(manifest, settings))
 
     def ask() -> None:
@@ -342,7 +362,7 @@ def leaderboard(
     have; a warning says where a model has more. Raises DataError, with the number of the row, for a score outside
     these bounds.
     """
-    options = BoardOptions(method, metric, seed, level, max_score, tuple(map(str, labels)), min_score)
+    options = BoardOptions(method, metric, seed, level, max_score, _files(labels, "labels"), min_score)
     evidence = _read(source, options, runs)
     board = board_of(evidence)
     return Leaderboard(stored(on_this_set(board) if this_set else board))
@@ -408,6 +428,8 @@ def judges(
     ``accuracy`` with its interval, ``kappa`` (agreement beyond chance), ``leniency`` (verdict minus human label).
     ``judge_families``: who made a judge's model, where no run says so. Raises DataError where no jury judged.
     """
+    if judge_families is not None and not isinstance(judge_families, Mapping):
+        raise ManifestError('judge_families: give a dict, such as {"a judge": "its maker"}')
     settings = _environment()
     options = BoardOptions(None, metric, seed, level)
     with as_files(_given(source)) as names:
@@ -447,7 +469,7 @@ def label_plan(
     with as_files(_given(source)) as names:
         options = BoardOptions(None, metric, seed, level)
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options)
-    only = [find_entrant(entrants_of(evidence.votes), name) for name in models]
+    only = [find_entrant(entrants_of(evidence.votes), name) for name in _files(models, "models")]
     planned = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
     return pl.DataFrame([asdict(row) for row in planned.rows], schema=_schema(LabelRequest))
 
@@ -466,7 +488,7 @@ def _given(source: Source | Sequence[Source] | None, argument: str = "source") -
     """
     if source is None:
         return {}
-    frame = as_frame(source)
+    frame = as_frame(source, argument)
     if frame is None and isinstance(source, list | tuple):
         if not source:
             raise DataError(f"{argument}: is empty; give a run, a file or a table")
@@ -474,7 +496,21 @@ def _given(source: Source | Sequence[Source] | None, argument: str = "source") -
     return {argument: _name_or_frame(source if frame is None else frame, argument)}
 
 
+def _files(given: object, argument: str) -> tuple[str, ...]:
+    """Return names of files, models or runs: one as a tuple of one. Raises ManifestError for anything else."""
+    if isinstance(given, str | Path):
+        return (str(given),)
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str | Path) for name in given):
+        raise ManifestError(f"{argument}: a {type(given).__name__} was given; give text, a path, or a list of them")
+    return tuple(map(str, given))
+
+
 def _name_or_frame(source: object, argument: str) -> object:
+    if isinstance(source, Leaderboard):
+        raise DataError(
+            f"{argument}: is a leaderboard, which has one row a model; give the run, the file or the table of scores "
+            "that it was made from"
+        )
     return _run_name(source) if isinstance(source, str | Path | RunResult) else read_frame(source, argument)
 
 
@@ -568,6 +604,8 @@ def export(
     """
     settings, path = _environment(), Path(out).expanduser()
     check_out(check_form(to), path)
+    if isinstance(run, list | tuple):
+        raise DataError("run: a list was given; give one run")
     with read_run(_run_folders(run, runs, settings)[0], settings) as opened:
         write_form(opened, to, path, ExportArguments(organization, dataset, task_id, source_url))
     return path
@@ -600,7 +638,8 @@ def import_(
     replies = {} if predictions is None else _given(predictions, "predictions")
     with as_files(replies) as given, as_files({} if labels is None else _given(labels, "labels")) as people:
         files = ImportedFiles(
-            model, Path(given[0]) if given else None, tuple(map(Path, verdicts)), tuple(map(Path, eee)),
+            model, Path(given[0]) if given else None, tuple(map(Path, _files(verdicts, "verdicts"))),
+            tuple(map(Path, _files(eee, "eee"))),
             tuple(map(Path, people)), family, provider,
         )  # fmt: skip
         files.check()
@@ -618,6 +657,8 @@ def _run_folders(
 ) -> list[RunFolder]:
     """Return the folders of runs; None: the only run. Raises StoreError."""
     given = [] if run is None else list(run) if isinstance(run, list | tuple) else [run]
+    if run is not None and not given:
+        raise DataError("run: is empty; give a run, or None for the only one")
     return find_each_run([_run_name(entry) for entry in given], _folder(runs, settings))
 
 
@@ -672,10 +713,11 @@ def judge(
     check_answers(manifest, folder, settings, answered)
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
         entered = enter(opened, answered)
+        planned = plan_to_send(opened, settings, _note)
         if not yes:
-            planned = plan_to_send(opened, settings, _note)
             to_ask = sum(model.to_ask for model in entered) if planned is None else planned.to_send
             _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
+        _note_plan(opened, planned, is_gone=is_gone, adds_answers=True)
         status = _driven(opened, progress)
         _check_all_judged(opened, status)
         wanted = table["model"].unique().implode()

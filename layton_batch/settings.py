@@ -25,12 +25,21 @@ from layton_batch.clock import Deadlines, Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
+STATE_FORM = "postgresql+psycopg://USER@HOST/DATABASE, with :PASSWORD after USER"
+"""Form of LAYTON_BATCH_STATE in messages. Where a password could stand, messages hide the text."""
 _API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
 _API_KEY = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 """Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
 _NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
+OWN_NAMES = tuple(
+    f"LAYTON_BATCH_{name}"
+    for name in (
+        "RUNS", "STATE", "ENGINE", "COPIES", "WEBHOOK", "PACING", "STATE_SECONDS", "STORAGE_SECONDS", "ENGINE_SECONDS",
+    )
+)  # fmt: skip
+"""The program's own variables; those of limits begin with ``LAYTON_BATCH_MAX_``."""
 _LONGEST_DEADLINE = 86_400
 _METHOD = re.compile(r"/(chat/completions|completions|responses|messages)/*\Z")
 """The end of an address of one call, as examples of providers show it."""
@@ -133,8 +142,12 @@ class Settings:
 
     @classmethod
     def from_process(cls) -> Settings:
-        """This process's environment and working folder."""
-        return cls.from_environment(os.environ, Path.cwd())
+        """This process's environment and working folder. Raises ManifestError where that folder is gone."""
+        try:
+            folder = Path.cwd()
+        except FileNotFoundError as error:
+            raise ManifestError("the working folder was moved or deleted: change to a folder that is there") from error
+        return cls.from_environment(os.environ, folder)
 
     def get(self, name: str) -> str | None:
         """A variable without surrounding blanks; None where it is unset or blank."""
@@ -157,10 +170,26 @@ class Settings:
             reason = f"{_are(blank)} set but blank in {self._blank[blank[0]]}; " if blank else self._near_key(names)
             raise MissingKeyError(
                 f"{provider} needs an API key: {reason}set {variables} in the environment or in {self.cwd / '.env'}"
+                f"{self._other_files(names)}"
             )
-        if not key.isascii() or not key.isprintable():
-            raise MissingKeyError(f"{self.key_variable(provider)}: {_odd_characters(key)}")
+        if (trouble := self.key_trouble(provider)) is not None:
+            raise MissingKeyError(trouble)
         return Credentials(key, self.address(provider))
+
+    def key_trouble(self, provider: str) -> str | None:
+        """Say why the key that is set for the provider cannot be its key, naming the variable; None: it can be."""
+        key, variable = self._first(_names(provider).keys), self.key_variable(provider)
+        if key is None or variable is None:
+            return None
+        if (problem := _key_problem(key)) is not None:
+            return f"{variable}: {problem}"
+        owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
+        if owner == provider or self.is_elsewhere(provider):  # a gateway may take any key
+            return None
+        return (
+            f"{variable}: the value begins as a key of {owner}, and it would go to {provider}; set {variable.name} to "
+            f"a key of {provider}"
+        )
 
     def api_version(self, provider: str) -> str | None:
         """The version of the provider's API that the environment asks for; None: the usual one. Raises ManifestError
@@ -247,6 +276,12 @@ class Settings:
             for name in self._file
             if (_NOT_IN_FILES.fullmatch(name) or name in addresses) and name not in taken and name not in self._values
         )
+
+    @property
+    def unknown_names(self) -> tuple[str, ...]:
+        """Return variables of the environment that begin as this program's and mean nothing."""
+        own = [name for name in self._values if name.startswith("LAYTON_BATCH_")]
+        return tuple(name for name in own if name not in OWN_NAMES and not name.startswith("LAYTON_BATCH_MAX_"))
 
     @property
     def state_url(self) -> str | None:
@@ -353,6 +388,25 @@ class Settings:
         near += difflib.get_close_matches(right, others, 1, 0.92)
         return f"{near[0]} is set; if it is that key, rename it to {right}; or " if near else ""
 
+    def _other_files(self, names: _Names) -> str:
+        """Say which file near the working folder names one of these keys and is not read, or nothing."""
+        if self.env_file.is_dir():
+            return f"; {self.env_file} is a folder, so no key is read from it"
+        near = (*self.cwd.glob("*env*"), self.cwd.parent / ".env", *self.cwd.glob("*/.env"))
+        for path in sorted(set(near) - {self.env_file}):
+            if path.is_file() and not path.name.endswith(".example") and _names_any(path, names.keys):
+                return f"; {path} names it and is not read: copy its line into {self.env_file}, or export it"
+        return ""
+
+    def near_address(self, provider: str) -> str | None:
+        """Return the variable that is set under nearly the name of the provider's address, where none is set."""
+        names = _names(provider)
+        if not names.urls or self.address_variable(provider) is not None:
+            return None
+        prefix = provider.upper().replace("-", "_")
+        others = (f"{prefix}_{end}" for end in ("BASE_URL", "API_BASE", "API_BASE_URL", "BASE", "API_URL", "URL"))
+        return next((name for name in others if name in self._values or name in self._file), None)
+
     def _first(self, names: tuple[str, ...]) -> str | None:
         name = self._first_name(names)
         return None if name is None else self.get(name)
@@ -445,6 +499,10 @@ def _names(provider: str) -> _Names:
     return _EXCEPTIONS.get(provider) or _Names((f"{prefix}_API_KEY",), (f"{prefix}_BASE_URL",), accounts=accounts)
 
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+"""The name of a variable, as shells write it; python-dotenv takes any text."""
+
+
 def _dotenv(path: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
@@ -455,7 +513,8 @@ def _dotenv(path: Path) -> dict[str, str]:
         # No interpolation: it would read the process's environment behind our back, and change keys that hold a dollar.
         with path.open(encoding="utf-8") as stream:
             for binding in parse_stream(stream):
-                if binding.error:
+                is_line = binding.key is None or (_NAME.fullmatch(binding.key) and binding.value is not None)
+                if binding.error or not is_line:
                     text = binding.original.string
                     blank = text[: len(text) - len(text.lstrip())]
                     _warn_of_line(path, binding.original.line + blank.count("\n"))
@@ -468,9 +527,38 @@ def _dotenv(path: Path) -> dict[str, str]:
     return values
 
 
-def _odd_characters(key: str) -> str:
-    """Say which characters of a key no API key has, without showing letters of it."""
-    odd = {char for char in key if not char.isascii() or not char.isprintable()}
+def _names_any(path: Path, variables: Sequence[str]) -> bool:
+    """Return whether a file near the working folder names one of the variables; what cannot be read names none."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES_LOOKED_AT)
+    except OSError:
+        return False
+    return any(re.search(rb"\b%s\b" % name.encode(), text) for name in variables)
+
+
+_MOST_BYTES_LOOKED_AT = 1 << 16
+_NO_KEY = re.compile(r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE)
+"""What examples show in the place of a key, and variables of a shell."""
+_KEY_PREFIXES = {"sk-ant-": "anthropic", "gsk_": "groq", "AIza": "gemini", "sk-or-": "openrouter", "xai-": "xai"}
+"""Beginnings of keys by which their provider is known."""
+_ODD_IN_KEYS = frozenset(" \"'`<>")
+
+
+def _key_problem(key: str) -> str | None:
+    """Say why the text can be no API key, without showing letters of it; None where it can be one."""
+    if key.lower().startswith("bearer "):
+        return "the value begins with 'Bearer'; write the key alone"
+    if _NO_KEY.fullmatch(key):
+        return "the value is an example or a shell's expression, which is not replaced here; write the key itself"
+    return _odd_characters(key)
+
+
+def _odd_characters(key: str) -> str | None:
+    """Say which characters of a key no API key has, without showing letters of it; None where there are none."""
+    odd = {char for char in key if not char.isascii() or not char.isprintable() or char in _ODD_IN_KEYS}
+    if not odd:
+        return None
     signs = sorted(unicodedata.name(char, f"U+{ord(char):04X}").lower() for char in odd if not char.isalnum())
     shown = ", ".join(signs[:3]) or "letters outside ASCII"
     return f"the value has characters that no API key has ({shown}); copy the key again, with straight quotes or none"
@@ -479,4 +567,5 @@ def _odd_characters(key: str) -> str:
 @functools.cache
 def _warn_of_line(path: Path, line: int) -> None:
     """Warn of a line that is not read, once a process: settings are read several times."""
-    logging.getLogger(__name__).warning("%s, line %d: is no NAME=VALUE, and is not read", path, line)
+    words = "%s, line %d: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read"
+    logging.getLogger(__name__).warning(words, path, line)

@@ -169,7 +169,9 @@ def test_dotenv_gives_an_address_with_the_key_of_the_same_provider_only(tmp_path
 def test_a_line_of_dotenv_that_sets_nothing_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / ".env").write_text("\nOPENAI_API_KEY: sk\nGROQ_API_KEY=k\n", encoding="utf-8")
     assert [settings(tmp_path).has_key(name) for name in ("openai", "groq")] == [False, True]
-    assert caplog.messages == [f"{tmp_path / '.env'}, line 2: is no NAME=VALUE, and is not read"]
+    assert caplog.messages == [
+        f"{tmp_path / '.env'}, line 2: is no NAME=VALUE, such as OPENAI_API_KEY=…, and is not read"
+    ]
     settings(tmp_path)
     assert len(caplog.messages) == 1
 

@@ -8,6 +8,7 @@ from layton_batch.cli.endings import exit_code, print_outcome
 from layton_batch.cli.progress import drive_and_report
 from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError, file_error
+from layton_batch.files import atomic
 from layton_batch.manifest.checks import load_manifest, shipped
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.runs.open import open_run
@@ -72,7 +73,7 @@ def run_demo(out: Path, batch_seconds: float, task: str = FIRST, *, rejudge: boo
         # only the sandbox's variables: whatever keys this machine has are not used
         settings = Settings.from_environment(server.environment(), out)
         with open_run(manifest, out, settings, poll_seconds=max(batch_seconds / 4, 0.1)) as run:
-            status = drive_and_report(run, once=False, stop_at=None, quiet=False)
+            status = drive_and_report(run, settings, once=False, stop_at=None, quiet=False)
             print_outcome(run, status)
             billed = server.ledger().total_usd
     say(f"the sandbox billed ${billed:.6f}; the run accounts for ${status.spent_usd:.6f}")
@@ -83,7 +84,7 @@ def _sandbox_folder(out: Path, task: str) -> Path:
     """Make the sandbox's folder of a task, so that each task has a bill of its own."""
     folder = out / "sandbox" / task
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder)
     except OSError as error:
         message = f"cannot make {folder}: {error.strerror or error}; --out names another place"
         raise file_error(message, error) from error

@@ -22,7 +22,7 @@ from layton_batch.manifest.model_checks import ModelFindings, check_models
 from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.providers import BUILT_IN, OWN_ADDRESSES
 from layton_batch.records import ModelSpec
-from layton_batch.runs.environment_notes import file_notes, path_note, shown_address
+from layton_batch.runs.environment_notes import file_notes, outage_advice, path_note, shown_address
 from layton_batch.runs.model_questions import ask_providers
 from layton_batch.runs.own_prices import price_book
 from layton_batch.settings import Settings
@@ -158,7 +158,8 @@ def _endpoint(name: str, settings: Settings, trust: ssl.SSLContext) -> Iterator[
         reply = httpx.get(url, timeout=CALL_SECONDS, verify=trust)
     except httpx.TransportError as error:
         reason = str(error) or type(error).__name__
-        yield DoctorFinding(f"endpoint {name}", State.BAD, f"{shown(url)} cannot be reached: {reason}")
+        advice = outage_advice(settings, name, None)
+        yield DoctorFinding(f"endpoint {name}", State.BAD, f"{shown(url)} cannot be reached: {reason}. {advice}")
         return
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # its text may hold the whole address
         yield DoctorFinding(

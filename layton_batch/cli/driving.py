@@ -67,7 +67,7 @@ def driven_run(
         agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone, given=_given(run, answers))
         if answers:
             _enter(run, answers)
-        yield run, drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
+        yield run, drive_and_report(run, settings, once=once, stop_at=stop_at, quiet=quiet)
 
 
 def _given(run: Run, answers: Sequence[ImportedModel]) -> Sequence[ImportedAnswers]:

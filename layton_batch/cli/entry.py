@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from layton_batch import log
 from layton_batch.cli.terminal import forgiving_streams, lost_output
-from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, is_storage_trouble
+from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, refusal_of_system
 from layton_batch.files import limits
 from layton_batch.processes import (
     bypass_proxy,
@@ -86,9 +86,8 @@ def complain_of(error: Exception, command_line: Sequence[str] = ()) -> int:
     the operating system refuses where nobody expected it. Anything else is a bug and keeps its traceback."""
     if isinstance(error, LaytonBatchError):
         return _complain(str(error), error.exit_code)
-    if isinstance(error, OSError) and is_storage_trouble(error):
-        about = f" ({error.filename})" if error.filename else ""
-        return _complain(f"{error.strerror or error}{about}; run the same command again", StorageError.exit_code)
+    if isinstance(error, OSError) and (refusal := refusal_of_system(error, "run the same command again")) is not None:
+        return _complain(str(refusal), refusal.exit_code)
     show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
     if callable(show) and isinstance(code, int):
         from layton_batch.cli.usage_errors import usage_message

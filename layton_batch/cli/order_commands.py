@@ -69,7 +69,7 @@ def cancelled(
                 ask_to_stop(opened)
                 if no_wait:
                     return read_status(opened.store), say_trouble(opened)
-                status = drive_and_report(opened, once=False, stop_at=None, quiet=quiet)
+                status = drive_and_report(opened, settings, once=False, stop_at=None, quiet=quiet)
                 return status, say_trouble(opened)
         except AnotherDriverError as error:
             status = _left_to_driver(folder, settings, clock, error.driver, no_wait=no_wait)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from layton_batch.clock import utc
 from layton_batch.records import Batch
@@ -10,18 +10,21 @@ from layton_batch.runs.status import Status
 from layton_batch.states import AT_PROVIDER, OPEN, Lifecycle
 from layton_batch.text import one_line, plural
 
+Advise = Callable[[str, int | None], str]
+"""Function that returns what to check while a provider's calls fail with an HTTP status; None: it was not reached."""
 AGAIN = 600.0
 """Seconds after which an outage that lasts is told again."""
 NONE_REACHED = 300.0
 """Seconds without any provider, after which our own network is the likely reason."""
-_LONGEST_REASON = 160
+_LONGEST_REASON = 240
 _NOT_NOW = frozenset({408, 429})
 
 
 class ProviderOutages:
     """Outages of a run's providers. It gets every status of the run, and remembers which outages it has reported."""
 
-    def __init__(self) -> None:
+    def __init__(self, advise: Advise = lambda _provider, _status: "") -> None:
+        self._advise = advise
         self._told: dict[str, float] = {}
         self._none_since: float | None = None
         self._pointed = False
@@ -35,7 +38,8 @@ class ProviderOutages:
         for provider, batch in failing.items():
             if not 0 <= now - self._told.get(provider, now - AGAIN) < AGAIN:
                 self._told[provider] = now
-                yield _outage(provider, batch, status)
+                advice = self._advise(provider, batch.failed_status)
+                yield _outage(provider, batch, status) + (f". {advice}." if advice else "")
         yield from self._all(status, failing, now)
 
     def _all(self, status: Status, failing: Mapping[str, Batch], now: float) -> Iterator[str]:
@@ -76,7 +80,7 @@ def _is_outage(status: int | None) -> bool:
 
 
 def _outage(provider: str, batch: Batch, status: Status) -> str:
-    reason = one_line(batch.reason or "")[:_LONGEST_REASON]
+    reason = one_line(batch.reason or "")[:_LONGEST_REASON].rstrip(".")
     failure = f"answers with HTTP {batch.failed_status}" if batch.failed_status else "cannot be reached"
     running = sum(other.state in AT_PROVIDER for other in status.batches if other.provider == provider)
     affected = f"{plural(running, 'batch is', 'batches are')} running there, nothing is lost"

@@ -21,7 +21,7 @@ from layton_batch.cli.endings import exit_code
 from layton_batch.cli.entry import complain_of, prepare_process
 from layton_batch.cli.job_files import at_job
 from layton_batch.cli.terminal import say
-from layton_batch.cli.webhook import post
+from layton_batch.cli.webhook import check_address, post
 from layton_batch.clock import Clock, SystemClock, iso
 from layton_batch.errors import FileError, LaytonBatchError
 from layton_batch.files import atomic
@@ -98,6 +98,7 @@ def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> 
         settings = Settings.from_process()
         say_sources(settings)
         options.webhook = options.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
+        check_address(options.webhook)
         stop_at = deadline(options.until, clock)
         named = named_runs(options.runs, settings)
         atomic.make_folder(options.site)

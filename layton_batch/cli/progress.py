@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from layton_batch.cli.outages import ProviderOutages
@@ -14,7 +15,9 @@ from layton_batch.clock import Clock, iso, utc
 from layton_batch.records import Batch, Event
 from layton_batch.reports.status_tables import batches_table, expectation, jobs_table, money_line, most_urgent
 from layton_batch.reports.table import console, grid
+from layton_batch.runs.environment_notes import outage_advice
 from layton_batch.runs.status import RunState, Status, read_status
+from layton_batch.settings import Settings
 from layton_batch.states import AT_PROVIDER, OPEN
 from layton_batch.text import money, one_line, plural
 
@@ -64,27 +67,27 @@ class Reporter(Protocol):
 
 
 @contextmanager
-def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
+def reporter(run: Run, outages: ProviderOutages, *, quiet: bool) -> Iterator[Reporter]:
     """Return the reporter for the kind of output: a terminal or a file."""
     if quiet:
         yield _Silent()
     elif sys.stderr.isatty():
         with live_screen() as live:
-            yield _Screen(run, live)
+            yield _Screen(run, live, outages)
     else:
-        lines = EventLines(run)
+        lines = EventLines(run, outages=outages)
         try:
             yield lines
         finally:
             lines.flush()
 
 
-def drive_and_report(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
+def drive_and_report(run: Run, settings: Settings, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
     """Drive the run and report on it, unless ``quiet``; see :func:`layton_batch.loop.drive`."""
     from layton_batch.loop import STOPPING, drive
 
     try:
-        with reporter(run, quiet=quiet) as report:
+        with reporter(run, ProviderOutages(partial(outage_advice, settings)), quiet=quiet) as report:
             return drive(run, once=once, stop_at=stop_at, progress=report.update)
     except KeyboardInterrupt:
         say(STOPPING)
@@ -140,8 +143,8 @@ class EventLines:
     ``write`` takes each line.
     """
 
-    def __init__(self, run: Run, write: Callable[[str], None] = say) -> None:
-        self._run, self._write, self._fresh, self._outages = run, write, _Fresh(run), ProviderOutages()
+    def __init__(self, run: Run, write: Callable[[str], None] = say, outages: ProviderOutages | None = None) -> None:
+        self._run, self._write, self._fresh, self._outages = run, write, _Fresh(run), outages or ProviderOutages()
         self._gathered: list[Event] = []
         self._status: Status | None = None
         self._flushed_at = self._said_at = run.clock.now()
@@ -227,9 +230,9 @@ class _Screen:
     """One screen: where requests are by stage and provider, the open batches, the money; events that people must see
     scroll above it."""
 
-    def __init__(self, run: Run, live: Live) -> None:
+    def __init__(self, run: Run, live: Live, outages: ProviderOutages) -> None:
         self._run, self._live = run, live
-        self._fresh, self._outages = _Fresh(run), ProviderOutages()
+        self._fresh, self._outages = _Fresh(run), outages
 
     def update(self, status: Status) -> None:
         now = self._run.clock.now()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layton_batch.cli.option_names import renamed
-from layton_batch.clock import LONGEST_PAUSE
+from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE
 from layton_batch.runs.folders import DEFAULT_RUNS
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ Runs = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Poll = Annotated[
     float | None,
-    typer.Option("--poll-seconds", min=0.05, max=LONGEST_PAUSE, help="Ask a provider every so many seconds."),
+    typer.Option("--poll-seconds", min=SHORTEST_PAUSE, max=LONGEST_PAUSE, help="Ask a provider every so many seconds."),
 ]
 Models = Annotated[
     list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -62,11 +64,31 @@ def sandbox(
             answerer=answerer_from_files(replay or (), items or bundled_items(), seed),
             seed=seed,
         )
-        serve_forever(config, env_file)
+        with _alone(state):
+            serve_forever(config, env_file)
     except (ValueError, OSError, sqlite3.Error) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
             raise DataError(f"sandbox: --port {port}: address already in use; --port 0 takes any free one") from error
         raise DataError(f"sandbox: {error}") from error
+
+
+@contextmanager
+def _alone(state: Path | None) -> Iterator[None]:
+    """Hold the folder of a sandbox's state. Raises DataError where another sandbox holds it: both would bill."""
+    import fcntl
+
+    from layton_batch.errors import DataError
+
+    if state is None:
+        yield
+        return
+    state.mkdir(parents=True, exist_ok=True)
+    with (state / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DataError(f"sandbox: --state {state}: another sandbox uses it; stop it, or name another") from error
+        yield
 
 
 def demo(

@@ -38,7 +38,12 @@ _SAME_OPTIONS = {
 """Options of other programs and commands, by the option that means the same here."""
 
 _IN_THE_MANIFEST = "a model's settings stand in the manifest, such as params = {{ {key} = … }} under its [[models]]"
+_KEYS = "keys are variables such as OPENAI_API_KEY, in the environment or in .env; `layton-batch doctor` checks them"
+_ADDRESSES = "addresses are variables such as OPENAI_BASE_URL, in the environment; `layton-batch doctor` checks them"
 _WORDS_FOR_OPTIONS = {
+    **dict.fromkeys(("--api-key", "--key", "--token", "--env", "--env-file"), _KEYS),
+    **dict.fromkeys(("--base-url", "--url", "--endpoint", "--api-base"), _ADDRESSES),
+    "--proxy": "a proxy is the variable HTTPS_PROXY in the environment",
     **dict.fromkeys(
         ("--budget", "--max-cost"), "`run --max-usd 5.00` names the most that a run may cost in dollars"
     ),
@@ -60,6 +65,7 @@ _RESULTS = (
     "`layton-batch export RUN` writes files"
 )
 _WORDS_FOR_COMMANDS = {
+    **dict.fromkeys(("login", "auth", "configure", "key", "keys", "set-key"), _KEYS),
     **dict.fromkeys(("results", "result", "show", "report", "view", "scores", "board", "rank", "summary"), _RESULTS),
     **dict.fromkeys(("list", "ls", "runs", "ps"), "`layton-batch status` lists the runs"),
     **dict.fromkeys(("stop", "kill", "abort", "pause"), "`layton-batch cancel RUN` stops a run's batches"),
@@ -108,7 +114,7 @@ def _unknown_option(error: Exception, command_line: Sequence[str]) -> str | None
         return f"{there_is_no}: write {word} without an option: `{context.command_path} {word}`"
     advice = _instead(option, context.info_name, own, context.parent)
     if advice:
-        return f"{there_is_no}: {advice}"
+        return f"{there_is_no}; {advice}"  # what stands after a colon is hidden as a key
     options = f"; its options are {', '.join(own)}" if own else ""
     return f"{there_is_no}{did_you_mean(option, own, cutoff=0.8) or options}; see `{context.command_path} -h`"
 

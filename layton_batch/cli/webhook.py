@@ -9,9 +9,20 @@ from urllib.parse import urlsplit
 import orjson
 
 from layton_batch.clock import Clock
+from layton_batch.errors import ManifestError
 
 TRIES, PAUSE, TIMEOUT = 3, 5.0, 20.0
 """Seconds of a pause grow with each try."""
+
+
+def check_address(address: str | None) -> None:
+    """Raise ManifestError for an address that is no URL, without the address."""
+    try:
+        is_url = address is None or (urlsplit(address).scheme in ("http", "https") and bool(urlsplit(address).hostname))
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise ManifestError("--webhook, or LAYTON_BATCH_WEBHOOK, is no URL; write https://HOST/PATH; nothing was sent")
 
 
 def post(address: str, document: object, clock: Clock) -> str | None:

@@ -22,6 +22,8 @@ from layton_batch.processes import is_gone, machine, myself
 
 _numbers = itertools.count()
 _TEMPORARY = re.compile(r"\..+\.([0-9a-f]{8})-(\d+)-(\d+|-)-\d+\.tmp")
+_ADDRESS = re.compile(r"(s3|gs|az|abfss?|hf|https?|ftp|file):", re.IGNORECASE)
+"""The beginning of an address, as a path has it. A folder of that name is never meant."""
 BUFFER_BYTES = 1 << 20
 """Bytes of a file that are written at once: batch files are written line by line."""
 
@@ -223,6 +225,8 @@ def _over(path: Path) -> list[Storage]:
 
 def make_folder(folder: Path) -> None:
     """Make the folder and its missing parents, and sync each one's entry in its parent to the disk."""
+    if address := next((part for part in folder.parts if _ADDRESS.fullmatch(part)), None):
+        raise FileError(f"cannot write {folder}: {address}// begins an address; name a folder on this machine")
     missing = list(itertools.takewhile(lambda ancestor: not ancestor.exists(), (folder, *folder.parents)))
     for ancestor in reversed(missing):
         ancestor.mkdir(exist_ok=True)

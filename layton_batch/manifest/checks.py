@@ -172,7 +172,9 @@ class _Check:
             return tomllib.loads(text)
         except OSError as error:
             advice = _instead_of_nothing(file) if file == self.file else ""
-            self._add(file, (), f"cannot be read ({error.strerror or error}){_manifest_below(path) or advice}")
+            is_relative = isinstance(error, FileNotFoundError) and not Path(file).is_absolute()
+            where = f"; the working folder is {Path.cwd()}" if is_relative else ""
+            self._add(file, (), f"cannot be read ({error.strerror or error}{where}){_manifest_below(path) or advice}")
         except UnicodeDecodeError as error:
             self._add(file, (), f"not UTF-8 (byte {error.start + 1}); save it as UTF-8{other_form}")
         except tomllib.TOMLDecodeError as error:

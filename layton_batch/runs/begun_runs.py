@@ -15,11 +15,11 @@ import orjson
 
 from layton_batch.errors import LaytonBatchError, StoreError
 from layton_batch.files.json_lines import append_json_line
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.run_folder import MANIFEST, RunFolder
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
-from layton_batch.runs.folders import copied_address, home_of, runs_at
+from layton_batch.runs.folders import copied_address, home_of, other_places, runs_at
 from layton_batch.settings import Settings
 
 LIST = Path("layton-batch") / "runs.jsonl"
@@ -72,8 +72,10 @@ def where_it_goes_on(
 
     ``is_named``: somebody named ``runs``, and means it. Otherwise a run that is not there goes on where this user began
     it with this manifest; ``note`` gets a line about that. Raises StoreError where it may have been paid for with
-    another copy of the manifest.
+    another copy of the manifest, and where ``runs`` is itself the folder of a run.
     """
+    if (runs / MANIFEST).exists():
+        raise StoreError(other_places(runs))
     if is_named or home_of(manifest, runs).root.exists():
         return runs
     elsewhere = _begun_elsewhere(manifest, runs, settings)

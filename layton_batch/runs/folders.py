@@ -14,7 +14,7 @@ import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
 from layton_batch.files.run_folder import ADDRESS_FILE, MANIFEST, RunFolder
-from layton_batch.settings import Settings
+from layton_batch.settings import STATE_FORM, Settings
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
@@ -28,7 +28,9 @@ SANDBOX_STATE = ".sandbox"
 
 def sandbox_runs(runs: Path) -> Path:
     """Return the folder of runs that ``--sandbox`` keeps: beside ``runs``, or ``runs`` where a sandbox made it."""
-    return runs if (runs / SANDBOX_STATE).is_dir() else runs.with_name(f"{runs.name}-sandbox")
+    if (runs / SANDBOX_STATE).is_dir() or not (named := runs if runs.name else runs.absolute()).name:
+        return runs
+    return named.with_name(f"{named.name}-sandbox")
 
 
 def copied_address(runs: Path) -> str | None:
@@ -58,13 +60,15 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
 
     Raises ManifestError where no runs can be kept there.
     """
+    if not str(place).strip():
+        raise ManifestError("--runs is empty: name the folder that holds the runs' folders, or leave it out")
     match = _ADDRESS.fullmatch(str(place))
     if match is None or match[1] == "file":
         folder = Path(place) if match is None else Path("/", unquote(match[2] or ""))
         if os.path.isfile(folder):
             raise ManifestError(f"--runs {place}: is a file; name the folder that holds the runs' folders")
         return folder
-    scheme, rest = match[1], (match[2] or "").rstrip("/")
+    scheme, rest = match[1].lower(), (match[2] or "").rstrip("/")
     try:
         from layton_batch.files.object_storage import SCHEMES, local_copy
     except ImportError as error:
@@ -74,7 +78,7 @@ def runs_at(place: str | Path, settings: Settings) -> Path:
     if not settings.state_url:
         raise ManifestError(
             f"--runs {place}: files can be kept there, and the state of runs cannot: set LAYTON_BATCH_STATE to a "
-            "PostgreSQL database (postgresql+psycopg://user:password@host/database)"
+            f"PostgreSQL database ({STATE_FORM})"
         )
     from layton_batch.runs.work_engine import THREADS
 
@@ -92,8 +96,8 @@ def named_runs(place: str | Path | None, settings: Settings) -> Path | None:
     return None if named is None else runs_at(named, settings)
 
 
-_ADDRESS = re.compile(r"([a-z][a-z0-9]+):(?:/+(.*))?")
-"""Also as a ``Path`` prints it, with one slash."""
+_ADDRESS = re.compile(r"([a-z][a-z0-9]+):(?:(?:/+|(?<=s3:)|(?<=gs:)|(?<=az:))(.*))?", re.IGNORECASE)
+"""Also as a ``Path`` prints it, with one slash, and as people write it by mistake, with none."""
 
 
 def stored_manifest(folder: RunFolder) -> Manifest:

@@ -20,6 +20,7 @@ from layton_batch.model_table import KnownModels, is_same_model
 from layton_batch.providers import closing, connect, knows_models
 from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
 from layton_batch.providers.without_keys import without_keys
+from layton_batch.runs.environment_notes import outage_advice
 from layton_batch.settings import Settings
 
 SECONDS = 5.0
@@ -32,11 +33,16 @@ UNAUTHORISED = 401
 @dataclass(frozen=True, slots=True)
 class _ModelNotices:
     """Statements of a provider about its models by id (None: it has no such model), and why it said no more.
-    ``refuses_key``: because it does not accept the key."""
+    ``status``: the HTTP status of that reply."""
 
     notices: dict[str, ModelNotice | None]
     trouble: str | None = None
-    refuses_key: bool = False
+    status: int | None = None
+
+    @property
+    def refuses_key(self) -> bool:
+        """Tell whether the provider does not accept the key."""
+        return self.status == UNAUTHORISED
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +70,8 @@ def ask_providers(
     table, today = table or model_table.load(), utc(clock.now()).date()
     names: dict[str, dict[str, list[str]]] = {}
     for spec in asked_models(manifest):
-        if not settings.has_key(spec.provider) or settings.address_trouble(spec.provider):
+        troubles = settings.key_trouble(spec.provider), settings.address_trouble(spec.provider)
+        if not settings.has_key(spec.provider) or any(troubles):
             continue  # what has no key or no address cannot be asked, and its lack is told elsewhere
         names.setdefault(spec.provider, {}).setdefault(spec.model, []).append(spec.name)
     with ThreadPoolExecutor(max(len(names), 1)) as executor:
@@ -74,10 +81,10 @@ def ask_providers(
     warnings: list[str] = []
     for provider, answer in answers.items():
         if answer.refuses_key:
-            variables = " or ".join(settings.key_names(provider))
+            trouble = (answer.trouble or "").rstrip(".")
             line = (
-                f"{provider} does not accept the key: {answer.trouble}. Set {variables} to a key that is valid. If it "
-                "is valid all the same: --offline does not ask"
+                f"{provider} does not accept the key: {trouble}. Set {settings.key_variable(provider)} to a key that "
+                "is valid. If it is valid all the same: --offline does not ask"
             )
             (warnings if (is_elsewhere or settings.is_elsewhere)(provider) else refused).append(line)
         for model, notice in answer.notices.items():
@@ -113,8 +120,7 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNoti
                 for model in models:
                     notices[model] = informant.about(model)
     except LaytonBatchError as error:
-        refuses_key = isinstance(error, ProviderError) and error.status == UNAUTHORISED
-        return _ModelNotices(notices, str(error), refuses_key)
+        return _ModelNotices(notices, str(error), error.status if isinstance(error, ProviderError) else None)
     return _ModelNotices(notices)
 
 
@@ -155,6 +161,10 @@ def _of_trouble(answers: dict[str, _ModelNotices], settings: Settings) -> Iterat
     }
     if reasons:
         yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons.values())}"
+    for provider in reasons:
+        advice = outage_advice(settings, provider, answers[provider].status)
+        if advice and not settings.is_on_this_machine(provider):
+            yield f"{provider}: {advice}"
     if here := [provider for provider in reasons if settings.is_on_this_machine(provider)]:
         variables = ", ".join(settings.address_names(provider)[0] for provider in here)
         yield (

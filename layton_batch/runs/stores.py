@@ -54,8 +54,9 @@ def _require_run(store: RunStore, folder: RunFolder) -> None:
 
     if store.row() is None:
         raise StoreError(
-            f"the state store {shown(store.engine.url)} does not know the run in {folder.root}: was the folder copied "
-            "without its state, or the run started with another database?"
+            f"the state store {shown(store.engine.url)} does not know the run in {folder.root}: the folder was "
+            "copied without its state, or the run began with another database. Put state.sqlite3 back with its "
+            "-wal file, or set LAYTON_BATCH_STATE as it was"
         )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import orjson
 import polars as pl
 
-from layton_batch.clock import utc
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.leaderboard_columns import LEADERBOARD
@@ -42,9 +41,9 @@ def keep(folder: Path, board: pl.DataFrame, at: float) -> bool:
     taken = board.select(*_SCHEMA)
     if taken.is_empty() or taken_at(folder, board) is not None:
         return False
-    name = f"{utc(at):%Y%m%dT%H%M%S}-{len(snapshots(folder)) + 1:04d}.json"  # the number, for clocks that were put back
-    document = {"at": at, "rows": taken.to_dicts()}
-    atomic.write_bytes(folder / name, orjson.dumps(document, option=orjson.OPT_INDENT_2) + b"\n")
+    content = orjson.dumps({"at": at, "rows": taken.to_dicts()}, option=orjson.OPT_INDENT_2) + b"\n"
+    # without the date: after a kill, the next run writes the same name, whose digest may be recorded already
+    atomic.write_bytes(folder / f"{_last_number(folder) + 1:04d}.json", content)
     return True
 
 
@@ -54,10 +53,21 @@ def taken_at(folder: Path, board: pl.DataFrame) -> float | None:
     return earlier[-1].at if earlier and earlier[-1].board.equals(board.select(*_SCHEMA)) else None
 
 
+def _last_number(folder: Path) -> int:
+    """Return the number of the newest snapshot; 0 if there is none."""
+    return max((_number(path) for path in folder.glob("*.json")), default=0)
+
+
+def _number(path: Path) -> int:
+    """Return the number in the name of a snapshot; earlier versions wrote the date and a hyphen before it."""
+    number = path.stem.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0
+
+
 def snapshots(folder: Path) -> list[BoardSnapshot]:
     """All of a run, oldest first. Raises FileError for one that cannot be read."""
     read = []
-    for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.rpartition("-")[2]):
+    for path in sorted(folder.glob("*.json"), key=lambda path: (_number(path), path.name)):
         try:
             document = orjson.loads(path.read_bytes())
             rows = [{"model": row["model"], **row} for row in document["rows"]]  # a row names its model

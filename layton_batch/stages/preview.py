@@ -240,7 +240,7 @@ def preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
-        caveats=(*cautions(task), *caveats),
+        caveats=(*filter(None, map(settings.key_trouble, providers)), *cautions(task), *caveats),
         budget=manifest.budget,
         before_sending=before_sending,
         refused=models.refused,

@@ -29,6 +29,7 @@ from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
 from layton_batch.clock import Deadlines
 from layton_batch.errors import StorageError, StoreError
+from layton_batch.settings import STATE_FORM
 
 if TYPE_CHECKING:
     from psycopg import Connection as PostgreSQLConnection
@@ -149,10 +150,14 @@ _RESTORE = (
     "the batches that were paid for, which go on at their providers"
 )
 
+_CHECK_STATE = "; correct the address in LAYTON_BATCH_STATE, or start the database"
 _ADVICE = (
     ("malformed", f"; the file is damaged: {_RESTORE}"),
     ("not a database", f"; the file is damaged or is no state store: {_RESTORE}"),
     ("unable to open database file", "; make its folder writable, or --runs names another place"),
+    ("connection failed", _CHECK_STATE),
+    ("connection is bad", _CHECK_STATE),
+    ("failed to resolve host", _CHECK_STATE),
     ("disk is full", "; nothing of this step was kept, and everything before it is: make room and run again"),
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
     ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
@@ -166,17 +171,21 @@ _ADVICE = (
         "readonly database",
         "; this command writes to the run: make its folder and files writable (status, events, cost … read)",
     ),
+    ("No module named 'psycopg2", "; write postgresql+psycopg:// in LAYTON_BATCH_STATE"),
     ("No module named 'psycopg", "; run pip install '.[postgres]' in the checkout"),
+    ("No module named '", "; install this database's driver for Python, or use PostgreSQL or SQLite"),
+    ("Can't load plugin", f"; for PostgreSQL write LAYTON_BATCH_STATE as {STATE_FORM}"),
 )
 
 
 def _address(url: str) -> URL:
     try:
-        return make_url(url)
+        address = make_url(url)
     except (ArgumentError, ValueError) as error:
-        raise StoreError(
-            "LAYTON_BATCH_STATE is no database URL; it looks like postgresql+psycopg://user:password@host/database"
-        ) from error
+        raise StoreError(f"LAYTON_BATCH_STATE is no database URL; write {STATE_FORM}") from error
+    if "@" in (address.host or ""):  # a part of the password: it is not shown
+        raise StoreError("LAYTON_BATCH_STATE: its host has an '@'; write an '@' of the password as %40")
+    return address
 
 
 def _is_sqlite(url: URL) -> bool:

@@ -240,7 +240,6 @@ def test_an_address_with_a_path_is_taken_as_it_is(quiz: Path, monkeypatch: pytes
         ("grade mine", "`layton-batch run` grades and judges a run itself, and `layton-batch leaderboard RUN` shows"),
         ("judge mine", "FILE has a row for each answer. A run's answers are judged by `layton-batch run mine`"),
         ("judge quiz.toml", "is TOML, not a file of rows; `layton-batch run` takes a manifest, whose `source` under"),
-        ("items check quiz.toml", "is TOML, not a file of rows"),
         ("leaderboard quiz.csv", "quiz.csv --model PROVIDER:ID` asks questions"),
     ],
 )

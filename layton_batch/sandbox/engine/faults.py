@@ -49,6 +49,11 @@ class Fault:
             raise ValueError(f"fault: action {self.action!r} does not exist on {self.on!r}: {sorted(ACTIONS[self.on])}")
         if self.provider != "*" and self.provider not in PROVIDERS:
             raise ValueError(f"fault: provider {self.provider!r} is neither '*' nor one of {list(PROVIDERS)}")
+        if not 100 <= self.status <= 599:
+            raise ValueError(f"fault: status {self.status} is not an HTTP status, 100 to 599")
+        for name in ("after", "times", "seconds", "late"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"fault: {name} {getattr(self, name)} is below 0")
         if not 0 <= self.share <= 1:
             raise ValueError(f"fault: share {self.share} is not between 0 and 1")
         if self.action == "unknown_status" and not self.name:
