@@ -101,7 +101,8 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
-    if not os.path.exists(arguments.file) and not arguments.file.suffix:
+    is_name = slug(name := str(arguments.file)) == name and not arguments.file.suffix
+    if is_name and not os.path.exists(arguments.file):
         raise ManifestError(
             f"judge: {arguments.file}: no such file; FILE has a row for each answer. A run's answers are judged by "
             f"`layton-batch run {arguments.file}`"

@@ -111,7 +111,7 @@ def _unknown_option(error: Exception, command_line: Sequence[str]) -> str | None
     there_is_no = f"{context.info_name} has no {option}"
     word = option.lstrip("-").upper()
     if word in re.findall(r"\w+", " ".join(_arguments(context.command))):
-        return f"{there_is_no}: write {word} without an option: `{context.command_path} {word}`"
+        return f"{there_is_no}; write {word} without an option: `{context.command_path} {word}`"
     advice = _instead(option, context.info_name, own, context.parent)
     if advice:
         return f"{there_is_no}; {advice}"  # what stands after a colon is hidden as a key

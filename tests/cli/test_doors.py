@@ -103,9 +103,9 @@ def test_without_a_run_the_sandboxs_are_named_and_what_to_do(offline: Path, here
     ("command", "advice"),
     [
         (("run", "quiz.toml", "--dry-run"), "`layton-batch plan MANIFEST` shows what `run` would send"),
-        (("plan", "quiz.toml", "--limit", "2"), "plan has no --limit: set `limit` under [items] in the manifest"),
-        (("plan", "quiz.toml", "--max-usd", "2"), "plan has no --max-usd: set `max_usd` under [budget] in the"),
-        (("export", "quiz", "--format", "csv"), "export has no --format: --to names the form, such as --to csv"),
+        (("plan", "quiz.toml", "--limit", "2"), "plan has no --limit; set `limit` under [items] in the manifest"),
+        (("plan", "quiz.toml", "--max-usd", "2"), "plan has no --max-usd; set `max_usd` under [budget] in the"),
+        (("export", "quiz", "--format", "csv"), "export has no --format; --to names the form, such as --to csv"),
         (("import", "quiz", "ok.csv"), "say what ok.csv holds, an option before each file: --predictions,"),
         (("resume", "quiz"), "`layton-batch run` starts or continues a run"),
         (("leaderboard", "quiz.toml", "--sandbox"), "`layton-batch leaderboard … --runs runs-sandbox` takes them"),

@@ -637,7 +637,7 @@ def test_a_price_of_one_token_is_not_taken_for_that_of_a_million(offline: Path) 
 
 
 def test_a_budget_and_an_argument_by_another_name_are_named(offline: Path) -> None:
-    assert "run has no --budget: `run --max-usd 5.00` names the most" in refused("run", "quiz.csv", "--budget", "5")
+    assert "run has no --budget; `run --max-usd 5.00` names the most" in refused("run", "quiz.csv", "--budget", "5")
     with pytest.raises(ManifestError, match=r"unexpected keyword argument 'sandbox'; the arguments are manifest, "):
         lb.run("quiz.toml", sandbox=True)  # type: ignore[call-arg]
     with pytest.raises(ManifestError, match="a manifest names the models: `layton-batch run FILE --model PROVIDER:ID`"):
