@@ -181,10 +181,11 @@ class Settings:
         key, variable = self._first(_names(provider).keys), self.key_variable(provider)
         if key is None or variable is None:
             return None
-        if (problem := _key_problem(key)) is not None:
+        is_own = not self.is_elsewhere(provider)  # a gateway may take any key, also "xxx"
+        if (problem := (_key_problem(key) if is_own else _odd_characters(key))) is not None:
             return f"{variable}: {problem}"
         owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
-        if owner == provider or self.is_elsewhere(provider):  # a gateway may take any key
+        if owner == provider or not is_own:
             return None
         return (
             f"{variable}: the value begins as a key of {owner}, and it would go to {provider}; set {variable.name} to "
