@@ -312,7 +312,7 @@ def test_an_option_or_command_of_other_programs_is_answered_with_what_does_the_s
 
 def test_a_variable_of_this_program_that_is_mistyped_is_noted(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYTON_BATCH_RUN", "elsewhere")
-    monkeypatch.setenv("LAYTON_BATCH_MAX_ROWS", "5000")
+    monkeypatch.setenv("LAYTON_BATCH_MAX_ROWS", "10000000")
     message = call("plan", write(offline, quiz_text()), "--offline").err
     assert "LAYTON_BATCH_RUN is set and means nothing; did you mean 'LAYTON_BATCH_RUNS'?" in message
     assert "MAX_ROWS" not in message
