@@ -121,7 +121,7 @@ def plan(
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError, OverBudgetError
     from layton_batch.reports.plan_tables import plan_json, print_plan
-    from layton_batch.reports.status_tables import ADD_PRICES, NO_PRICE
+    from layton_batch.reports.status_tables import no_price
     from layton_batch.runs.folders import home_of
     from layton_batch.runs.model_questions import ask_providers
     from layton_batch.runs.open import refuse_to_mix
@@ -146,7 +146,7 @@ def plan(
     if result.refused:
         raise ManifestError("\n".join(("`run` refuses this manifest:", *result.refused)))
     if result.unpriced:
-        raise OverBudgetError(f"{NO_PRICE} {', '.join(result.unpriced)}: {ADD_PRICES}")
+        raise OverBudgetError(no_price(result.unpriced))
 
 
 def run(

@@ -41,6 +41,13 @@ def name() -> str:
     return f"genai-prices {version('genai-prices')}"
 
 
+def ids(provider: str) -> list[str]:
+    """Return the ids of the models of a provider (its id in the data)."""
+    from genai_prices.data_snapshot import get_snapshot
+
+    return [model.id for listed in get_snapshot().providers if listed.id == provider for model in listed.models]
+
+
 def find(provider: str, model: str, at: datetime, table: OwnTable) -> Price | None:
     """Return the price of a model of a provider (its id in the data); None: the data has no such text price.
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.costs.rates import Price
 from layton_batch.errors import ManifestError
+from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from layton_batch.costs.own_table import Discount
@@ -78,6 +79,13 @@ class PriceBook:
         if price is None or price.inferred:
             price = table.entry(data_id, bare, on) or price
         return None if price is None else replace(price, provider=provider, model=model)
+
+
+def near_model(provider: str, model: str) -> str:
+    """Return ``; did you mean 'x'?`` with the model of known price whose id is nearest, or nothing."""
+    from layton_batch.costs import genai_source
+
+    return did_you_mean(bare_model(model), genai_source.ids(_data_id(provider)), 0.85)
 
 
 def discount(provider: str, model: str) -> Discount | None:

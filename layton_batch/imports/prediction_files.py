@@ -279,14 +279,18 @@ def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
     rows = read_rows(str(full), settings.cwd, settings)
     is_table = full.suffix.lower() in (*ENDINGS, WORKBOOK)
     for location, row in zip(rows.locations, rows, strict=True):
-        yield str(RowLocation(str(path), location.line)), _texts(row) if is_table else row
+        place = str(RowLocation(str(path), location.line))
+        yield place, _texts(row, place) if is_table else row
 
 
-def _texts(row: Row) -> Row:
+def _texts(row: Row, place: str) -> Row:
     """A row of a spreadsheet as it was before it was written, but for characters that no cell can hold: replies are
-    texts, also those in JSON and numbers. Columns are found whatever their case."""
+    texts, also those in JSON and numbers. Columns are found whatever their case. Raises DataError naming ``place`` for
+    two columns that differ in it alone."""
     texts: dict[str, JsonValue] = {}
     for name, value in row.items():
+        if name.casefold() in texts:
+            raise DataError(f"{place}: two columns are called {name!r}, but for their letters' case: rename one")
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         text = orjson.dumps(value).decode() if isinstance(value, list | Mapping) or is_number else value
         texts[name.casefold()] = without_guard(text) if isinstance(text, str) else text

@@ -140,22 +140,32 @@ def moved_items(old: Sequence[Item], new: Sequence[Item]) -> dict[str, str]:
     }
 
 
-def move_note(old: Sequence[Item], new: Sequence[Item]) -> str | None:
-    """Say that questions have other ids than before, and what keeps their labels; None: they have not."""
+def move_note(old: Sequence[Item], new: Sequence[Item], seen: Sequence[tuple[str, str]]) -> str | None:
+    """Say that questions have other ids than before, and what becomes of their labels; None: they have not.
+
+    ``seen``: of each label the item's id and the digest of what was shown of it.
+    """
     moved = moved_items(old, new)
     if not moved:
         return None
     item_id, earlier = next(iter(moved.items()))
     numbers = [item.id for item in new]
     is_position = any(numbers == [str(start + at) for at in range(len(new))] for start in (0, 1))
-    why, advice = "their rows have new ids", "give their rows the earlier ids"
-    if is_position:
-        why = "the rows' ids are their positions"
-        advice = "give the rows a column `id` with the earlier ids"
+    why = "the rows' ids are their positions" if is_position else "their rows have new ids"
+    keep = "give the rows a column `id` with the earlier ids" if is_position else "give their rows the earlier ids"
+    before, now = (_counting(seen, items) for items in (old, new))
+    labels = f": {now} of {plural(len(seen), 'label')} {'counts' if now == 1 else 'count'} with them" if seen else ""
+    advice = f". To keep the others, {keep}" if now < before else ""
     return (
         f"{plural(len(moved), 'question')} moved to another id, such as {shortened(earlier, 40)!r} to "
-        f"{shortened(item_id, 40)!r}, because {why}: their labels count no more. To keep them, {advice}"
+        f"{shortened(item_id, 40)!r}, because {why}{labels}{advice}"
     )
+
+
+def _counting(seen: Sequence[tuple[str, str]], items: Sequence[Item]) -> int:
+    """Count the labels that were given on what an item shows now."""
+    digests = {(item.id, shown_digest(item)) for item in items}
+    return sum(label in digests for label in seen)
 
 
 def gone_items(old: Sequence[Item], new: Sequence[Item]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return f"must be a table, not {_shown(value)}: {_table_advice(form, detail['loc'])}"
     if kind in _EXPECTED:
-        return f"must be {_EXPECTED[kind]}, not {_shown(value)}"
+        return f"must be {_EXPECTED[kind]}, not {_shown(value)}{_without_quotes(kind, value)}"
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
@@ -115,11 +116,19 @@ _EXPECTED: Mapping[str, str] = {
 }
 
 
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _RATE = ": US dollars for a million tokens"
 _MEANINGS = {"input": _RATE, "output": _RATE}
 """Meanings of keys that are needed, where their names do not say them."""
 _ADDRESSES = frozenset({"base_url", "api_base", "api_url", "endpoint", "url"})
 """Keys by which other programs name the address of an API."""
+
+
+def _without_quotes(kind: str, value: object) -> str:
+    """Return how a number or a truth value that stands in quotes is written; nothing for anything else."""
+    is_number = kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value.strip())
+    is_truth = kind == "bool_type" and isinstance(value, str) and value.strip().lower() in ("true", "false")
+    return f": write {str(value).strip().lower()} without quotation marks" if is_number or is_truth else ""
 
 
 def _meaning(key: str) -> str:

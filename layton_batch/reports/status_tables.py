@@ -7,6 +7,7 @@ from datetime import timedelta
 from types import MappingProxyType
 
 from layton_batch.clock import iso, utc
+from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.imported import is_imported
@@ -267,8 +268,13 @@ def expectation(status: Status, now: float) -> str | None:
     return f"What is at the providers is expected to end by {day} UTC, as half of the batches before it did."
 
 
-NO_PRICE = "There is a budget, and no price is known for"
-ADD_PRICES = "nothing is sent to it. Add [[prices]] for it to the manifest, or take [budget] out"
+def no_price(names: Sequence[str]) -> str:
+    """Say that models, each as ``provider model``, get no requests for want of a price, and what to do."""
+    near = next(filter(None, (near_model(*name.split(" ", 1)) for name in names)), "")
+    return (
+        f"There is a budget, and no price is known for {', '.join(names)}: nothing is sent to it{near or '.'} Check "
+        "the model's id; if it is right, add [[prices]] for it to the manifest, or take [budget] out"
+    )
 
 
 def next_steps(status: Status, run_source: str | None = None, *, reserves_expected: bool = False) -> list[str]:
@@ -287,7 +293,7 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
         case RunState.NEEDS_PERSON if not steps:
             steps.append("Fix what the line above names, then run the same command again.")
         case RunState.OVER_BUDGET if unpriced := _unpriced(status):
-            steps.append(f"{NO_PRICE} {', '.join(unpriced)}: {ADD_PRICES}; then run the same command again.")
+            steps.append(f"{no_price(unpriced)}; then run the same command again.")
         case RunState.OVER_BUDGET if reserves_expected:
             steps.append(
                 "The budget stopped it. Raise [budget] max_usd (or --max-usd), or lower [budget] safety; then run the "

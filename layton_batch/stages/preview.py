@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -15,7 +16,7 @@ from layton_batch.batches.names import custom_id
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
-from layton_batch.costs.prices import PriceBook
+from layton_batch.costs.prices import PriceBook, near_model
 from layton_batch.errors import LaytonBatchError, ManifestError
 from layton_batch.files import item_table
 from layton_batch.files.run_folder import RunFolder
@@ -30,6 +31,7 @@ from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
 from layton_batch.runs.identity import job_identity, predict_id
+from layton_batch.runs.labels import LabelSources
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
@@ -41,7 +43,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.earlier_requests import PastRequests, PlannedRequests, earlier_requests
 from layton_batch.stages.judge_lengths import JudgeRequest, JudgeRequests, allowance
 from layton_batch.stages.reserve import stage_of, total, with_safety
-from layton_batch.states import PredictionKind, Role
+from layton_batch.states import AnswerState, PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
 from layton_batch.text import plural
 
@@ -227,9 +229,10 @@ def preview(
     judged_specs = [job.spec for job in all_jobs if job.role is Role.PREDICT] if task.uses_jury else []
     folder = home_of(manifest, runs)
     before_sending = (
-        *_changed_items(folder, items, is_same=earlier.same_items),
+        *_changed_items(folder, items, _labels_seen(manifest, folder, settings, clock), is_same=earlier.same_items),
         *labels_elsewhere(folder, manifest),
         *item_notes(items, task),
+        *_mistyped_ids(jobs, prices),
         *_short_juries(manifest, judged_specs),
     )
     caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
@@ -250,8 +253,20 @@ def preview(
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
 
 
-def _changed_items(folder: RunFolder, items: Sequence[Item], *, is_same: bool) -> Iterator[str]:
-    """Yield what is different in the items since the run last planned, and what becomes of their answers and labels."""
+def _labels_seen(manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock) -> list[tuple[str, str]]:
+    """Return of each label in the run's folder the item's id and the digest of what was shown of it, where it is known.
+    Labels that cannot be read are left out: the run says so when it needs them."""
+    with suppress(LaytonBatchError):
+        labels = LabelSources(manifest, folder, settings, clock, None, only_copies=True).read().annotations
+        return [(label.item_id, label.item_digest) for label in labels if label.item_digest is not None]
+    return []
+
+
+def _changed_items(
+    folder: RunFolder, items: Sequence[Item], seen: Sequence[tuple[str, str]], *, is_same: bool
+) -> Iterator[str]:
+    """Yield what is different in the items since the run last planned, and what becomes of their answers and labels.
+    ``seen``: see ``move_note``."""
     if is_same or not folder.part("items", "items").exists():
         return
     try:
@@ -261,7 +276,7 @@ def _changed_items(folder: RunFolder, items: Sequence[Item], *, is_same: bool) -
     old, items = ([replace(item, split="") for item in listed] for listed in (old, items))
     if (changed := item_changes(old, items)) is None:
         return
-    moved, gone = move_note(old, items), gone_items(old, items)
+    moved, gone = move_note(old, items, seen), gone_items(old, items)
     kept = f"; what was taken out ({gone}) keeps its answers and labels, for when its rows are back" if gone else ""
     yield f"{changed} since the run last planned{'' if moved else kept}"
     if moved:
@@ -447,7 +462,12 @@ class _Planner:
         else:
             for _ in lines:
                 pass
-        self._new_items[job.id], self._bought[job.id] = frozenset(counts.new_items), counts.bought
+        is_back = {
+            request.item_id: request.answer
+            for request in planner.earlier
+            if request.retired and request.custom_id in planner.still_wanted and request.state is AnswerState.ANSWERED
+        }
+        self._new_items[job.id], self._bought[job.id] = frozenset(counts.new_items), counts.bought | is_back
         self._to_answer[job.id] = frozenset(counts.to_answer)
         again = 0 if job.role is Role.PREDICT else self._judged_again(job, counts.to_ask)
         counted = self._counted(job, counts, counts.kinds.total())
@@ -591,6 +611,13 @@ def _of_labels(manifest: Manifest, gold: GoldSet) -> Iterator[str]:
         yield f"the gold set has the votes of another jury ({clauses[0]}): {remedy}"
     else:
         yield f"the labels are trusted though they are those of another jury ({clauses[0]}); the board says so"
+
+
+def _mistyped_ids(jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
+    """Yield a note on each model whose id is no list's, and nearly that of another model of its provider."""
+    for provider, model in dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs):
+        if prices.price(provider, model) is None and (near := near_model(provider, model)):
+            yield f"no model {provider} {model} is known{near}"
 
 
 def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:

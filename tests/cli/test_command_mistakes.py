@@ -213,6 +213,17 @@ def test_makers_are_known_by_the_first_word_of_an_id() -> None:
 # ---- addresses -----------------------------------------------------------------------------------------------------
 
 
+def test_an_id_that_is_nearly_a_models_is_answered_with_the_models(quiz: Path) -> None:
+    judge = JUDGE.format("j").replace("sonnet-5-5", "sonnet-5.5")
+    manifest = write(quiz, MANIFEST + judge + "[budget]\nmax_usd = 5\n")
+    ending = call("plan", manifest, "--offline")
+    assert ending.code == 3
+    words = " ".join(ending.err.split())
+    assert "for anthropic claude-sonnet-5.5: nothing is sent to it; did you mean 'claude-sonnet-5-5'? Check" in words
+    rehearsed = " ".join(call("run", write(quiz, MANIFEST + judge), "--sandbox").err.split())
+    assert "no model anthropic claude-sonnet-5.5 is known; did you mean 'claude-sonnet-5-5'?" in rehearsed
+
+
 @pytest.mark.parametrize("address", [NOBODY, f"{NOBODY}/", "https://api.openai.com"])
 def test_an_address_that_lacks_its_path_is_noted_before_the_first_call(
     quiz: Path, monkeypatch: pytest.MonkeyPatch, address: str

@@ -204,13 +204,19 @@ def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_se
         assert call("run", manifest, "--yes").code == 0
 
         there.write(quiz([("New?", "5"), *QUESTIONS]), "quiz.csv")
-        words = "3 questions moved to another id, such as '1' to '2', because the rows' ids are their positions:"
+        words = "3 questions moved to another id, such as '1' to '2', because the rows' ids are their positions"
         planned = call("plan", manifest, "--json").table()
         assert words in str(planned["caveats"])
         assert planned["to_send"] == 4  # the new question, and three judges of its answer
         message = call("run", manifest, "--yes").err
         assert words in message
         assert "12 answered already, 4 to send" in message
+
+        ids = ("4", "1", "2", "3")
+        back = [(number, *row) for number, row in zip(ids, [("New?", "5"), *QUESTIONS], strict=True)]
+        there.write(quiz(back, "id", "question", "answer"), "quiz.csv")
+        planned = call("plan", manifest, "--json").table()
+        assert planned["to_send"] == 0  # each question is back at the id that its answer and verdicts have
 
         there.write(quiz(QUESTIONS[:2]), "quiz.csv")
         assert call("run", manifest, "--yes").code == 0
@@ -219,9 +225,28 @@ def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_se
         assert planned["to_send"] == 0
         assert "since the run last planned" not in str(planned["caveats"])
         there.write(quiz([("7", *QUESTIONS[1])], "id", "question", "answer"), "quiz.csv")
-        assert "'2' to '7', because their rows have new ids: their labels count no more" in notes(manifest)
+        assert "'2' to '7', because their rows have new ids" in notes(manifest)
         there.write(quiz(QUESTIONS[:1]), "quiz.csv")
         assert "items: 1 taken out since the run last planned; what was taken out ('2') keeps" in notes(manifest)
+
+
+def test_labels_that_count_with_the_ids_of_an_edit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        manifest = there.write(MANIFEST)
+        assert call("run", manifest, "--yes").code == 0
+        labels = there.write("item_id,model,answer_correct\n1,g,true\n3,g,false\n", "labels.csv")
+        assert call("import", manifest, "--labels", labels).code == 0
+
+        there.write(quiz([QUESTIONS[0], ("New?", "5"), *QUESTIONS[1:]]), "quiz.csv")
+        words = "their positions: 1 of 2 labels counts with them. To keep the others, give the rows a column `id`"
+        assert words in call("run", manifest, "--yes").err
+        ids = ("1", "4", "2", "3")
+        back = [(number, *row) for number, row in zip(ids, [QUESTIONS[0], ("New?", "5"), *QUESTIONS[1:]], strict=True)]
+        there.write(quiz(back, "id", "question", "answer"), "quiz.csv")
+        message = notes(manifest)
+        assert "because their rows have new ids: 2 of 2 labels count with them" in message
+        assert "To keep" not in message
 
 
 def test_labels_of_a_run_by_another_name_are_said_with_the_commands_that_copy_them(
@@ -305,6 +330,7 @@ def test_files_of_answers_and_scores_say_what_to_write(offline: Path) -> None:
         ("j.csv", "question,reference,response\na?,1,2\n", ("judge",), "add one, with the same id for the same"),
         ("k.csv", "id,question,answer,response\n1,a?,1,one\n", ("judge",), "and what is right in 'reference'"),
         ("l.csv", "id,question,reference,answer,model\n1,a?,1,1,m\n1,a?,2,1,n\n", ("judge",), "or give one another id"),
+        ("m.csv", "id,question,Answer,answer\n1,a?,1,2\n", ("judge",), "two columns are called 'answer', but for"),
         ("i.csv", "id,response\n1,Answer: A\n", ("grade", "mcq_idk", "i.csv", "--items"),
          "a column gold, or options and answer"),
     ):  # fmt: skip

@@ -171,7 +171,7 @@ def test_a_budget_and_a_model_without_a_price_are_said_to_need_a_price_by_plan_a
             said = " ".join(end.err.split())
             assert end.code == 3
             assert "no price is known for openai larch-2-mini" in said
-            assert "Add [[prices]]" in said
+            assert "add [[prices]]" in said
             assert "Raise" not in said
         assert bench.lab.server.ledger().rows == ()
         assert call("plan", bench.write(manifest_text(prices=""))).code == 0  # without a budget it can be asked

@@ -128,7 +128,10 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL.replace('"m"', '"' + "a" * 201 + '"'), "models[0].name: must be at most 200 characters, not 201"),
         (MINIMAL.replace('"m"', '" "'), "models[0].name: must not be empty or have blanks at its ends"),
         (MINIMAL + "max_output_tokens = 0", "models[0].max_output_tokens: must be at least 1, not 0"),
-        (MINIMAL + 'max_output_tokens = "9"', "models[0].max_output_tokens: must be a whole number, not '9'"),
+        (
+            MINIMAL + 'max_output_tokens = "9"',
+            "models[0].max_output_tokens: must be a whole number, not '9': write 9 without",
+        ),
         (
             MINIMAL + 'window = "a day"',
             "models[0].window: must be a number of hours or days, as in '24h' or '7d'",
