@@ -24,7 +24,8 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
         raise ManifestError(f"{provider_id} is batch {owner[1]} of run {owner[0]}: adopt another, or --resubmit")
     provider = run.providers.get(batch.provider)
     status, total = _reading(provider, provider_id)
-    if total not in (None, 0, batch.requests):
+    is_its_own = provider_id == batch.provider_id  # also where the provider has lost a row of it since
+    if not is_its_own and total not in (None, 0, batch.requests):
         raise ManifestError(
             f"{provider_id} holds {total} requests, batch {batch.id} {batch.requests}: it is another one"
         )
@@ -32,7 +33,7 @@ def adopt_batch(run: Run, batch_id: str, provider_id: str) -> None:
         marked = _marked(run, batch)
     except ProviderError:
         marked = []  # the list cannot be read now: the person's word and the batch's own size have to do
-    if marked and provider_id not in marked and provider_id != batch.provider_id:
+    if marked and provider_id not in marked and not is_its_own:
         raise ManifestError(f"{_told(batch, marked)}, {provider_id} does not: adopt that one")
     now = at(run, batch)
     run.store.apply(batch, machine.adopted(batch, provider_id, status, now), now.now)

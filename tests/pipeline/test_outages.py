@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches import resolve
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
@@ -241,3 +242,15 @@ def test_a_batch_that_the_provider_does_not_know_at_its_deadline_is_a_persons_to
             assert "another project" in str(first(run).reason)
             assert read_status(run.store).state is RunState.NEEDS_PERSON
         assert set(bench.billed().values()) == {1}
+
+
+def test_a_batch_whose_provider_lost_a_row_of_it_is_adopted_under_its_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = quiz_text(("openai",), limit=3)
+    with lab(tmp_path, failing("poll", "openai", status=404, times=99)) as bench:
+        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=4 * HOUR)
+        with bench.open(text) as run:
+            monkeypatch.setattr(resolve, "_reading", lambda _provider, _id: ("in_progress", 2))
+            adopt_batch(run, first(run).id, str(first(run).provider_id))
+            assert first(run).state is Lifecycle.IN_FLIGHT

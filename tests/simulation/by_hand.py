@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 PATIENT_LOOKS = 1_000
 """How often a person comes back after a second."""
+_LOOKS_OF_DAYS = 3_000
+"""How often a person comes back after a minute: longer than any outage."""
 ATTEMPTS = 3
 """What a request gets by itself."""
 FEW_RETRIES = 3
@@ -98,7 +100,7 @@ def _is_other(found: History, store: RunStore, batch: Batch) -> bool:
 
 def _resolve(found: History, run: Run, batch_id: str, clock: Clock) -> None:
     """Again where the provider does not answer, until it does or somebody else has done it."""
-    for _ in range(PATIENT_LOOKS):
+    for _ in range(_LOOKS_OF_DAYS):
         batch = run.store.batch(batch_id)
         if batch.state is not Lifecycle.LOST:
             return
