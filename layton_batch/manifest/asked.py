@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -74,7 +75,10 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
             raise DataError(f"run {manifest.name}: [items] source: {error}") from error
         several = rows.location is not None and Path(source).name != Path(rows.location.file).name
         place = f"; the row is {rows.location}" if several and not is_address(source) else ""
-        message = f"{shown(source)}: {error}{place}{_of_another_task(rows, manifest.task)}"
+        reason = str(error)
+        if rows.location is not None:  # of the row that the task did not take, which it counts without the header
+            reason = re.sub(r"^row \d+", f"line {rows.location.line}", reason)
+        message = f"{shown(source)}: {reason}{place}{_of_another_task(rows, manifest.task)}"
         more = [] if is_address(source) else _further_wrong_rows(task, rows)
         raise DataError(with_more(message, more)) from error
     return items[: table.limit]

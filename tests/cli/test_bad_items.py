@@ -42,12 +42,12 @@ WRONG_ITEMS: dict[str, tuple[bytes, list[str]]] = {
     "not JSON": (WHOLE + b"id: lb-t-001\n", ["line 5", "not JSON"]),
     "nothing at all": (b"", ["there is no row"]),
     "blank lines only": (b"\n\n  \n", ["there is no row"]),
-    "no description": (without(ROWS, "description"), ["row 1", "description"]),
-    "no id": (without(ROWS, "id"), ["row 1", "id"]),
-    "a number for a description": (changed(ROWS, 2, {"description": 7}), ["row 2", "description"]),
-    "a list for a hint": (changed(ROWS, 3, {"first_hint": ["x"]}), ["row 3", "first_hint"]),
+    "no description": (without(ROWS, "description"), ["line 1", "description"]),
+    "no id": (without(ROWS, "id"), ["line 1", "id"]),
+    "a number for a description": (changed(ROWS, 2, {"description": 7}), ["line 2", "description"]),
+    "a list for a hint": (changed(ROWS, 3, {"first_hint": ["x"]}), ["line 3", "first_hint"]),
     "a file name with control characters for an id": (
-        changed(ROWS, 2, {"id": "../../etc/passwd\n\x1b[31m"}), ["row 2", "printable"],
+        changed(ROWS, 2, {"id": "../../etc/passwd\n\x1b[31m"}), ["line 2", "printable"],
     ),
     "an id twice": (changed(ROWS, 3, {"id": ROWS[0]["id"]}), ["unique", str(ROWS[0]["id"])]),
     "only rows of the other split": (lines([row | {"split": "vlm"} for row in ROWS]), ["no items of the split"]),
@@ -90,7 +90,7 @@ def test_an_item_file_that_is_wrong_is_refused(offline: Path, wrong: str) -> Non
 def test_a_picture_that_is_none_is_refused(offline: Path, wrong: str) -> None:
     (offline / "riddles.jsonl").write_bytes(lines([PICTURE, PICTURE | {"id": "second", "img": WRONG_PICTURES[wrong]}]))
     text = manifest_text(items="riddles.jsonl").replace('split = "llm"', 'split = "vlm"')
-    refused(offline, text, ["riddles.jsonl", "row 2", "second", "img"])
+    refused(offline, text, ["riddles.jsonl", "line 2", "second", "img"])
 
 
 @pytest.mark.parametrize("wrong", WRONG_GOLD)

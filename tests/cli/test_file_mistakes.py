@@ -113,7 +113,7 @@ def test_answers_that_may_be_counted_from_1_are_told(offline: Path, rows: int, f
 
 def test_a_message_on_a_wrong_row_says_how_many_more_there_are(offline: Path) -> None:
     write(offline, quiz([("a?", "1"), ("", "2"), ("c?", "3"), ("", "4"), ("", "5")]), "quiz.csv")
-    words = "row 2: column 'question' is empty; 2 more wrong rows: line 5, line 6"
+    words = "line 3: column 'question' is empty; 2 more wrong rows: line 5, line 6"
     assert words in refused("plan", write(offline, MANIFEST), "--offline")
 
 

@@ -39,7 +39,7 @@ def test_items_are_read_checked_and_limited(tmp_path: Path) -> None:
         items(tmp_path, rows[0], rows[0])
     with pytest.raises(DataError, match=r"items\.jsonl: no items of the split 'llm' .*; its rows have: vlm \(1\)$"):
         items(tmp_path, {"id": "a", "description": "Q", "split": "vlm"})
-    with pytest.raises(DataError, match=r"items\.jsonl: row 2 \(item 'b'\): column 'description' is missing"):
+    with pytest.raises(DataError, match=r"items\.jsonl: line 2 \(item 'b'\): column 'description' is missing"):
         items(tmp_path, rows[0], {"id": "b"})
 
 
