@@ -8,13 +8,7 @@ caught it.
 from __future__ import annotations
 
 import errno
-import re
-from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
-
-Row = TypeVar("Row")
-Parsed = TypeVar("Parsed")
 
 
 class LaytonBatchError(Exception):
@@ -233,30 +227,3 @@ class ProviderReplyError(ProviderError):
     """The provider's reply is not what its documents promise (not JSON, fields missing)."""
 
     transient = True
-
-
-_PLACES_SHOWN = 5
-_PLACE = re.compile(r"(?:line|row|element) [0-9,]+")
-
-
-def with_more(first: str, others: Sequence[str]) -> str:
-    """Add to the message on a wrong row how many ``others`` there are, and the places of the first, as they begin."""
-    if not others:
-        return first
-    places = [found[0] for text in others[:_PLACES_SHOWN] if (found := _PLACE.search(text)) is not None]
-    listed = f": {', '.join(places)}{', …' if len(others) > _PLACES_SHOWN else ''}" if places else ""
-    return f"{first}; {len(others):,} more wrong {'row' if len(others) == 1 else 'rows'}{listed}"
-
-
-def parse_each(rows: Iterable[Row], parse: Callable[[Row], Parsed]) -> list[Parsed]:
-    """Parse every row. Raises DataError for the first wrong one, with the number and the places of the others."""
-    parsed, faults = list[Parsed](), list[DataError]()
-    for row in rows:
-        try:
-            parsed.append(parse(row))
-        except DataError as error:
-            faults.append(error)
-    if faults:
-        first, *others = map(str, faults)
-        raise DataError(with_more(first, others)) from faults[0]
-    return parsed

@@ -10,10 +10,11 @@ from string import ascii_uppercase
 
 import orjson
 
-from layton_batch.errors import DataError, parse_each
+from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
+from layton_batch.files.wrong_rows import parse_each
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind

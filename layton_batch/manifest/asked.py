@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, cast
 
 from layton_batch import tasks
 from layton_batch.clock import Clock
-from layton_batch.errors import DataError, ManifestError, with_more
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.addresses import is_address
+from layton_batch.files.wrong_rows import with_more
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings

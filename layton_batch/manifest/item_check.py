@@ -12,8 +12,9 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
-from layton_batch.errors import DataError, ManifestError, with_more
+from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import Row, RowLocation, Rows
+from layton_batch.files.wrong_rows import with_more
 from layton_batch.manifest.item_notes import (
     FIRST_IS_NEVER_RIGHT,
     PLACEHOLDERS,
