@@ -348,6 +348,8 @@ def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
             "not JSON: the line ends before its object does; a } or a quotation mark is missing, or the object goes on "
             "in the next line: write one object a line, or a list of them, [{…}, …], into a file that ends in .json"
         )
+    if line.rstrip().endswith(b",") and error.pos >= end - 1:
+        return "not JSON: leave out the ',' at the end of the line; lines of JSONL stand without commas between them"
     advice = "; JSON has no NaN: write null where nothing is" if b"NaN" in line else ""
     return f"not JSON: {error.msg} at character {error.colno}{advice}"
 

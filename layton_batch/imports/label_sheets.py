@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files.sources import read_rows
 from layton_batch.reports.label_sheet import (
+    LabelTableAnswer,
     LabelTableResult,
     check_has_label_ids,
     is_sheet,
@@ -16,8 +19,9 @@ from layton_batch.reports.label_sheet import (
 )
 from layton_batch.runs.context import Run
 from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
-from layton_batch.scoring.annotations import parse_annotations
+from layton_batch.scoring.annotations import Annotation, parse_annotations
 from layton_batch.settings import Settings
+from layton_batch.states import Role
 
 
 def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, int]:
@@ -28,8 +32,32 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     """
     check_for_people(run)
     read = [_labels(run, path, settings) for path in files]
-    given = [label for labels in read for label in labels.labels]
+    given = _with_texts(run, [label for labels in read for label in labels.labels])
     return enter_labels(run, given, str(files[0])), sum(labels.blank for labels in read)
+
+
+def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
+    """Add to each label without a text what its model answered, so that it never counts for another answer, such as of
+    another model that takes the name. A label that is imported again keeps its text."""
+    ids = {job.spec.name: job.spec.model for job in run.store.jobs() if job.role is Role.PREDICT}
+    answers: dict[str, list[LabelTableAnswer]] = defaultdict(list)
+    for answer in sheet_answers(run):
+        answers[answer.item_id].append(answer)
+    known = {replace(label, said=None, item_digest=None): label.said for label in run.load_labels().annotations}
+
+    def text_of(label: Annotation) -> tuple[str, str | None] | None:
+        if (same_label := replace(label, item_digest=None)) in known:
+            return known[same_label]
+        fits = [
+            answer
+            for answer in answers[label.item_id]
+            if label.provider in (None, answer.provider) and label.n_hints in (None, answer.n_hints)
+        ]
+        by_name = [answer for answer in fits if answer.model in (label.model, label.also)]
+        meant = by_name or [answer for answer in fits if ids.get(answer.model) == label.model]
+        return (meant[0].answer, meant[0].justification) if len(meant) == 1 else None
+
+    return [label if label.said is not None else replace(label, said=text_of(label)) for label in labels]
 
 
 def _labels(run: Run, path: Path, settings: Settings) -> LabelTableResult:

@@ -36,6 +36,8 @@ class LabelImport:
     """The first strangers: where each is, and what the run does not have."""
     outdated: int
     """Labels, added or changed, that were given on an earlier form of the item."""
+    unnamed: int = 0
+    """Rows without an annotator whose verdict replaced another, or was replaced."""
 
     def lines(self) -> list[str]:
         """Return the result in sentences."""
@@ -45,6 +47,12 @@ class LabelImport:
         if self.replaced:
             rows = plural(self.replaced, "row was", "rows were")
             sentences.append(f"{rows} replaced by a newer row of the same annotator on the same answer")
+        if self.unnamed:
+            rows = plural(self.unnamed, "row names", "rows name")
+            sentences.append(
+                f"{rows} no annotator, so they count as one person's; if several people gave them, write their names "
+                "into the column `annotator`, and import again"
+            )
         if self.strangers:
             sentences.append(f"{self.strangers} of them on answers that the run does not have (yet):")
             sentences += self.stranger_rows
@@ -84,17 +92,19 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
     if news:
         content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
         atomic.write_bytes(_free_name(run.folder.labels, content), content)
-    changed = sum(label.about in active_by_subject for label in news)
     strangers = [label for label in news if answers.lacks(label)]
+    other_marks = [label for label in given if not _has_same_marks(label, newest[label.about])]
+    newly_said = [label for label in news if label.about in active_by_subject]
     return LabelImport(
         run.id,
-        added=len(news) - changed,
-        changed=changed,
+        added=len(news) - len(newly_said),
+        changed=len(newly_said),
         unchanged=len(newest) - len(news),
         strangers=len(strangers),
-        replaced=sum(not _has_same_marks(label, newest[label.about]) for label in given),
+        replaced=len(other_marks),
         stranger_rows=tuple(map(answers.reason, strangers[:_STRANGERS_SHOWN])),
         outdated=sum(_is_outdated(label, run.item_digest(label.item_id)) for label in news),
+        unnamed=sum(not label.annotator for label in (*other_marks, *newly_said)),
     )
 
 
@@ -158,5 +168,11 @@ class _KnownAnswers:
         """Say for a label that ``lacks`` where it is, and what the run does not have."""
         place = "" if label.location is None else f"{label.location}: "
         if label.item_id not in self.items:
-            return f"{place}the run has no item {label.item_id!r}; its items are {first_of(sorted(self.items))}"
+            from_zero = label.item_id == "0" and "1" in self.items
+            advice = (
+                ". If the file counts from 0, its other labels are on the wrong answers: add 1 to each id, and import "
+                "it again"
+            )
+            items = first_of(sorted(self.items))
+            return f"{place}the run has no item {label.item_id!r}; its items are {items}{advice if from_zero else ''}"
         return f"{place}the run has no model {label.model!r}{did_you_mean(label.model, sorted(self.models))}"

@@ -228,14 +228,18 @@ def preview(
     providers = tuple(dict.fromkeys(job.spec.provider for job in jobs))
     judged_specs = [job.spec for job in all_jobs if job.role is Role.PREDICT] if task.uses_jury else []
     folder = home_of(manifest, runs)
+    seen = _labels_seen(manifest, folder, settings, clock)
     before_sending = (
-        *_changed_items(folder, items, _labels_seen(manifest, folder, settings, clock), is_same=earlier.same_items),
+        *_changed_items(folder, items, seen, is_same=earlier.same_items),
         *labels_elsewhere(folder, manifest),
         *item_notes(items, task),
         *_mistyped_ids(jobs, prices),
         *_short_juries(manifest, judged_specs),
     )
-    caveats = (*(_of_labels(manifest, gold) if gold else ()), *_caveats(manifest, settings, jobs, prices))
+    caveats = (
+        *(_of_labels(manifest, gold) if gold else ()),
+        *_caveats(manifest, settings, jobs, prices, has_labels=bool(seen)),
+    )
     caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
     replaced = replacement_note(folder, manifest)
     caveats = (*((replaced,) if replaced else ()), *earlier.out_of_reach(), *before_sending, *caveats)
@@ -620,7 +624,9 @@ def _mistyped_ids(jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
             yield f"no model {provider} {model} is known{near}"
 
 
-def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
+def _caveats(
+    manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices: PriceBook, *, has_labels: bool
+) -> Iterator[str]:
     """Yield the notes that a person should know before paying."""
     specs = dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs)
     for provider, model in specs:
@@ -634,7 +640,7 @@ def _caveats(manifest: Manifest, settings: Settings, jobs: Sequence[Job], prices
     annotations = manifest.gold.annotations if manifest.gold is not None else None
     if annotations is not None and is_missing(annotations, manifest, settings):
         yield f"[gold] annotations: {annotations} is not there yet, so no label of it counts; `annotate` writes it"
-    if manifest.gold is None and any(job.role is Role.JUDGE for job in jobs):
+    if manifest.gold is None and not has_labels and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"
 
 

@@ -367,3 +367,53 @@ def test_options_and_letters_that_models_would_not_see_are_told(offline: Path) -
     assert "the reference is a letter in 2 items ('1', '2'), and the question shows no options" in message
     write(offline, quiz([("a? A) x B) y", "A")]), "quiz.csv")
     assert "the reference is a letter" not in notes(write(offline, MANIFEST))
+
+
+# ---- labels of another answer ----------------------------------------------------------------------------------------
+
+
+def test_a_label_does_not_count_for_another_model_that_takes_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        manifest = there.write(MANIFEST)
+        assert call("run", manifest, "--yes").code == 0
+        labels = there.write("item_id,model,answer_correct\n1,g,true\n2,g,false\n", "labels.csv")
+
+        def own_labels() -> object:
+            return call("leaderboard", "a", "--json").json[0]["own_labels"]
+
+        assert "2 labels added" in call("import", manifest, "--labels", labels).err
+        assert own_labels() == 2
+
+        there.write(MANIFEST.replace("larch-2-mini", "larch-2-nano"))
+        ending = call("run", manifest, "--yes")
+        assert ending.code == 0, ending.err
+        assert own_labels() == 0
+        assert "2 labels not used: of an answer that the model did not give here" in ending.out + ending.err
+        again = call("import", manifest, "--labels", labels).err
+        assert "0 labels added, 0 changed, 2 unchanged" in again
+
+
+def test_labels_that_are_perhaps_of_two_people_or_count_from_0_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        manifest = there.write(MANIFEST)
+        assert "no gold set and no labels" in notes(manifest)
+        assert call("run", manifest, "--yes").code == 0
+        first = there.write("item_id,model,answer_correct\n0,g,true\n1,g,false\n", "first.csv")
+        message = call("import", manifest, "--labels", first).err
+        assert "the run has no item '0'; its items are 1, 2, 3. If the file counts from 0, its other labels" in message
+        assert "annotator" not in message
+        second = there.write("item_id,model,answer_correct\n1,g,true\n2,g,false\n", "second.csv")
+        message = call("import", manifest, "--labels", second).err
+        assert "1 row names no annotator, so they count as one person's" in message
+        assert "no gold set and no labels" not in notes(manifest)
+
+
+def test_a_comma_behind_a_line_of_json_is_told(offline: Path) -> None:
+    write(offline, '{"question": "a?", "answer": "b"},\n{"question": "c?", "answer": "d"}\n', "q.jsonl")
+    assert "line 1: not JSON: leave out the ',' at the end of the line" in refused("items", "check", "q.jsonl")

@@ -37,7 +37,7 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     file = write_rows(tmp_path / "labels.jsonl", [label(one, False, annotator="ann") for one in said])
     taken = imported(root, file)
     assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0, "replaced": 0,
-                     "stranger_rows": [], "outdated": 0}  # fmt: skip
+                     "stranger_rows": [], "outdated": 0, "unnamed": 0}  # fmt: skip
     assert {row["score"] for row in board(root)} == {0.0}
     before = folder(root)
     assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
