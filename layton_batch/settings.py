@@ -541,7 +541,14 @@ def _names_any(path: Path, variables: Sequence[str]) -> bool:
 _MOST_BYTES_LOOKED_AT = 1 << 16
 _NO_KEY = re.compile(r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE)
 """What examples show in the place of a key, and variables of a shell."""
-_KEY_PREFIXES = {"sk-ant-": "anthropic", "gsk_": "groq", "AIza": "gemini", "sk-or-": "openrouter", "xai-": "xai"}
+_KEY_PREFIXES = {
+    "sk-ant-": "anthropic",
+    "sk-proj-": "openai",
+    "gsk_": "groq",
+    "AIza": "gemini",
+    "sk-or-": "openrouter",
+    "xai-": "xai",
+}
 """Beginnings of keys by which their provider is known."""
 _ODD_IN_KEYS = frozenset(" \"'`<>")
 

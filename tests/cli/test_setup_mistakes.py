@@ -76,6 +76,11 @@ def test_a_text_that_can_be_no_key_of_the_provider_is_refused_before_it_is_sent(
     assert f"OPENAI_API_KEY in the environment: {words}" in call("plan", manifest, "--offline", "--json").out
 
 
+def test_a_key_of_openai_does_not_go_to_anthropic(offline: Path) -> None:
+    settings = Settings.from_environment({"ANTHROPIC_API_KEY": "sk-proj-x"}, offline)
+    assert "begins as a key of openai, and it would go to anthropic" in str(settings.key_trouble("anthropic"))
+
+
 @pytest.mark.parametrize("key", ["sk-or-v1-x", "xxx"])
 def test_a_key_of_any_form_may_go_to_an_address_of_ones_own(offline: Path, key: str) -> None:
     environment = {"OPENAI_API_KEY": key, "OPENAI_BASE_URL": "https://gateway.example/v1"}
