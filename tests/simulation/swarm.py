@@ -122,7 +122,7 @@ class Troubles:
 
     def check(self, run: Run) -> None:
         """Raise the sentence with which the program ends that leaves jobs to a person."""
-        if self.rot.damages and run.trouble:
+        if run.trouble and (self.rot.damages or self.rot.returned):
             raise LaytonBatchError("; ".join(run.trouble.values()))
 
     def excuse(self, error: LaytonBatchError) -> bool:
