@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import ManifestError
+from layton_batch.errors import DataError, ManifestError
 
 if TYPE_CHECKING:
     from layton_batch.exports.run_contents import RunContents
@@ -68,11 +69,43 @@ def write_form(run: Run, to: str, out: Path, arguments: ExportArguments) -> str:
 
     single = _single_files()
     if to in single:
+        _check_sources(run, [out])
         return f"{single[to](run, out)} rows: {out}"
     written = list(_forms()[to](contents(run), arguments))
+    _check_sources(run, [out / name for name, _ in written])
     for name, content in written:
         atomic.write_bytes(out / name, content)
     return f"{len(written)} files in {out}"
+
+
+def _check_sources(run: Run, paths: Sequence[Path]) -> None:
+    """Raise ManifestError where a file to write is the run's manifest or one that the manifest names."""
+    replaced = [path for path in paths if path.exists()]
+    if not replaced:
+        return
+    for key, source in _source_files(run):
+        if path := next((path for path in replaced if path.samefile(source)), None):
+            raise ManifestError(f"--out {path}: the file there is {key} of run {run.id}; name another file or folder")
+
+
+def _source_files(run: Run) -> Iterator[tuple[str, Path]]:
+    """Yield the run's manifest and the local files that it names, each with what it is."""
+    from layton_batch.files.sources import local_files
+    from layton_batch.runs.folders import manifest_files
+
+    manifest = run.manifest
+    yield from (("the manifest", path) for path in manifest_files(manifest.folder, run.id))
+    named = {
+        "[items] source": manifest.items.source,
+        "[gold] source": manifest.gold and manifest.gold.source,
+        "[gold] annotations": manifest.gold and manifest.gold.annotations,
+        "[jury] panel": manifest.jury and manifest.jury.panel,
+        **{f"[prompts] {name}": path for name, path in manifest.prompts.items()},
+    }
+    for key, source in named.items():
+        if source is not None:
+            with suppress(DataError):  # an address, the package's own items, or a file that is gone
+                yield from ((key, path) for path in local_files(source, manifest.folder, Path.cwd()))
 
 
 def _single_files() -> Mapping[str, Callable[[Run, Path], int]]:

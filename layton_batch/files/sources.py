@@ -143,7 +143,7 @@ def portions(
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
             yield from _taken(path, shown(source), _AT_ONCE)
     else:
-        for path in _local_files(source, base, settings.cwd):
+        for path in local_files(source, base, settings.cwd):
             yield from _taken(path, str(path), _AT_ONCE)
 
 
@@ -206,7 +206,7 @@ def near_file(path: Path) -> str:
 # ---- finding -------------------------------------------------------------------------------------------------------
 
 
-def _local_files(source: str, base: Path, cwd: Path) -> list[Path]:
+def local_files(source: str, base: Path, cwd: Path) -> list[Path]:
     """Return the files of a path or glob. An existing path is taken literally, whatever characters are in its name."""
     wanted = Path(source).expanduser()
     for folder in dict.fromkeys((base, cwd)):

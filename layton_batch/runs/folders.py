@@ -349,11 +349,16 @@ def manifest_file(folder: RunFolder) -> Path:
     Raises ManifestError where there is none, or more than one.
     """
     run_id, home = run_id_of(folder), Path(str(_read_document(folder).get("folder")))
-    files = [path for path in sorted(home.glob("*.toml")) if _has_name(path, run_id)]
+    files = manifest_files(home, run_id)
     if len(files) != 1:
         names = ", ".join(path.name for path in files) or "none"
         raise ManifestError(f"run {run_id} was begun with a manifest in {home} (of that name there: {names}); name it")
     return shown_path(files[0])
+
+
+def manifest_files(home: Path, run_id: str) -> list[Path]:
+    """Return the TOML files in a folder that give the run's name."""
+    return [path for path in sorted(home.glob("*.toml")) if _has_name(path, run_id)]
 
 
 def _has_name(path: Path, run_id: str) -> bool:

@@ -417,3 +417,26 @@ def test_labels_that_are_perhaps_of_two_people_or_count_from_0_are_told(
 def test_a_comma_behind_a_line_of_json_is_told(offline: Path) -> None:
     write(offline, '{"question": "a?", "answer": "b"},\n{"question": "c?", "answer": "d"}\n', "q.jsonl")
     assert "line 1: not JSON: leave out the ',' at the end of the line" in refused("items", "check", "q.jsonl")
+
+
+# ---- exports ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_export_replaces_no_file_that_the_run_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        source = there.write(quiz(QUESTIONS), "leaderboard.csv")
+        labels = there.write('{"item_id": "1", "model": "g", "answer_correct": true}\n', "labels.jsonl")
+        gold = '[gold]\nannotations = "labels.jsonl"\n'
+        manifest = there.write(MANIFEST.replace("quiz.csv", "leaderboard.csv") + gold, "a.toml")
+        assert call("run", manifest, "--yes").code == 0
+        files = (source, labels, manifest)
+        before = [path.read_bytes() for path in files]
+        for form, out, what in (
+            ("results", "a.toml", "a.toml: the file there is the manifest of run a"),
+            ("annotations", "labels.jsonl", "labels.jsonl: the file there is [gold] annotations of run a"),
+            ("csv", ".", "leaderboard.csv: the file there is [items] source of run a"),
+        ):
+            assert what in refused("export", "a", "--to", form, "--out", out)
+        assert [path.read_bytes() for path in files] == before
+        assert not (tmp_path / "predictions.csv").exists()
+        assert [call("export", "a", "--to", "results", "--out", "new.jsonl").code for _ in "ab"] == [0, 0]
