@@ -7,7 +7,13 @@ from collections.abc import Iterator, Sequence
 from layton_batch.batches.cancel import cancel_run, is_done
 from layton_batch.cli.terminal import say
 from layton_batch.records import Batch
-from layton_batch.reports.status_tables import failure_lines, next_steps, print_status
+from layton_batch.reports.status_tables import (
+    failure_lines,
+    missing_in_files,
+    next_steps,
+    print_status,
+    provider_jobs,
+)
 from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source, shown_path
@@ -123,8 +129,10 @@ def _nothing_to_retry(status: Status, lost: Sequence[Batch]) -> str:
     still_open = sum(batch.state in OPEN for batch in status.batches) - len(lost)
     if still_open:
         return f"Nothing to retry; {plural(still_open, 'batch is', 'batches are')} still open. `run` continues."
-    if status.unanswered:
-        return f"Nothing to retry; {plural(status.unanswered, 'request')} cannot be sent: too large for the provider."
+    if unsent := sum(job.unanswered for job in provider_jobs(status)):
+        return f"Nothing to retry; {plural(unsent, 'request')} cannot be sent: too large for the provider."
+    if missing := missing_in_files(status):
+        return f"Nothing to retry; {missing}."
     if lost:
         return "Nothing to retry."
     if status.state is RunState.DONE:

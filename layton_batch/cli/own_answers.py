@@ -23,6 +23,7 @@ from layton_batch.imports.prediction_files import (
     TEXT,
     AnswerFile,
     ImportedModel,
+    blank_rows,
     check_replies,
     has_json_replies,
     item_rows,
@@ -124,6 +125,8 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     )  # fmt: skip
     if unread := check_replies(benchmark.task, benchmark.items, answers, str(arguments.file)):
         say(unread)
+    if blank := blank_rows(file, answers, {item.id for item in benchmark.items}):
+        say(blank)
     path = arguments.file.with_name(f"{arguments.file.stem}-judged.toml")
     panel = None if arguments.panel is None else str(arguments.panel.expanduser().absolute())
     draft, text = (

@@ -28,6 +28,7 @@ from layton_batch.runs.open import read_run
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.settings import Settings
 from layton_batch.stages.candidates import candidates
+from layton_batch.stages.final_responses import response_from
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
 from layton_batch.stages.preview import ImportedAnswers
@@ -59,8 +60,8 @@ class ImportResult:
 
 @dataclass(frozen=True, slots=True)
 class _ModelImport:
-    """Work to do for a model, once all of them are checked. ``more``: answers to items that came to the run
-    after an earlier file was imported; ``verdicts``: by judge's job."""
+    """Work to do for a model, once all of them are checked. ``more``: answers that no earlier file had;
+    ``verdicts``: by judge's job."""
 
     imported: ImportedModel
     job: Job
@@ -204,21 +205,34 @@ def _check_is_new(run: Run, imported: ImportedModel, wanted: Sequence[Job]) -> N
 
 
 def _answers_to_later_items(run: Run, imported: ImportedModel, job: Job) -> Answers:
-    """Return the answers to items that no earlier file of the model was asked for. Raise DataError where the file says
-    something else than an earlier one."""
+    """Return the answers to items that no earlier file of the model was asked for, or to which it had none. Raise
+    DataError where the file says something else than an earlier one."""
     item_of = {request.custom_id: request.item_id for request in run.store.known_requests(job.id)}
     earlier_items: set[str] = set()
     for batch in run.store.job_batches(job.id):
         if is_imported(batch):
             items = [item_of[custom_id] for custom_id in run.store.asked_of(batch.id)]
-            earlier_items.update(items)
-            if batch.sha256 != _digest(_complete(items, imported.answers)):
+            answers = _complete(items, imported.answers)
+            blanks = _blanks(run, batch, item_of) if batch.sha256 != _digest(answers) else {}
+            earlier_items.update(item for item in items if item not in blanks or not _is_answered(answers[item]))
+            if batch.sha256 != _digest({**answers, **blanks}):
                 raise DataError(
                     f"{imported.source}: the run has other predictions of a model called {imported.spec.name!r}. Give "
                     "it another name; or, to add answers to new items, a file that holds the earlier answers as well"
                 )
     later_items = imported.answers.keys() - earlier_items
     return {item.id: imported.answers[item.id] for item in run.items if item.id in later_items}
+
+
+def _blanks(run: Run, batch: Batch, item_of: Mapping[str, str]) -> Answers:
+    """Return what an imported batch has of items without an answer. ``item_of``: items by custom_id."""
+    parts = sorted(run.folder.batch(batch.id).answers.glob("*.parquet"))
+    responses = [response_from(row) for part in parts for row in tables.read_part(part).iter_rows(named=True)]
+    return {item_of[response.custom_id]: response for response in responses if not _is_answered(response)}
+
+
+def _is_answered(response: Response) -> bool:
+    return response.outcome is RequestOutcome.SUCCEEDED
 
 
 def _by_name(jobs: Sequence[Job]) -> dict[str, Job]:
@@ -264,7 +278,7 @@ def _enter_model(run: Run, work: _ModelImport) -> None:
 
 
 def _enter_more(run: Run, work: _ModelImport) -> None:
-    """Enter answers to items that came to the run after an earlier file, in the place of requests without an answer."""
+    """Enter answers that no earlier file had, in the place of requests without an answer."""
     earlier = run.store.known_requests(work.job.id)
     first = len(earlier) + 1
     batch = _written(run, work.job, work.more, work.imported.source, first)
@@ -293,8 +307,8 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
         run.store.plan_job(job, [batch], run.clock.now(), _requests(run, job, mine), ())
         count += len(mine)
     _plan_the_rest(run, work.verdicts)
-    replies = work.imported.answers
-    missing = sum(1 for item in run.items if item.id not in replies) if replies else 0
+    replies = {item: response for item, response in work.imported.answers.items() if _is_answered(response)}
+    missing = sum(1 for item in run.items if item.id not in replies) if work.imported.answers else 0
     parsed = (run.task.parse(item, work.job.spec.name, replies[item.id]) for item in run.items if item.id in replies)
     unparsed = sum(prediction.kind is PredictionKind.UNPARSED for prediction in parsed)
     jury = _judges(run, work.job.id)
@@ -392,7 +406,7 @@ def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: s
 
 
 def _error_class(response: Response) -> ErrorClass:
-    return ErrorClass.NONE if response.outcome is RequestOutcome.SUCCEEDED else ErrorClass.INVALID_REQUEST
+    return ErrorClass.NONE if _is_answered(response) else ErrorClass.INVALID_REQUEST
 
 
 def _digest(answers: Answers) -> str:

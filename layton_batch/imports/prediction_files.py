@@ -17,7 +17,7 @@ from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.files.wrong_rows import parse_each
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.settings import Settings
-from layton_batch.states import PredictionKind
+from layton_batch.states import PredictionKind, RequestOutcome
 from layton_batch.tasks.offline import no_response, response
 from layton_batch.tasks.protocol import Task
 from layton_batch.text import first_of, plural, without_guard
@@ -228,6 +228,20 @@ def check_replies(task: Task, items: Sequence[Item], imported: Sequence[Imported
         raise DataError(f"{source}: no reply can be read: column 'response' {form}")
     replies_text = plural(given, "reply", "replies")
     return f"{source}: {unread} of {replies_text} cannot be read and count as wrong: column 'response' {form}"
+
+
+def blank_rows(file: AnswerFile, imported: Sequence[ImportedModel], items: Collection[str]) -> str | None:
+    """Return a sentence on the rows of these models that have no answer; None where all have one."""
+    places = [
+        f"{where} (item {_item(row, where, items)})"
+        for name in dict.fromkeys(model.spec.name for model in imported)
+        for where, row in _rows_of(file, name)
+        if _reply(row, where, json_replies=False).outcome is not RequestOutcome.SUCCEEDED
+    ]
+    if not places:
+        return None
+    count = "" if len(places) == 1 else f"{len(places)} rows, such as "
+    return f"{count}{places[0]}: no answer, which counts as wrong; fill it in and give the command again"
 
 
 def check_options(file: AnswerFile, task: Task, items: Sequence[Item]) -> None:

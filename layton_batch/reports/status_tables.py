@@ -13,7 +13,7 @@ from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.imported import is_imported
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle, Role
-from layton_batch.text import NONE, Column, Table, columns, decimal_text, money, one_line, plural, shortened
+from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural, shortened
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
@@ -320,7 +320,9 @@ def _steps_after_end(status: Status, run: str) -> Iterator[str]:
     """Yield the next steps of a run that is done. ``run``: its name or folder."""
     if status.unanswered:
         yield from _corrections(status)
-        if others := status.unanswered - sum(map(_refused, _provider_jobs(status))):
+        if missing := missing_in_files(status):
+            yield f"{missing}."
+        if others := sum(job.unanswered - _refused(job) for job in provider_jobs(status)):
             requests = plural(others, "request")
             yield f"{requests} without an answer: `layton-batch retry {run}` gives them one more attempt."
     elif any(job.role == Role.PREDICT for job in status.jobs):
@@ -329,7 +331,26 @@ def _steps_after_end(status: Status, run: str) -> Iterator[str]:
         yield "Done. The run has no model: add [[models]] to its manifest, then run the same command again."
 
 
-def _provider_jobs(status: Status) -> list[JobStatus]:
+def missing_in_files(status: Status) -> str | None:
+    """Say which answers no imported file has, and what to do; None where files have all."""
+    files = {
+        batch.job_id: (batch.reason or "").removeprefix("imported from ")
+        for batch in status.batches
+        if is_imported(batch)
+    }
+    jobs = [job for job in status.jobs if job.id in files and job.unanswered]
+    if not jobs:
+        return None
+    count = sum(job.unanswered for job in jobs)
+    models = first_of(dict.fromkeys(job.model for job in jobs))
+    names = first_of(dict.fromkeys(files[job.id] for job in jobs))
+    return (
+        f"{plural(count, 'answer is', 'answers are')} missing in {names} ({models}) and counted as wrong; nobody is "
+        "asked for answers of a file. Fill them in there and give the same `judge` or `import` command again"
+    )
+
+
+def provider_jobs(status: Status) -> list[JobStatus]:
     """Return the jobs whose answers came from a provider, not from a file."""
     imported = {batch.job_id for batch in status.batches if is_imported(batch)}
     return [job for job in status.jobs if job.id not in imported]
@@ -343,7 +364,7 @@ def _refused(job: JobStatus) -> int:
 def _corrections(status: Status) -> Iterator[str]:
     """Yield what to correct in the manifest for models whose requests their provider refused."""
     refused: dict[tuple[str, str, str], int] = {}
-    for job in _provider_jobs(status):
+    for job in provider_jobs(status):
         if count := _refused(job):
             key = "[[models]]" if job.role == Role.PREDICT else "[[jury.judges]] or the panel file"
             about = (job.provider, job.model, key)

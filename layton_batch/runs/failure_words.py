@@ -9,6 +9,7 @@ from pathlib import Path
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.imported import is_imported
 from layton_batch.runs.status import Status
 from layton_batch.states import RequestOutcome
 
@@ -19,10 +20,12 @@ MOST_WORDS = 3
 def failure_words(folder: RunFolder, status: Status) -> Mapping[str, Sequence[tuple[str, int]]]:
     """Return the provider's messages by job with failed requests, and the number of responses with each.
 
-    Of every attempt: what was sent again counts as well. A part that cannot be read has no words.
+    Of every attempt: what was sent again counts as well. A part that cannot be read has no words, and so has a file
+    that was imported.
     """
+    sent = [batch for batch in status.batches if not is_imported(batch)]
     words_by_job = {
-        job.id: _words(path for batch in status.batches if batch.job_id == job.id for path in _parts(folder, batch.id))
+        job.id: _words(path for batch in sent if batch.job_id == job.id for path in _parts(folder, batch.id))
         for job in status.jobs
         if job.errored
     }

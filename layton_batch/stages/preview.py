@@ -418,11 +418,11 @@ class _Planner:
 
     def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
         """Plan a job of the run's own models and judges."""
-        if (requests := self._requests.unchanged(job)) is not None:
+        candidates: Iterable[Candidate] | None = self._given.get(str(job.depends_on))
+        if candidates is None and (requests := self._requests.unchanged(job)) is not None:
             return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
         if judged is None:
             return self.participant(job, write)
-        candidates: Iterable[Candidate] | None = self._given.get(str(job.depends_on))
         if candidates is None and job.depends_on in self._imported:
             candidates = self._candidates(job, judged)
         return self.judge(job, judged) if candidates is None else self.judge_of_given(job, candidates)

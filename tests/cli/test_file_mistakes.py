@@ -440,3 +440,37 @@ def test_an_export_replaces_no_file_that_the_run_reads(tmp_path: Path, monkeypat
         assert [path.read_bytes() for path in files] == before
         assert not (tmp_path / "predictions.csv").exists()
         assert [call("export", "a", "--to", "results", "--out", "new.jsonl").code for _ in "ab"] == [0, 0]
+
+
+# ---- blank answers ---------------------------------------------------------------------------------------------------
+
+
+def test_a_blank_answer_is_named_by_its_row_and_taken_once_it_is_filled_in(offline: Path) -> None:
+    columns = ("item_id", "question", "reference", "answer", "model")
+    rows = quiz(
+        [
+            ("1", "Peru?", "Lima", "Lima", "finch"),
+            ("2", "Italy?", "Rome", "", "finch"),
+            ("3", "Iran?", "X", "Y", "finch"),
+        ],
+        *columns,
+    )
+    write(offline, rows, "a.csv")
+    ending = call("judge", "a.csv", "--sandbox", "--yes")
+    assert ending.code == 5
+    assert "a.csv, line 3 (item 2): no answer, which counts as wrong; fill it in and give" in ending.err
+    missing = "1 answer is missing in a.csv (finch) and counted as wrong; nobody is asked for answers of a file"
+    assert missing in ending.err
+    assert "imported said" not in ending.err
+    assert "layton-batch retry" not in ending.err
+    assert f"Nothing to retry; {missing}" in call("retry", "a-judged", "--runs", "runs-sandbox").err
+    write(offline, rows.replace("Rome,", "Rome,Rome"), "a.csv")
+    ending = call("judge", "a.csv", "--sandbox", "--yes")
+    assert (ending.code, "9 requests, of which 6 answered already, 3 to send" in ending.err) == (0, True), ending.err
+    again = call("judge", "a.csv", "--sandbox", "--yes")
+    assert (again.code, "to send" in again.err.replace("0 to send", "")) == (0, False), again.err
+    (row,) = json.loads(call("leaderboard", "runs-sandbox/a-judged", "--format", "json").out)
+    assert (row["n_items"], row["n_missing"]) == (3, 0)
+    assert call("verify", "a-judged", "--runs", "runs-sandbox").code == 0
+    write(offline, rows, "a.csv")
+    assert "the run has other predictions of a model called 'finch'" in refused("judge", "a.csv", "--sandbox")
