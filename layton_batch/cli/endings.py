@@ -18,10 +18,12 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source, shown_path
 from layton_batch.runs.status import RunState, Status
-from layton_batch.states import OPEN, Lifecycle
+from layton_batch.states import OPEN, FinishReason, Lifecycle
 from layton_batch.text import one_line, plural
 
 CALL_AGAIN, UNANSWERED = 75, 5
+MOST_CUT_MODELS = 5
+"""Models whose cut answers have a line of their own at the end of `run`."""
 CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
 
 
@@ -51,6 +53,8 @@ def print_outcome(run: Run, status: Status) -> None:
             *next_steps(status, run_source(run.folder)),
         ):
             say(one_line(line))
+    for line in _cut_answers(run):
+        say(one_line(line))
     _print_places(run)
 
 
@@ -67,6 +71,30 @@ def _print_results(run: Run) -> None:
         say(line)
     console().print()
     print_costs(cost_report([run.folder]))
+
+
+def _cut_answers(run: Run) -> Iterator[str]:
+    """Yield how many answers of each of the run's own models the output limit cut, the most first, and what to do."""
+    import polars as pl
+
+    from layton_batch.files import tables
+
+    limits = {spec.name: spec.max_output_tokens for spec in run.manifest.model_specs()}
+    predictions = tables.read(run.folder.tables, "predictions", ["model", "finish_reason"])
+    is_cut = pl.col("finish_reason") == str(FinishReason.LENGTH)
+    counts = predictions.group_by("model").agg(is_cut.sum().alias("cut"), pl.len())
+    own = counts.filter(pl.col("cut") > 0, pl.col("model").is_in(list(limits))).sort(
+        "cut", "model", descending=[True, False]
+    )
+    for model, cut, answers in own.head(MOST_CUT_MODELS).iter_rows():
+        at = "its output limit" if limits[model] is None else f"max_output_tokens = {limits[model]}"
+        advice = "set max_output_tokens higher" if limits[model] is None else "raise it"
+        yield (
+            f"{cut:,} of {plural(answers, 'answer')} of {model} {'was' if cut == 1 else 'were'} cut at {at}: {advice} "
+            f"in the manifest and `run` again, which asks {model} everything anew and pays for it"
+        )
+    if own.height > MOST_CUT_MODELS:
+        yield f"so were answers of {plural(own.height - MOST_CUT_MODELS, 'more model')}"
 
 
 def _print_places(run: Run) -> None:

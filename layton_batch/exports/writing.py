@@ -95,11 +95,12 @@ def _source_files(run: Run) -> Iterator[tuple[str, Path]]:
 
     manifest = run.manifest
     yield from (("the manifest", path) for path in manifest_files(manifest.folder, run.id))
+    gold, jury = manifest.gold, manifest.jury
     named = {
         "[items] source": manifest.items.source,
-        "[gold] source": manifest.gold and manifest.gold.source,
-        "[gold] annotations": manifest.gold and manifest.gold.annotations,
-        "[jury] panel": manifest.jury and manifest.jury.panel,
+        "[gold] source": gold.source if gold else None,
+        "[gold] annotations": gold.annotations if gold else None,
+        "[jury] panel": jury.panel if jury else None,
         **{f"[prompts] {name}": path for name, path in manifest.prompts.items()},
     }
     for key, source in named.items():

@@ -474,3 +474,20 @@ def test_a_blank_answer_is_named_by_its_row_and_taken_once_it_is_filled_in(offli
     assert call("verify", "a-judged", "--runs", "runs-sandbox").code == 0
     write(offline, rows, "a.csv")
     assert "the run has other predictions of a model called 'finch'" in refused("judge", "a.csv", "--sandbox")
+
+
+# ---- cut answers -----------------------------------------------------------------------------------------------------
+
+
+def test_answers_that_were_cut_are_named_at_the_end_with_the_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        text = MANIFEST.replace("[[models]]", "[task_options]\njustification = true\n[[models]]")
+        manifest = there.write(f"{text}max_output_tokens = 20\n")
+        words = "3 of 3 answers of g were cut at max_output_tokens = 20: raise it in the manifest and `run` again"
+        assert words in call("run", manifest, "--yes").err
+        there.write(f"{text}max_output_tokens = 2000\n")
+        ending = call("run", manifest, "--yes")
+        assert (ending.code, " cut at " in ending.err) == (0, False), ending.err
