@@ -31,7 +31,6 @@ from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
 from layton_batch.runs.identity import job_identity, predict_id
-from layton_batch.runs.labels import LabelSources
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
@@ -260,6 +259,10 @@ def preview(
 def _labels_seen(manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock) -> list[tuple[str, str]]:
     """Return of each label in the run's folder the item's id and the digest of what was shown of it, where it is known.
     Labels that cannot be read are left out: the run says so when it needs them."""
+    if not any(folder.labels.glob("*.jsonl")):
+        return []
+    from layton_batch.runs.labels import LabelSources  # reading labels loads tables
+
     with suppress(LaytonBatchError):
         labels = LabelSources(manifest, folder, settings, clock, None, only_copies=True).read().annotations
         return [(label.item_id, label.item_digest) for label in labels if label.item_digest is not None]
