@@ -71,9 +71,9 @@ def import_(
     Or --labels is the file of `label-plan --out`, filled in, as CSV, XLSX, JSONL or Parquet. A row is known by its
     label_id; one without a label is left out; a wrong one is named, and then nothing changes.
     """
-    from layton_batch.cli.starting import ITEM_ENDINGS
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.errors import ManifestError
+    from layton_batch.files.content_kinds import ITEM_ENDINGS
     from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
     from layton_batch.settings import Settings
     from layton_batch.text import one_line

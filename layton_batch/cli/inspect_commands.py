@@ -232,10 +232,13 @@ def site(
     get a folder each, and a front page.
     """
     from layton_batch.cli.terminal import print_json, say
+    from layton_batch.errors import ManifestError
     from layton_batch.runs.folders import find_each_run
     from layton_batch.settings import Settings
     from layton_batch.sites import write_sites
 
+    if out.suffix.lower() in (".html", ".htm"):
+        raise ManifestError(f"--out {out}: a site is a folder; name one, such as {out.with_suffix('')}")
     pages = {}
     for name, page in write_sites(find_each_run(run_names, runs), out, Settings.from_process(), with_data=with_data):
         say(str(page))

@@ -19,13 +19,12 @@ import typer
 
 from layton_batch.cli.option_names import renamed
 from layton_batch.errors import ManifestError
+from layton_batch.files.content_kinds import ITEM_ENDINGS
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
 
 ITEMS_SHOWN = 3
-ITEM_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
-"""Name endings of files of items."""
 _ADDRESS = re.compile(r"(?P<scheme>https?|hf|s3|gs):/+(?P<rest>.+)", re.DOTALL)
 """An address, also with one slash, as a path has it."""
 _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)

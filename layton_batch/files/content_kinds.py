@@ -7,6 +7,8 @@ from pathlib import PurePath
 
 from layton_batch.errors import DataError
 
+ITEM_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
+"""Name endings of files of items."""
 START_BYTES = 512
 """Bytes of a file's beginning that show its kind."""
 PARQUET_MAGIC = b"PAR1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import orjson
@@ -60,6 +60,7 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
                     cells = _fitted(cells, header, named, f"{name}, line {1 + before}")
                     if len(cells) != len(header):
                         raise DataError(f"{name}, line {line}: {_of_cells(len(cells), len(header), separator)}")
+                    check_is_no_header(cells, header, f"{name}, line {line}")
                     yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
                 line = reader.line_num + 1 + before
     except UnicodeError as error:
@@ -131,6 +132,12 @@ def _separator(header: str, path: Path) -> str:
         return "\t"
     bare = _QUOTED.sub("", header)
     return max((",", ";", "\t"), key=bare.count)  # the first of equals
+
+
+def check_is_no_header(cells: Sequence[object], header: Sequence[str], place: str) -> None:
+    """Raise DataError for a row that is the header once more, as tables joined into one file have it."""
+    if len(header) > 1 and [str(cell).strip() for cell in cells[: len(header)]] == list(header):
+        raise DataError(f"{place}: repeats the header: remove this line")
 
 
 def check_header(header: list[str], place: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
-from layton_batch.files.csv_rows import check_header, typed_cell, without_end
+from layton_batch.files.csv_rows import check_header, check_is_no_header, typed_cell, without_end
 from layton_batch.records import JsonValue
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int,
                 f"{name}, line {line}: a cell stands beyond the last column of the header; the first row must be the "
                 "header: is there a title above it?"
             )
+        check_is_no_header(cells, header, f"{name}, line {line}")
         filled = (*cells, *[None] * (len(header) - len(cells)))
         yield line, {column: _value(cell) for column, cell in zip(header, filled, strict=False)}
 

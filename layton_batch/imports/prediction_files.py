@@ -16,6 +16,7 @@ from layton_batch.files.sources import Row, RowLocation, check_file, json_list, 
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.files.wrong_rows import parse_each
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
+from layton_batch.reports.label_sheet import is_sheet
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind, RequestOutcome
 from layton_batch.tasks.offline import no_response, response
@@ -292,6 +293,8 @@ def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
         yield from ((f"{path}, element {number}", row) for number, row in enumerate(listed, 1))
         return
     rows = read_rows(str(full), settings.cwd, settings)
+    if is_sheet(rows):
+        raise DataError(f"{path}: is a sheet of labels: `layton-batch import RUN --labels {path}` takes it in")
     is_table = full.suffix.lower() in (*ENDINGS, WORKBOOK)
     for location, row in zip(rows.locations, rows, strict=True):
         place = str(RowLocation(str(path), location.line))

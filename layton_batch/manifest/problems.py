@@ -83,7 +83,7 @@ def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return f"must be a table, not {_shown(value)}: {_table_advice(form, detail['loc'])}"
     if kind in _EXPECTED:
-        return f"must be {_EXPECTED[kind]}, not {_shown(value)}{_without_quotes(kind, value)}"
+        return f"must be {_EXPECTED[kind]}, not {_shown(value)}{_as_expected(kind, value, detail['loc'])}"
     return f"{detail['msg'][:1].lower()}{detail['msg'][1:]}"
 
 
@@ -124,8 +124,10 @@ _ADDRESSES = frozenset({"base_url", "api_base", "api_url", "endpoint", "url"})
 """Keys by which other programs name the address of an API."""
 
 
-def _without_quotes(kind: str, value: object) -> str:
-    """Return how a number or a truth value that stands in quotes is written; nothing for anything else."""
+def _as_expected(kind: str, value: object, key: Key) -> str:
+    """Return how a number or a truth value in quotes, or a list of sources, is written; nothing for anything else."""
+    if kind == "string_type" and key[-1] == "source" and isinstance(value, list):
+        return ': a pattern names several files, such as "questions/*.csv"'
     is_number = kind in ("int_type", "float_type") and isinstance(value, str) and _NUMBER.fullmatch(value.strip())
     is_truth = kind == "bool_type" and isinstance(value, str) and value.strip().lower() in ("true", "false")
     return f": write {str(value).strip().lower()} without quotation marks" if is_number or is_truth else ""

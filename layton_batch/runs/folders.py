@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
+from layton_batch.files.content_kinds import ITEM_ENDINGS
 from layton_batch.files.run_folder import ADDRESS_FILE, MANIFEST, RunFolder
 from layton_batch.settings import STATE_FORM, Settings
 
@@ -256,6 +257,11 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
         if manifest := next((path for path in sorted(Path(name).glob("*.toml")) if _is_named(path)), None):
             return f"the folder {name} holds no run {there}: `layton-batch run {manifest}` begins its run; {advice}"
         return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
+    if os.path.isfile(name) and Path(name).suffix.lower() in ITEM_ENDINGS:
+        return (
+            f"the file {name} is no run, and there is no run {name!r} {there}: `layton-batch run {name} --model "
+            f"PROVIDER:ID` begins one that asks its questions; {advice}"
+        )
     if os.path.isfile(name):
         return f"the file {name} is no run, and there is no run {name!r} {there}; {advice}"
     if Path(name).suffix and not os.path.exists(name):

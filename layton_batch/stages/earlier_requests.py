@@ -23,7 +23,7 @@ from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision
 from layton_batch.settings import Settings
 from layton_batch.stages.candidates import read_predictions
-from layton_batch.states import Lifecycle
+from layton_batch.states import AnswerState, Lifecycle, Role
 
 if TYPE_CHECKING:
     from layton_batch.runs.paid_answers import PaidAnswers
@@ -95,6 +95,10 @@ class PlannedRequests:
     size_bytes: int = 0
 
 
+_SETTINGS = ("provider", "model", "max_output_tokens", "reasoning", "params", "window")
+"""What a model is asked with."""
+
+
 @dataclass(frozen=True, slots=True)
 class PastRequests:
     """Earlier requests of the manifest's own run, and the answers of all runs beside it. ``trouble``: the reason why
@@ -129,6 +133,24 @@ class PastRequests:
         if judged is not None and not (judged.planned and judged.graded):
             return None  # its judges are planned again once its answers are graded
         return len(self.items(job))
+
+    def paid_with_other_settings(self, job: Job) -> tuple[int, list[str]]:
+        """Return how many requests of the model that has this job's name were answered, and its settings that are
+        others by now."""
+        name = (job.spec.name, job.spec.hints, job.spec.sample)
+        alike = (
+            old
+            for old in self._stored.values()
+            if old.role is Role.PREDICT and (old.spec.name, old.spec.hints, old.spec.sample) == name and not old.retired
+        )
+        stored = next(alike, None)
+        if self._paid is None or stored is None:
+            return 0, []
+        counts = self._paid.store.count_requests()
+        paid = sum(
+            count.number for count in counts if count.job_id == stored.id and count.state is AnswerState.ANSWERED
+        )
+        return paid, [name for name in _SETTINGS if getattr(job.spec, name) != getattr(stored.spec, name)]
 
     def unsent(self, job: Job) -> PlannedRequests:
         """Return the requests in batches of the run's job that are still to be sent, for want of money perhaps."""

@@ -222,6 +222,7 @@ def preview(
         participants = {job.id: job.spec for job in all_jobs}
         planner = _Planner(manifest, task, items, prices, runs, earlier, candidates, imported)
         planned = [planner.job(job, participants.get(str(job.depends_on)), write) for job in jobs]
+        changed = tuple(_changed_settings(planned, earlier))
         planned += [planner.rejudged(judge_job) for judge_job in rejudging]
     models = check_models(manifest, settings, clock)
     providers = tuple(dict.fromkeys(job.spec.provider for job in jobs))
@@ -233,6 +234,7 @@ def preview(
         *labels_elsewhere(folder, manifest),
         *item_notes(items, task),
         *_mistyped_ids(jobs, prices),
+        *changed,
         *_short_juries(manifest, judged_specs),
     )
     caveats = (
@@ -618,6 +620,18 @@ def _of_labels(manifest: Manifest, gold: GoldSet) -> Iterator[str]:
         yield f"the gold set has the votes of another jury ({clauses[0]}): {remedy}"
     else:
         yield f"the labels are trusted though they are those of another jury ({clauses[0]}); the board says so"
+
+
+def _changed_settings(planned: Iterable[PlannedJob], earlier: PastRequests) -> Iterator[str]:
+    """Yield a note on each model none of whose paid answers is used any more, since its settings are others."""
+    for one in planned:
+        if one.job.role is Role.PREDICT and one.requests and not one.answered:
+            paid, changed = earlier.paid_with_other_settings(one.job)
+            if paid and changed:
+                yield (
+                    f"{one.job.spec.name}: {', '.join(changed)} changed, so {plural(paid, 'answer')} that you paid for "
+                    "before are asked and paid for again; to keep them, undo that, or give the model another name"
+                )
 
 
 def _mistyped_ids(jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:

@@ -491,3 +491,42 @@ def test_answers_that_were_cut_are_named_at_the_end_with_the_limit(
         there.write(f"{text}max_output_tokens = 2000\n")
         ending = call("run", manifest, "--yes")
         assert (ending.code, " cut at " in ending.err) == (0, False), ending.err
+
+
+# ---- files in the wrong place, settings that change ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command", "words"),
+    [
+        ("twice.csv", "question,answer\na?,b\nquestion,answer\nc?,d\n", "items check twice.csv",
+         "line 3: repeats the header: remove this line"),
+        ("ask.csv", "label_id,item_id,model,answer,answer_correct\nL1-x,1,g,b,yes\n", "judge ask.csv",
+         "ask.csv: is a sheet of labels: `layton-batch import RUN --labels ask.csv`"),
+        ("m.toml", MANIFEST.replace('"quiz.csv"', '["a.csv", "b.csv"]'), "plan m.toml",
+         'must be text in quotes, not an array: a pattern names several files, such as "questions/*.csv"'),
+        ("quiz.csv", "question,answer\na?,b\n", "annotate quiz.csv",
+         "`layton-batch run quiz.csv --model PROVIDER:ID` begins one"),
+        ("quiz.csv", "question,answer\na?,b\n", "site quiz --out board.html",
+         "a site is a folder; name one, such as board"),
+    ],
+)  # fmt: skip
+def test_what_stands_in_the_wrong_place_is_told_where_it_belongs(
+    offline: Path, name: str, text: str, command: str, words: str
+) -> None:
+    write(offline, text, name)
+    ending = call(*command.split())
+    assert ending.code != 0
+    assert words in " ".join((ending.out + ending.err).split())
+
+
+def test_a_setting_that_makes_paid_answers_useless_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        other = '[[models]]\nname = "h"\nprovider = "openai"\nmodel = "larch-2-nano"\n'
+        assert call("run", there.write(MANIFEST + other), "--yes").code == 0
+        manifest = there.write(MANIFEST + "max_output_tokens = 900\n" + other)
+        words = "g: max_output_tokens changed, so 3 answers that you paid for before are asked and paid for again"
+        assert words in notes(manifest)
+        assert words in call("run", manifest, "--yes").err
+        assert "paid for before" not in notes(manifest)
