@@ -51,6 +51,8 @@ _OTHER_NAMES = {
     "chatgpt": "openai", "grok": "xai", "mistralai": "mistral", "togetherai": "together",
 }  # fmt: skip
 """Providers by names that other programs give them, in small letters alone."""
+_WITHOUT_BATCHES = frozenset(("ollama", "vllm", "llamacpp", "lmstudio", "huggingface", "local"))
+"""Where models run that no batch API serves."""
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 
@@ -73,8 +75,13 @@ def provider_class(name: str) -> type[ProviderClass]:
 
 def unknown_provider(name: str) -> str:
     """Say that there is no provider of this name, and which ones there are."""
-    provider = _OTHER_NAMES.get(re.sub(r"[^a-z]", "", name.lower()))
-    return f"{_REGISTRY.unknown(name)}{f'; for {name} write {provider}' if provider else ''}"
+    plain_name = re.sub(r"[^a-z]", "", name.lower())
+    advice = ""
+    if plain_name in _WITHOUT_BATCHES:
+        advice = "; answers of a model that has no batch API go in as a file: `layton-batch judge FILE`"
+    elif provider := _OTHER_NAMES.get(plain_name):
+        advice = f"; for {name} write {provider}"
+    return f"{_REGISTRY.unknown(name)}{advice}"
 
 
 def connect(name: str, access: Access | None) -> Provider:

@@ -173,6 +173,8 @@ def test_a_setting_that_does_nothing_or_harm_is_noted_in_the_plan(quiz: Path, te
 @pytest.mark.parametrize(
     ("model", "words"),
     [
+        ("ollama:llama3", "answers of a model that has no batch API go in as a file: `layton-batch judge FILE`"),
+        ("claude:claude-opus-4-8", "for claude write anthropic"),
         ("openai:claude-opus-4-8", 'a model of anthropic, not of openai: write provider = "anthropic" (--model ant'),
         ("anthropic:gpt-5.2", "--model openai:gpt-5.2)"),
         ("mistral:gemini-9-pro", 'write provider = "gemini"'),
