@@ -24,6 +24,8 @@ from layton_batch.text import one_line, plural
 CALL_AGAIN, UNANSWERED = 75, 5
 MOST_CUT_MODELS = 5
 """Models whose cut answers have a line of their own at the end of `run`."""
+MANY_CUT = 0.05
+"""Share of a model's answers from which it is worth while to ask all of them again."""
 CODES = {RunState.RUNNING: CALL_AGAIN, RunState.NEEDS_PERSON: 4, RunState.OVER_BUDGET: 3, RunState.CANCELLED: 0}
 
 
@@ -88,10 +90,11 @@ def _cut_answers(run: Run) -> Iterator[str]:
     )
     for model, cut, answers in own.head(MOST_CUT_MODELS).iter_rows():
         at = "its output limit" if limits[model] is None else f"max_output_tokens = {limits[model]}"
-        advice = "set max_output_tokens higher" if limits[model] is None else "raise it"
+        higher = "set max_output_tokens higher" if limits[model] is None else "raise it"
+        advice = f": {higher} in the manifest and `run` again, which asks {model} everything anew and pays for it"
         yield (
-            f"{cut:,} of {plural(answers, 'answer')} of {model} {'was' if cut == 1 else 'were'} cut at {at}: {advice} "
-            f"in the manifest and `run` again, which asks {model} everything anew and pays for it"
+            f"{cut:,} of {plural(answers, 'answer')} of {model} {'was' if cut == 1 else 'were'} cut at {at}"
+            f"{advice if cut >= MANY_CUT * answers else ''}"
         )
     if own.height > MOST_CUT_MODELS:
         yield f"so were answers of {plural(own.height - MOST_CUT_MODELS, 'more model')}"
