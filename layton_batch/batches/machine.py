@@ -193,6 +193,13 @@ def withdrawn(batch: Batch, reason: str, now: float, *, plan_again: bool = False
     return Move(after, (("withdrawn", "never sent"),), plan_again=plan_again)
 
 
+def damaged_in_upload(batch: Batch, now: float) -> Move:
+    """The batch file was changed while it was uploaded. The provider may have the damaged file, and takes no other one
+    under its name: the requests go into another batch."""
+    reason = f"its file {batch.path} was changed while it was uploaded: its requests are planned again"
+    return replace(withdrawn(batch, reason, now, plan_again=True), events=(("file_changed", reason),))
+
+
 # ---- the create ----------------------------------------------------------------------------------------------------
 
 

@@ -109,21 +109,18 @@ def _uploaded(run: Run, provider: Provider, batch: Batch) -> str | StageDecision
     """Return the provider's name of the batch file, where it has one. A step: the file cannot be sent now."""
     try:
         check_file(run, batch)
-    except FileError as error:
-        return StageDecision(machine.after_file_trouble(batch, error))
-    if batch.input_ref is not None and not machine.is_of_another_account(batch, at(run, batch)):
-        return batch.input_ref  # else the file is in the other account
-    try:
+        if batch.input_ref is not None and not machine.is_of_another_account(batch, at(run, batch)):
+            return batch.input_ref  # another account does not have it
         uploaded: str | StageDecision | None = provider.upload(submission(run, batch))
     except FileError as error:
         return StageDecision(machine.after_file_trouble(batch, error))
     except ProviderError as error:
         uploaded = StageDecision(machine.after_upload(batch, error, at(run, batch)), error)
-    try:
-        if uploaded is not None:
-            check_file(run, batch)
-    except FileError as error:  # the provider may have the damaged file, and takes no other under its name
-        return StageDecision(machine.withdrawn(batch, str(error), run.clock.now(), plan_again=True))
+    if uploaded is not None:
+        try:
+            check_file(run, batch)  # again: what was read for the upload must be what was planned
+        except FileError:
+            return StageDecision(machine.damaged_in_upload(batch, run.clock.now()))
     return uploaded
 
 

@@ -36,6 +36,7 @@ from layton_batch.store import schema, transactions
 from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import sqlite_url
 from layton_batch.store.run_store import RunStore
+from layton_batch.verification.verify import verify_run
 from tests.support.cli_harness import call, desk
 from tests.support.lab import ROOT, Lab, lab, manifest_text, quiz_text
 from tests.support.tiers import tiered
@@ -350,5 +351,8 @@ def test_a_file_that_is_damaged_while_it_is_uploaded_is_planned_again(tmp_path: 
             during(run, provider, "upload", lambda: path.write_bytes(path.read_bytes()[::-1]))
             advance(run)
             assert run.store.batch(batch.id).outcome is BatchOutcome.CANCELLED
+            (told,) = (event.detail for event in run.store.events() if event.kind == "file_changed")
+            assert told == f"its file {batch.path} was changed while it was uploaded: its requests are planned again"
         assert bench.finish(text).unanswered == 0
         assert set(bench.billed().values()) == {1}
+        assert verify_run(bench.run_folder(text), bench.settings).differences == []
