@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -95,10 +96,6 @@ class PlannedRequests:
     size_bytes: int = 0
 
 
-_SETTINGS = ("provider", "model", "max_output_tokens", "reasoning", "params", "window")
-"""What a model is asked with."""
-
-
 @dataclass(frozen=True, slots=True)
 class PastRequests:
     """Earlier requests of the manifest's own run, and the answers of all runs beside it. ``trouble``: the reason why
@@ -134,23 +131,18 @@ class PastRequests:
             return None  # its judges are planned again once its answers are graded
         return len(self.items(job))
 
-    def paid_with_other_settings(self, job: Job) -> tuple[int, list[str]]:
-        """Return how many requests of the model that has this job's name were answered, and its settings that are
-        others by now."""
-        name = (job.spec.name, job.spec.hints, job.spec.sample)
-        alike = (
-            old
-            for old in self._stored.values()
-            if old.role is Role.PREDICT and (old.spec.name, old.spec.hints, old.spec.sample) == name and not old.retired
-        )
-        stored = next(alike, None)
-        if self._paid is None or stored is None:
-            return 0, []
-        counts = self._paid.store.count_requests()
-        paid = sum(
-            count.number for count in counts if count.job_id == stored.id and count.state is AnswerState.ANSWERED
-        )
-        return paid, [name for name in _SETTINGS if getattr(job.spec, name) != getattr(stored.spec, name)]
+    def answers_by_model(self) -> dict[tuple[Role, str], tuple[ModelSpec, int]]:
+        """Return, by role and name, each model that the run asks: what it is asked with, and how many answers the run
+        has of it."""
+        answered: Counter[str] = Counter()
+        for count in self._paid.store.count_requests() if self._paid else ():
+            answered[count.job_id] += count.number if count.state is AnswerState.ANSWERED else 0
+        models: dict[tuple[Role, str], tuple[ModelSpec, int]] = {}
+        for job in self._stored.values():
+            if not job.retired:
+                _, earlier = models.get((job.role, job.spec.name), (job.spec, 0))
+                models[job.role, job.spec.name] = job.spec, earlier + answered[job.id]
+        return models
 
     def unsent(self, job: Job) -> PlannedRequests:
         """Return the requests in batches of the run's job that are still to be sent, for want of money perhaps."""

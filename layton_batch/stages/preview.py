@@ -118,7 +118,7 @@ class Preview:
     provider_notes: tuple[tuple[str, str], ...] = ()
     """Provider and what is to be known of its batches."""
     before_sending: tuple[str, ...] = ()
-    """Those of the caveats that `run` prints before it sends: on items, labels and juries."""
+    """Caveats that `run` prints as well, before it sends: on items, labels, models and juries."""
 
     def with_model_findings(self, findings: ModelFindings) -> Preview:
         """Return the plan with further findings on its models."""
@@ -622,16 +622,27 @@ def _of_labels(manifest: Manifest, gold: GoldSet) -> Iterator[str]:
         yield f"the labels are trusted though they are those of another jury ({clauses[0]}); the board says so"
 
 
+_SETTINGS = ("provider", "model", "max_output_tokens", "reasoning", "params", "window")
+"""Keys of a model that its requests depend on."""
+
+
 def _changed_settings(planned: Iterable[PlannedJob], earlier: PastRequests) -> Iterator[str]:
-    """Yield a note on each model none of whose paid answers is used any more, since its settings are others."""
-    for one in planned:
-        if one.job.role is Role.PREDICT and one.requests and not one.answered:
-            paid, changed = earlier.paid_with_other_settings(one.job)
-            if paid and changed:
-                yield (
-                    f"{one.job.spec.name}: {', '.join(changed)} changed, so {plural(paid, 'answer')} that you paid for "
-                    "before are asked and paid for again; to keep them, undo that, or give the model another name"
-                )
+    """Yield a note on each model none of whose paid answers is used any more, because its settings are others."""
+    jobs_by_model: dict[tuple[Role, str], list[PlannedJob]] = {}
+    for planned_job in planned:
+        jobs_by_model.setdefault((planned_job.job.role, planned_job.job.spec.name), []).append(planned_job)
+    unused = [model for model, jobs in jobs_by_model.items() if not any(job.answered for job in jobs)]
+    before = earlier.answers_by_model() if unused else {}
+    for role, name in unused:
+        spec = jobs_by_model[role, name][0].job.spec
+        old_spec, answers = before.get((role, name), (spec, 0))
+        changed = [key for key in _SETTINGS if getattr(spec, key) != getattr(old_spec, key)]
+        if changed and answers:
+            noun = "answer" if role is Role.PREDICT else "verdict"
+            yield (
+                f"{name}: {', '.join(changed)} changed, so {plural(answers, noun)} that you paid for before are asked "
+                "and paid for again; to keep them, undo that, or give the model another name"
+            )
 
 
 def _mistyped_ids(jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:

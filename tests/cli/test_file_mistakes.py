@@ -530,3 +530,13 @@ def test_a_setting_that_makes_paid_answers_useless_is_named(tmp_path: Path, monk
         assert words in notes(manifest)
         assert words in call("run", manifest, "--yes").err
         assert "paid for before" not in notes(manifest)
+
+
+def test_a_judges_setting_and_several_samples_are_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS[:2]), "quiz.csv")
+        judge = '[jury]\nseats = 1\n[[jury.judges]]\nname = "j"\nprovider = "groq"\nmodel = "alderworks/pebble-20b"\n'
+        assert call("run", there.write(f"{MANIFEST}samples = 2\n{judge}"), "--yes").code == 0
+        told = notes(there.write(f"{MANIFEST}samples = 2\nmax_output_tokens = 900\n{judge}max_output_tokens = 900\n"))
+        assert told.count("g: max_output_tokens changed, so 4 answers that you paid for before") == 1
+        assert told.count("j: max_output_tokens changed, so 4 verdicts that you paid for before") == 1
