@@ -362,7 +362,7 @@ def leaderboard(
     have; a warning says where a model has more. Raises DataError, with the number of the row, for a score outside
     these bounds.
     """
-    options = BoardOptions(method, metric, seed, level, max_score, _files(labels, "labels"), min_score)
+    options = BoardOptions(method, metric, seed, level, max_score, _names(labels, "labels"), min_score)
     evidence = _read(source, options, runs)
     board = board_of(evidence)
     return Leaderboard(stored(on_this_set(board) if this_set else board))
@@ -469,7 +469,7 @@ def label_plan(
     with as_files(_given(source)) as names:
         options = BoardOptions(None, metric, seed, level)
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options)
-    only = [find_entrant(entrants_of(evidence.votes), name) for name in _files(models, "models")]
+    only = [find_entrant(entrants_of(evidence.votes), name) for name in _names(models, "models")]
     planned = plan_next(evidence.votes, evidence.labels, target, evidence.rules, only)
     return pl.DataFrame([asdict(row) for row in planned.rows], schema=_schema(LabelRequest))
 
@@ -496,8 +496,8 @@ def _given(source: Source | Sequence[Source] | None, argument: str = "source") -
     return {argument: _name_or_frame(source if frame is None else frame, argument)}
 
 
-def _files(given: object, argument: str) -> tuple[str, ...]:
-    """Return names of files, models or runs: one as a tuple of one. Raises ManifestError for anything else."""
+def _names(given: object, argument: str) -> tuple[str, ...]:
+    """Return names of files or models: one as a tuple of one. Raises ManifestError for anything else."""
     if isinstance(given, str | Path):
         return (str(given),)
     if not isinstance(given, list | tuple) or not all(isinstance(name, str | Path) for name in given):
@@ -638,8 +638,8 @@ def import_(
     replies = {} if predictions is None else _given(predictions, "predictions")
     with as_files(replies) as given, as_files({} if labels is None else _given(labels, "labels")) as people:
         files = ImportedFiles(
-            model, Path(given[0]) if given else None, tuple(map(Path, _files(verdicts, "verdicts"))),
-            tuple(map(Path, _files(eee, "eee"))),
+            model, Path(given[0]) if given else None, tuple(map(Path, _names(verdicts, "verdicts"))),
+            tuple(map(Path, _names(eee, "eee"))),
             tuple(map(Path, people)), family, provider,
         )  # fmt: skip
         files.check()

@@ -540,7 +540,7 @@ def _names_any(path: Path, variables: Sequence[str]) -> bool:
 
 _MOST_BYTES_LOOKED_AT = 1 << 16
 _NO_KEY = re.compile(r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE)
-"""What examples show in the place of a key, and variables of a shell."""
+"""Texts that examples show in the place of a key, and variables of a shell."""
 _KEY_PREFIXES = {
     "sk-ant-": "anthropic",
     "sk-proj-": "openai",

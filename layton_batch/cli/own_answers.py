@@ -102,11 +102,11 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
         raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
-    is_name = slug(name := str(arguments.file)) == name and not arguments.file.suffix
-    if is_name and not os.path.exists(arguments.file):
+    name = str(arguments.file)
+    if name == slug(name) and not arguments.file.suffix and not os.path.exists(name):
         raise ManifestError(
-            f"judge: {arguments.file}: no such file; FILE has a row for each answer. A run's answers are judged by "
-            f"`layton-batch run {arguments.file}`"
+            f"judge: {name}: no such file; FILE has a row for each answer. A run's answers are judged by "
+            f"`layton-batch run {name}`"
         )
     file = read_answers(arguments.file, settings)
     _check_who_answered(arguments, file)

@@ -178,8 +178,8 @@ def _of_file(given: Path) -> _Beginning:
         note = unread_note(rows, task, unread)
         say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them{note}")
     split = guess_split(rows, task)
-    if others := Counter(str(row["split"]) for row in rows if row.get("split") not in (None, "", split)):
-        left_out = ", ".join(f"{name} ({count})" for name, count in others.most_common(5))
+    if other_splits := Counter(str(row["split"]) for row in rows if row.get("split") not in (None, "", split)):
+        left_out = ", ".join(f"{name} ({count})" for name, count in other_splits.most_common(5))
         say(
             f"{given}: of its splits only {split!r} is asked, and rows of others are left out: {left_out}; `split` "
             "under [items] in the manifest names another; to ask all rows, take the column out"

@@ -139,14 +139,16 @@ def _instead(option: str, command: str, own: Sequence[str], program: object) -> 
         return f"`layton-batch {command} … --format csv > FILE` writes a file"
     if words := _WORDS_FOR_OPTIONS.get(option):
         return words
-    others = _commands_with(getattr(getattr(program, "command", None), "commands", {}), option)
-    return f"it is an option of {', '.join(f'`{name}`' for name in others)}" if 0 < len(others) <= 4 else ""
+    commands = _commands_with(getattr(getattr(program, "command", None), "commands", {}), option)
+    return f"it is an option of {', '.join(f'`{name}`' for name in commands)}" if 0 < len(commands) <= 4 else ""
 
 
 def _commands_with(commands: Mapping[str, object], option: str) -> list[str]:
     """Return the names of the commands that take the option."""
     return [
-        name for name, command in commands.items() if any(option in its.opts for its in getattr(command, "params", ()))
+        name
+        for name, command in commands.items()
+        if any(option in parameter.opts for parameter in getattr(command, "params", ()))
     ]
 
 
@@ -215,7 +217,9 @@ def _too_many_words(error: Exception) -> str | None:
 def _arguments(command: object) -> list[str]:
     """Return the arguments that a command takes, as its help writes them."""
     parameters = getattr(command, "params", ())
-    return [its.metavar or its.name.upper() for its in parameters if not its.opts[0].startswith("-")]
+    return [
+        parameter.metavar or parameter.name.upper() for parameter in parameters if not parameter.opts[0].startswith("-")
+    ]
 
 
 def _help_of(parameter: object) -> str:

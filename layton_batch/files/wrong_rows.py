@@ -15,13 +15,13 @@ _PLACES_SHOWN = 5
 _PLACE = re.compile(r"(?:line|row|element) [0-9,]+")
 
 
-def with_more(first: str, others: Sequence[str]) -> str:
-    """Add to the message on a wrong row how many ``others`` there are, and the places of the first, as they begin."""
-    if not others:
+def with_more(first: str, faults: Sequence[str]) -> str:
+    """Add to the message on a wrong row how many further ``faults`` there are, and the places of the first of them."""
+    if not faults:
         return first
-    places = [found[0] for text in others[:_PLACES_SHOWN] if (found := _PLACE.search(text)) is not None]
-    listed = f": {', '.join(places)}{', …' if len(others) > _PLACES_SHOWN else ''}" if places else ""
-    return f"{first}; {len(others):,} more wrong {'row' if len(others) == 1 else 'rows'}{listed}"
+    places = [place[0] for fault in faults[:_PLACES_SHOWN] if (place := _PLACE.search(fault)) is not None]
+    listed = f": {', '.join(places)}{', …' if len(faults) > _PLACES_SHOWN else ''}" if places else ""
+    return f"{first}; {len(faults):,} more wrong {'row' if len(faults) == 1 else 'rows'}{listed}"
 
 
 def parse_each(rows: Iterable[Row], parse: Callable[[Row], Parsed]) -> list[Parsed]:
@@ -33,6 +33,6 @@ def parse_each(rows: Iterable[Row], parse: Callable[[Row], Parsed]) -> list[Pars
         except DataError as error:
             faults.append(error)
     if faults:
-        first, *others = map(str, faults)
-        raise DataError(with_more(first, others)) from faults[0]
+        first, *further = map(str, faults)
+        raise DataError(with_more(first, further)) from faults[0]
     return parsed

@@ -23,7 +23,7 @@ from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch, Content, Item, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
-from layton_batch.runs.imported import SHARD, imported_answer, imported_models, is_imported
+from layton_batch.runs.imported import FROM_FILE, SHARD, imported_answer, imported_models, is_imported
 from layton_batch.runs.open import read_run
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.settings import Settings
@@ -392,7 +392,7 @@ def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: s
         sha256=_digest(answers),
         size_bytes=0,
         max_cost=Decimal(0),
-        reason=f"imported from {source}",
+        reason=f"{FROM_FILE}{source}",
         content=Content(
             names,
             [imported_answer(run.mark, name) for name in names],

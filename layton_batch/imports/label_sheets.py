@@ -43,11 +43,13 @@ def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     answers: dict[str, list[LabelTableAnswer]] = defaultdict(list)
     for answer in sheet_answers(run):
         answers[answer.item_id].append(answer)
-    known = {replace(label, said=None, item_digest=None): label.said for label in run.load_labels().annotations}
+    texts_by_label = {
+        replace(label, said=None, item_digest=None): label.said for label in run.load_labels().annotations
+    }
 
     def text_of(label: Annotation) -> tuple[str, str | None] | None:
-        if (same_label := replace(label, item_digest=None)) in known:
-            return known[same_label]
+        if (same_label := replace(label, item_digest=None)) in texts_by_label:
+            return texts_by_label[same_label]
         fits = [
             answer
             for answer in answers[label.item_id]

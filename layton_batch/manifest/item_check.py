@@ -122,8 +122,8 @@ def guess_task(rows: Rows) -> str:
 
 def _first_of(refused: Sequence[ItemFinding]) -> str:
     """Name the first refused row, and the places of the others."""
-    first, *others = refused
-    return with_more(f"line {first.line}: {first.text}", [f"line {finding.line}" for finding in others])
+    first, *further = refused
+    return with_more(f"line {first.line}: {first.text}", [f"line {finding.line}" for finding in further])
 
 
 def _of_other_rows(columns: set[str]) -> str | None:
@@ -194,14 +194,14 @@ def unread_columns(rows: Rows, name: str) -> tuple[str, ...]:
 
 def unread_note(rows: Rows, name: str, unread: Sequence[str]) -> str:
     """Say of columns that a task does not read which may be meant for one that it does."""
-    there = {column.strip().casefold() for row in rows for column in row}
+    columns = {column.strip().casefold() for row in rows for column in row}
     if name != OWN:
         return ""
     meant = [
         f"if {column!r} has the {wanted}, rename it to {wanted!r}"
-        for wanted, others in ALSO_CALLED.items()
+        for wanted, names in ALSO_CALLED.items()
         for column in unread
-        if wanted not in there and column.strip().casefold().replace(" ", "_") in others
+        if wanted not in columns and column.strip().casefold().replace(" ", "_") in names
     ]
     if len(options := [column for column in unread if _OPTION.match(column)]) > 1:
         meant.append(

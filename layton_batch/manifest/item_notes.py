@@ -102,8 +102,8 @@ def _of_options(items: Sequence[Item]) -> Iterator[str]:
     faults = [(item.id, fault) for item in items for fault in option_faults(item)]
     if faults:
         more = len({item_id for item_id, _ in faults}) - 1
-        others = f"; {plural(more, 'more item')} like it: `layton-batch items check` lists them" if more else ""
-        yield f"item {faults[0][0]!r}: {faults[0][1]}{others}"
+        like_it = f"; {plural(more, 'more item')} like it: `layton-batch items check` lists them" if more else ""
+        yield f"item {faults[0][0]!r}: {faults[0][1]}{like_it}"
     if first_is_never_right(items):
         yield FIRST_IS_NEVER_RIGHT
 

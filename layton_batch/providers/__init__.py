@@ -52,7 +52,7 @@ _OTHER_NAMES = {
 }  # fmt: skip
 """Providers by names that other programs give them, in small letters alone."""
 _WITHOUT_BATCHES = frozenset(("ollama", "vllm", "llamacpp", "lmstudio", "huggingface", "local"))
-"""Where models run that no batch API serves."""
+"""Names of what runs models without a batch API."""
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 

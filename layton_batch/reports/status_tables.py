@@ -10,7 +10,7 @@ from layton_batch.clock import iso, utc
 from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
-from layton_batch.runs.imported import is_imported
+from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
 from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle, Role
 from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural, shortened
@@ -334,9 +334,7 @@ def _steps_after_end(status: Status, run: str) -> Iterator[str]:
 def missing_in_files(status: Status) -> str | None:
     """Say which answers no imported file has, and what to do; None where files have all."""
     files = {
-        batch.job_id: (batch.reason or "").removeprefix("imported from ")
-        for batch in status.batches
-        if is_imported(batch)
+        batch.job_id: (batch.reason or "").removeprefix(FROM_FILE) for batch in status.batches if is_imported(batch)
     }
     jobs = [job for job in status.jobs if job.id in files and job.unanswered]
     if not jobs:

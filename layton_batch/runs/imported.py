@@ -13,6 +13,10 @@ SHARD = "imported"
 nothing of it is ever sent."""
 
 
+FROM_FILE = "imported from "
+"""Beginning of the reason of such a batch; the file's name follows."""
+
+
 def is_imported(batch: Batch) -> bool:
     """Return whether the batch's answers came from a file."""
     return batch.shard_id.split("-")[0] == SHARD and not batch.path

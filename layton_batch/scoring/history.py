@@ -59,15 +59,14 @@ def _last_number(folder: Path) -> int:
 
 
 def _number(path: Path) -> int:
-    """Return the number in the name of a snapshot; earlier versions wrote the date and a hyphen before it."""
-    number = path.stem.rpartition("-")[2]
-    return int(number) if number.isdecimal() else 0
+    """Return the number that names a snapshot; 0 for another file."""
+    return int(path.stem) if path.stem.isdecimal() else 0
 
 
 def snapshots(folder: Path) -> list[BoardSnapshot]:
     """All of a run, oldest first. Raises FileError for one that cannot be read."""
     read = []
-    for path in sorted(folder.glob("*.json"), key=lambda path: (_number(path), path.name)):
+    for path in sorted(folder.glob("*.json"), key=_number):
         try:
             document = orjson.loads(path.read_bytes())
             rows = [{"model": row["model"], **row} for row in document["rows"]]  # a row names its model

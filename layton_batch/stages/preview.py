@@ -646,10 +646,10 @@ def _changed_settings(planned: Iterable[PlannedJob], earlier: PastRequests) -> I
 
 
 def _mistyped_ids(jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
-    """Yield a note on each model whose id is no list's, and nearly that of another model of its provider."""
+    """Yield a note on each model that no price list has, and whose id is nearly another's of its provider."""
     for provider, model in dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs):
         if prices.price(provider, model) is None and (near := near_model(provider, model)):
-            yield f"no model {provider} {model} is known{near}"
+            yield f"no price list has {provider} {model}{near}"
 
 
 def _caveats(

@@ -223,7 +223,7 @@ def test_an_id_that_is_nearly_a_models_is_answered_with_the_models(quiz: Path) -
     words = " ".join(ending.err.split())
     assert "for anthropic claude-sonnet-5.5: nothing is sent to it; did you mean 'claude-sonnet-5-5'? Check" in words
     rehearsed = " ".join(call("run", write(quiz, MANIFEST + judge), "--sandbox").err.split())
-    assert "no model anthropic claude-sonnet-5.5 is known; did you mean 'claude-sonnet-5-5'?" in rehearsed
+    assert "no price list has anthropic claude-sonnet-5.5; did you mean 'claude-sonnet-5-5'?" in rehearsed
 
 
 @pytest.mark.parametrize("address", [NOBODY, f"{NOBODY}/", "https://api.openai.com"])

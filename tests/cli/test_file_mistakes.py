@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from layton_batch.manifest.item_notes import first_is_never_right, item_notes, o
 from layton_batch.settings import Settings
 from layton_batch.tasks import load_task
 from layton_batch.tasks.protocol import TaskOptions
-from tests.support.cli_harness import call, desk, write
+from tests.support.cli_harness import Desk, call, desk, write
 
 QUESTIONS = (("What is 2 + 2?", "4"), ("Colour of snow?", "white"), ("Gas in air?", "nitrogen"))
 
@@ -29,6 +30,16 @@ MANIFEST = (
     '[[models]]\nname = "g"\nprovider = "openai"\nmodel = "larch-2-mini"\n'
 )
 GIVEN = MANIFEST[: MANIFEST.index("[[models]]")]
+
+
+@contextmanager
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Desk, Path]]:
+    """A run of three questions that is done, and its manifest."""
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        manifest = there.write(MANIFEST)
+        assert call("run", manifest, "--yes").code == 0
+        yield there, manifest
 
 
 def notes(manifest: Path) -> str:
@@ -198,11 +209,7 @@ def test_a_formula_without_a_value_is_refused_with_its_line(offline: Path) -> No
 def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        there.write(quiz(QUESTIONS), "quiz.csv")
-        manifest = there.write(MANIFEST)
-        assert call("run", manifest, "--yes").code == 0
-
+    with begun(tmp_path, monkeypatch) as (there, manifest):
         there.write(quiz([("New?", "5"), *QUESTIONS]), "quiz.csv")
         words = "3 questions moved to another id, such as '1' to '2', because the rows' ids are their positions"
         planned = call("plan", manifest, "--json").table()
@@ -231,10 +238,7 @@ def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_se
 
 
 def test_labels_that_count_with_the_ids_of_an_edit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        there.write(quiz(QUESTIONS), "quiz.csv")
-        manifest = there.write(MANIFEST)
-        assert call("run", manifest, "--yes").code == 0
+    with begun(tmp_path, monkeypatch) as (there, manifest):
         labels = there.write("item_id,model,answer_correct\n1,g,true\n3,g,false\n", "labels.csv")
         assert call("import", manifest, "--labels", labels).code == 0
 
@@ -375,10 +379,7 @@ def test_options_and_letters_that_models_would_not_see_are_told(offline: Path) -
 def test_a_label_does_not_count_for_another_model_that_takes_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with desk(tmp_path, monkeypatch) as there:
-        there.write(quiz(QUESTIONS), "quiz.csv")
-        manifest = there.write(MANIFEST)
-        assert call("run", manifest, "--yes").code == 0
+    with begun(tmp_path, monkeypatch) as (there, manifest):
         labels = there.write("item_id,model,answer_correct\n1,g,true\n2,g,false\n", "labels.csv")
 
         def own_labels() -> object:
