@@ -252,6 +252,11 @@ class Batch:
     facts: BatchFacts = BatchFacts()
     content: Content | None = None  # of a batch that is about to be entered and is to be sent
 
+    @property
+    def was_withdrawn(self) -> bool:
+        """Whether it was never sent, and never will be: nothing of a run comes from its file."""
+        return self.outcome is BatchOutcome.CANCELLED and self.provider_id is None
+
 
 @dataclass(eq=False, slots=True)
 class ListReading:

@@ -69,6 +69,5 @@ class Attempts:
 
 
 def _had_no_room(batch: Batch) -> bool:
-    if batch.outcome is BatchOutcome.CANCELLED and batch.provider_id is None:
-        return True
-    return batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
+    was_limited = batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
+    return was_limited or batch.was_withdrawn

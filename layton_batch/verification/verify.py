@@ -15,7 +15,7 @@ from layton_batch.errors import DataError
 from layton_batch.files import sealed, tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.records import Batch, FileDigest
+from layton_batch.records import FileDigest
 from layton_batch.runs.event_log import event_row
 from layton_batch.runs.folders import stored_manifest
 from layton_batch.runs.label_log import read_label_actions
@@ -27,7 +27,7 @@ from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_f
 from layton_batch.site.front import MARKER as FRONT
 from layton_batch.site.site_digests import DIGESTS, differing_files
 from layton_batch.stages.publish import cost_report
-from layton_batch.states import OPEN, BatchOutcome
+from layton_batch.states import OPEN
 from layton_batch.store.intents import strange_intents
 from layton_batch.store.run_store import RunStore
 from layton_batch.verification.differences import compare_folders, count_files
@@ -136,7 +136,7 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> I
     batches = [
         batch
         for batch in store.batches()
-        if batch.path and (root / batch.path).parent.is_dir() and not _was_withdrawn(batch)
+        if batch.path and (root / batch.path).parent.is_dir() and not batch.was_withdrawn
     ]
     recorded = [
         *recorded_files(store, folder),
@@ -154,11 +154,6 @@ def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> I
     yield from actions.foreign
     yield from _check_log(folder, store)
     yield from (f"{path}: no row tells of this intent" for path in strange_intents(folder.intents, store))
-
-
-def _was_withdrawn(batch: Batch) -> bool:
-    """Return whether a batch was never sent, and never will be: nothing of the run comes from its file."""
-    return batch.outcome is BatchOutcome.CANCELLED and batch.provider_id is None
 
 
 def _check_others(folder: RunFolder, store: RunStore, sources: RunSources) -> Iterator[str]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.errors import EngineError, LaytonBatchError, StorageError, StoreError
 from layton_batch.files import sealed
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
 from layton_batch.verification.verify import verify_run
 from tests.simulation.beside import Beside, Look
@@ -149,8 +151,14 @@ class Troubles:
             except LaytonBatchError as error:
                 named = str(error)
             if not self.rot.put_back(named):
-                self.unnamed += [str(damage.path) for damage in self.rot.lasting()]
+                self.unnamed += [str(damage.path) for damage in self.rot.lasting() if damage.path not in self._unused()]
                 return
+
+    def _unused(self) -> set[Path]:
+        """The files of batches that were never sent."""
+        root = self.found.folder.workspace.root
+        with open_store(self.found.folder, self.found.settings) as store:
+            return {root / batch.path for batch in store.batches() if batch.was_withdrawn}
 
     def broken(self) -> Iterator[str]:
         """Yield what these troubles brought to light."""
