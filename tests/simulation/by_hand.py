@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PATIENT_LOOKS = 1_000
 """How often a person comes back after a second."""
-_LOOKS_OF_DAYS = 3_000
+_LOOKS_OF_DAYS = 10_000
 """How often a person comes back after a minute: longer than any outage."""
 ATTEMPTS = 3
 """What a request gets by itself."""
