@@ -35,7 +35,7 @@ from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
-from layton_batch.runs.request_planner import PlannedRequest, RequestKind
+from layton_batch.runs.request_planner import PlannedRequest, RequestKind, RequestPlanner
 from layton_batch.runs.revisions import item_changes
 from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
@@ -340,7 +340,8 @@ class _RequestCounts:
     ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have; ``to_answer``:
     those of them whose answer is not there yet; ``to_ask``: those that nobody asked for.
 
-    ``bought``: the fingerprints of the answers which are there, by item.
+    ``bought``: the fingerprints of the answers which are there, by item. ``not_to_ask``: of all answers that new
+    requests want and that need not be asked for.
 
     ``sizes``: bytes of each request that no batch has. Of these, and of those in batches to be sent: the most each can
     cost (USD; None: price unknown), and its tokens read and written by the priors.
@@ -356,6 +357,7 @@ class _RequestCounts:
     to_answer: set[str] = field(default_factory=set)
     to_ask: set[str] = field(default_factory=set)
     bought: dict[str, bytes] = field(default_factory=dict)
+    not_to_ask: set[bytes] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
     max_costs: list[Decimal | None] = field(default_factory=list)
     guesses: list[tuple[int, int]] = field(default_factory=list)
@@ -377,6 +379,8 @@ class _RequestCounts:
                 self.to_answer.add(request.item_id)
             if request.kind is RequestKind.ANSWERED and request.status is not None:
                 self.bought[request.item_id] = request.status.answer
+            if request.kind is not RequestKind.TO_ASK and request.status is not None:
+                self.not_to_ask.add(request.status.answer)
             is_unsent = request.custom_id in self.unsent.requests
             if request.kind is not RequestKind.TO_ASK and not is_unsent:
                 continue
@@ -478,7 +482,7 @@ class _Planner:
         }
         self._new_items[job.id], self._bought[job.id] = frozenset(counts.new_items), counts.bought | is_back
         self._to_answer[job.id] = frozenset(counts.to_answer)
-        again = 0 if job.role is Role.PREDICT else self._judged_again(job, counts.to_ask)
+        again = 0 if job.role is Role.PREDICT else self._judged_again(job, planner, counts, counts.to_ask)
         counted = self._counted(job, counts, counts.kinds.total())
         return replace(counted, retired=len(planner.retired()), judged_again=again)
 
@@ -489,7 +493,8 @@ class _Planner:
         counts, answers = self._counts(job, provider), self._answers(str(job.depends_on), judged)
         self._prompts.about(job.depends_on)
         prompts = self._prompts.judges(self._candidates(job, judged), job.spec, juried(self._task))
-        for _ in counts.lines(self._requests.planner(job, provider, set()).plan(prompts)):
+        planner = self._requests.planner(job, provider, set())
+        for _ in counts.lines(planner.plan(prompts)):
             pass
         # an answer that cannot be read here was judged, unless its participant is asked something else by now
         settled_items = self._sent_items(job) - self._new_items.get(str(job.depends_on), frozenset()) | answers.keys()
@@ -500,7 +505,7 @@ class _Planner:
             if item.id not in settled_items
         }
         self._count_unknown(job, judged, counts, unknown.values())
-        judged_again = self._judged_again(job, counts.to_ask | unknown.keys())
+        judged_again = self._judged_again(job, planner, counts, counts.to_ask | unknown.keys())
         return replace(self._counted(job, counts, len(self._items)), judged_again=judged_again)
 
     def _count_unknown(
@@ -523,8 +528,15 @@ class _Planner:
         """Return the items about which the run has requests of the job that were sent."""
         return frozenset(self._requests.items(job)).difference(self._requests.unsent(job).requests.values())
 
-    def _judged_again(self, job: Job, to_ask: Collection[str]) -> int:
-        return len(self._sent_items(job).intersection(to_ask))
+    def _judged_again(self, job: Job, planner: RequestPlanner, counts: _RequestCounts, to_ask: Collection[str]) -> int:
+        """Count the items to ask a judge about on which it gave a verdict before. A verdict that is used for another
+        item, because its question moved to another id, is not given again."""
+        moved = {
+            request.item_id
+            for request in planner.earlier
+            if not request.retired and request.answer in counts.not_to_ask
+        }
+        return len(self._sent_items(job).difference(moved).intersection(to_ask))
 
     def _candidates(self, job: Job, judged: ModelSpec) -> Iterator[Candidate]:
         """Yield the known answers that go before the job's judge."""
