@@ -115,7 +115,7 @@ def plan(
     figures by reasoning effort; a note says which.
     Prompts at addresses are fetched, unless a run of the manifest's name (under --runs) has a copy.
     Providers whose key is set are asked whether their models are on sale. After the plan it ends with 2 where
-    `run` would refuse a model, and with 3 where a budget keeps `run` from a model of unknown price.
+    `run` would refuse a model or a key, and with 3 where a budget keeps `run` from a model of unknown price.
     """
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
@@ -144,7 +144,7 @@ def plan(
     else:
         print_plan(result, notes=notes)
     if result.refused:
-        raise ManifestError("\n".join(("`run` refuses this manifest:", *result.refused)))
+        raise ManifestError("\n".join(("`run` refuses to begin:", *result.refused)))
     if result.unpriced:
         raise OverBudgetError(no_price(result.unpriced))
 

@@ -113,7 +113,7 @@ class Preview:
     caveats: tuple[str, ...]
     budget: BudgetTable
     refused: tuple[str, ...] = ()
-    """Why `run` refuses to begin: models that are gone, settings that they do not take."""
+    """Why `run` refuses to begin: keys of another provider, models that are gone, settings that they do not take."""
     keys: tuple[NeededKey, ...] = ()
     provider_notes: tuple[tuple[str, str], ...] = ()
     """Provider and what is to be known of its batches."""
@@ -248,10 +248,10 @@ def preview(
         run_id=manifest.run_id(),
         items=len(items),
         jobs=tuple(planned),
-        caveats=(*filter(None, map(settings.key_trouble, providers)), *cautions(task), *caveats),
+        caveats=(*cautions(task), *caveats),
         budget=manifest.budget,
         before_sending=before_sending,
-        refused=models.refused,
+        refused=(*filter(None, map(settings.key_trouble, providers)), *models.refused),
         keys=_needed_keys(settings, providers),
         provider_notes=tuple((name, note) for name in providers for note in connect(name, None).capabilities.caveats),
     )

@@ -57,7 +57,7 @@ def test_plan_shows_the_plan_and_ends_with_what_run_refuses(own_addresses: Path)
     (refused,) = document["refused"]  # type: ignore[misc]  # a list of one
     assert (end.code, document["requests"]) == (2, 2)
     assert refused.startswith("model 'm' (openai): gpt-4-turbo was shut down on 2026-10-23: use gpt-5.6-sol")
-    assert "`run` refuses this manifest:" in end.err
+    assert "`run` refuses to begin:" in end.err
     assert refused in end.err
 
 
