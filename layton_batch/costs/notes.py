@@ -11,7 +11,7 @@ def reused_note(report: CostReport) -> str | None:
     if not report.reused.requests:
         return None
     answers = plural(report.reused.requests, "answer was", "answers were")
-    return f"reused: {answers} paid for by another job or run, {report.reused.paid.text} there and nothing here"
+    return f"reused: {answers} paid for by another run, {report.reused.paid.text} there and nothing here"
 
 
 def cached_note(total: CostLine) -> str | None:

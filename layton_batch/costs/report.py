@@ -99,7 +99,7 @@ class CostLine:
 
 @dataclass(frozen=True, slots=True)
 class ReusedAnswers:
-    """Answers that other jobs or runs paid for, and what they cost there; in no sum of what was paid here."""
+    """Answers that other runs paid for, and what they cost there; in no sum of what was paid here."""
 
     requests: int = 0
     paid: TotalCost = NOTHING

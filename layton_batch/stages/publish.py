@@ -111,7 +111,12 @@ def _is_over(run: Run) -> bool:
 
 
 def cost_report(folders: Sequence[RunFolder]) -> CostReport:
-    """Report the cost of these runs together, from their usage tables, with upper bounds of unknown costs."""
+    """Report the cost of these runs together, from their usage tables, with upper bounds of unknown costs.
+
+    Answers that a run has from another of these runs are in the sums, so only those of further runs count as reused.
+    """
+    names = [folder.root.resolve().name for folder in folders]
+    reused = pl.concat(tables.read(folder.tables, "reused") for folder in folders)
     usages = [tables.read(folder.tables, "usage") for folder in folders]
     unknowns = [tables.read(folder.tables, "untold") for folder in folders]
     stated = [
@@ -123,7 +128,7 @@ def cost_report(folders: Sequence[RunFolder]) -> CostReport:
         usage_rows(pl.concat(usages)),
         unknown_costs_of(pl.concat(unknowns)),
         stated,
-        [row for folder in folders for row in usage_rows(tables.read(folder.tables, "reused"))],
+        usage_rows(reused.filter(~pl.col("run").is_in(names))),
     )
 
 

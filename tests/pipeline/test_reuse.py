@@ -46,6 +46,8 @@ def test_another_run_of_the_same_questions_costs_nothing_and_says_what_they_cost
         assert bench.table(other, "leaderboard").select(board).equals(bench.table(JUDGED, "leaderboard").select(board))
         report = report_json(cost_report([find_run("other", bench.runs)]))
         assert report["reused"] == {"requests": 2, "paid_usd": f"{first.spent_usd:f}"}
+        together = cost_report([find_run(name, bench.runs) for name in ("lab", "other")])
+        assert (together.reused.requests, together.total.requests) == (0, 2)  # the sums have what the first run paid
         third = named("third", JUDGED)
         assert bench.finish(third).spent_usd == 0
         assert set(bench.table(third, "reused")["run"]) == {"lab"}

@@ -190,6 +190,7 @@ def test_two_models_that_ask_the_same_are_asked_once(tmp_path: Path) -> None:
         reused = bench.table(twice, "reused")
         assert reused.height == 4
         assert set(reused["run"]) == {"lab"}
+        assert cost_report([bench.run_folder(twice)]).reused.requests == 0  # the bill has what the run paid
 
 
 def test_what_was_only_planned_is_not_sent_when_it_is_not_asked_for_any_more(tmp_path: Path) -> None:
