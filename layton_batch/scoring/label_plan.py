@@ -460,7 +460,7 @@ def label_need_text(labels: int, now: float | None, then: float, run: str) -> st
     number, command = plural(labels, "label"), f"layton-batch annotate {run}"
     if now is None:
         gain = f"{number} would give intervals for new items of ±{then:.1f}"
-        return f"No answer has a person's label yet; {gain}: {command}"
+        return f"No answer has a person's label that counts yet; {gain}: {command}"
     if now <= AS_SHORT * then:
         limit = f"Only more items make the intervals for new items (±{now:.1f} on average) much shorter"
         return f"{limit}; {number} would help a little: {command}"

@@ -16,7 +16,9 @@ from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
 
 UNCALIBRATED = "uncalibrated"
-RAW_SHARE = "Uncalibrated: the jury's raw share of yes. There is no human label, so nobody knows how often it is right."
+RAW_SHARE = (
+    "Uncalibrated: the jury's raw share of yes. No human label counts here, so nobody knows how often it is right."
+)
 AIM_POINTS = 3
 """The half width, in points, for which an uncalibrated board says how many labels it takes."""
 _MOST_PLANNED = 2_000  # models for which labels are planned: each is planned by itself

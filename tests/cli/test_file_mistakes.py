@@ -237,6 +237,24 @@ def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_se
         assert "items: 1 taken out since the run last planned; what was taken out ('2') keeps" in notes(manifest)
 
 
+def test_after_a_row_on_top_the_run_says_what_it_sends_pays_and_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begun(tmp_path, monkeypatch) as (there, manifest):
+        labels = there.write("item_id,model,answer_correct\n1,g,true\n", "labels.csv")
+        assert call("import", manifest, "--labels", labels).code == 0
+        there.write(quiz([("New?", "5"), *QUESTIONS]), "quiz.csv")
+        ending = call("run", manifest, "--yes")
+        assert "12 answered already, 4 to send: expected" in ending.err  # no verdict is given again
+        assert "Cost · batched" in ending.out
+        assert "reused" not in ending.out  # the bill has what this run paid
+        assert "1 label not used: of an answer that the model did not give here" in ending.err
+        assert "No answer has a person's label that counts yet; " in ending.err
+        there.write(quiz([("New?", "6"), *QUESTIONS]), "quiz.csv")
+        words = "3 to send (3 verdicts again, because the item or the answer changed)"
+        assert words in call("run", manifest, "--yes").err
+
+
 def test_labels_that_count_with_the_ids_of_an_edit_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with begun(tmp_path, monkeypatch) as (there, manifest):
         labels = there.write("item_id,model,answer_correct\n1,g,true\n3,g,false\n", "labels.csv")

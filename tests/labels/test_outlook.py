@@ -37,7 +37,7 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
     with read_run(RunFolder(root), Settings.from_process()) as run:
         ballots, labels = evidence(run, run.rules.metric)
         found = outlook(ballots, labels, run.rules, length=0)
-        told = f"No answer has a person's label yet; {found.enough.labels} labels would give intervals "
+        told = f"No answer has a person's label that counts yet; {found.enough.labels} labels would give intervals "
         told += f"for new items of ±{found.enough.mean:.1f}: layton-batch annotate lab"
         assert label_need(run.folder, "lab") == told
         assert found.gains[0].widest <= 50

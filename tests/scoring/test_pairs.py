@@ -179,6 +179,6 @@ def test_the_sentence_names_the_command(tmp_path: Path) -> None:
     )
     tables.write(folder.part("label_need", "label_need"), tables.frame("label_need", [need | {"half_width_now": None}]))
     assert label_need(folder, "lab") == (
-        "No answer has a person's label yet; 1,200 labels would give intervals for new items of ±6.3: layton-batch "
-        "annotate lab"
+        "No answer has a person's label that counts yet; 1,200 labels would give intervals for new items of ±6.3: "
+        "layton-batch annotate lab"
     )
