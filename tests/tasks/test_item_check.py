@@ -173,11 +173,26 @@ def test_the_table_names_line_item_and_fault_and_nulls_are_counted(tmp_path: Pat
     ended = call("items", "check", path)
     assert ended.code == 2
     for words in (
-        "3 rows for layton; by split: llm 2",
-        "solution is null in 1 of them",
+        "3 rows for layton, 1 of them wrong; the others by split: llm 2",
+        "solution is null in 1 row",
         "column 'description' is empty",
     ):
         assert words in ended.out
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ("ABAB", "4 rows for mcq_idk; every split takes them"),
+        ("ABCB", "4 rows for mcq_idk, 1 of them wrong; every split takes the others"),
+        ("CCCC", "4 rows for mcq_idk, all of them wrong"),
+    ],
+)
+def test_the_first_line_tells_how_many_rows_are_wrong(tmp_path: Path, answers: str, words: str) -> None:
+    path = tmp_path / "choices.csv"
+    rows = [f"What is {number}?,one,two,{answer}" for number, answer in enumerate(answers)]
+    path.write_text("\n".join(["question,A,B,answer", *rows]), encoding="utf-8")
+    assert call("items", "check", path, "--task", "mcq_idk").out.splitlines()[0] == words
 
 
 def test_what_no_task_takes_or_is_no_file_is_said_in_one_line(tmp_path: Path) -> None:
