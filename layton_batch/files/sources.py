@@ -157,10 +157,15 @@ def stream_rows(path: Path) -> Iterator[Row]:
     """Yield the rows of a file one at a time: memory does not grow with the lines of a JSONL file.
 
     Raises as ``read_rows``, when the row is reached."""
-    row = None
-    for _, row in itertools.chain.from_iterable(_taken(path, str(path), _FEW_AT_ONCE)):
-        yield row
-    if row is None:
+    return (row for _, row in stream_placed_rows(path))
+
+
+def stream_placed_rows(path: Path) -> Iterator[tuple[RowLocation, Row]]:
+    """Yield each row as ``stream_rows`` does, with its location."""
+    placed = None
+    for placed in itertools.chain.from_iterable(_taken(path, str(path), _FEW_AT_ONCE)):
+        yield placed
+    if placed is None:
         raise nothing_in(str(path))
 
 

@@ -405,7 +405,7 @@ def test_a_copied_project_of_the_same_name_is_told_what_it_replaces(
         (("export", "quiz"), " | hf. `layton-batch export -h` shows more."),
         (("verify", "empty"), "It is not a site either: a site has index.html and digests.json"),
         (("label-plan", "scores.csv", "--labels", "3"), "`layton-batch leaderboard scores.csv` ranks the models"),
-        (("leaderboard", "words.csv"), "words.csv, row 1: 'score' is 'good', not a number, true or false"),
+        (("leaderboard", "words.csv"), "words.csv, line 2: 'score' is 'good', not a number, true or false"),
         (("init", "qa", "--out", "quiz.csv"), "init: --out quiz.csv: is a file; name a folder"),
         (("plan", "list.toml"), "models[0]: must be a table, not 'gpt-5.1': write [[models]] above its keys"),
         (("items", "check", "dicts.jsonl"), "line 1: not JSON: texts need double quotes; in Python, json.dumps"),

@@ -88,14 +88,18 @@ def test_what_the_command_refuses_of_a_file_is_refused_of_a_frame(
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ("larch,,1", "row 1: 'item_id' is empty"),
-        (",a,1", "row 1: 'model' must be a text"),
-        ("larch,a,good", "row 1: 'score' is 'good', not a number"),
+        ("larch,,1", "line 2: 'item_id' is empty"),
+        (",a,1", "line 2: 'model' must be a text"),
+        ("larch,a,good", "line 2: 'score' is 'good', not a number"),
+        (
+            "larch,a,1\n\nlarch,b,NaN",
+            "line 4: 'score' is 'NaN', not a number, true or false; where there is no score, ",
+        ),
         (
             "larch,a,7",
             "the mark is 7, and marks go up to 1; choose another metric with --metric, or say with --max-score",
         ),
-        ("larch,a,1\nlarch,a,0", "row 2: item 'a' of model 'larch' has a mark by 'score' already"),
+        ("larch,a,1\nlarch,a,0", "line 3: item 'a' of model 'larch' has a mark by 'score' already"),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path: Path, row: str, told: str) -> None:

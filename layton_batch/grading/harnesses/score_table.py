@@ -13,7 +13,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.sources import stream_rows
+from layton_batch.files.sources import stream_placed_rows, stream_rows
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.grading.harnesses.score_file import Object, ScoreFile, text_at
 from layton_batch.records import JsonValue
@@ -22,7 +22,8 @@ from layton_batch.tasks.offline import ItemOutcome
 
 METRIC = "score"
 _COLUMNS = frozenset({"model", "item_id", METRIC})
-_TABLES = (*ENDINGS, WORKBOOK, ".parquet")
+_PARQUET = ".parquet"
+_TABLES = (*ENDINGS, WORKBOOK, _PARQUET)
 _KINDS = frozenset(map(str, PredictionKind))
 _WORDS: Mapping[str, float] = {"true": 1.0, "false": 0.0}
 
@@ -47,10 +48,11 @@ def lacking_columns(path: Path) -> Sequence[str]:
 
 
 def read(path: Path) -> list[ScoreFile]:
-    """Read the scores, a file for each model and sample. Raises DataError with file, row and reason."""
+    """Read the scores, a file for each model and sample. Raises DataError with file, line or row, and reason."""
     files: dict[tuple[str, str, int, int], ScoreFile] = {}
-    for number, row in enumerate(stream_rows(path), 1):
-        place = f"{path}, row {number}"
+    unit = "row" if path.suffix.lower() == _PARQUET else "line"
+    for location, row in stream_placed_rows(path):
+        place = f"{path}, {unit} {location.line}"
         model, provider = text_at(row, "model", place), _text(row.get("provider")) or ""
         hints, sample = _whole(row, "n_hints", 0, place), _whole(row, "sample", 1, place)
         key = (model, provider, hints, sample)
@@ -80,9 +82,15 @@ def _score(value: JsonValue, place: str) -> float | None:
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
-        advice = "; write 85 for 85 %, and --max-score 100" if "%" in str(value) else ""
-        raise DataError(f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number, true or false{advice}")
+        raise DataError(f"{place}: {METRIC!r} is {str(value)[:40]!r}, not a number, true or false{_advice(str(value))}")
     return number
+
+
+def _advice(text: str) -> str:
+    """Return what to write instead of a text that is no score."""
+    if "%" in text:
+        return "; write 85 for 85 %, and --max-score 100"
+    return "; where there is no score, leave it empty (in Python: None)" if text.strip().lower() == "nan" else ""
 
 
 def _item(row: Object, place: str) -> str:
