@@ -159,7 +159,8 @@ def after_upload(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move
     """The upload failed, and nothing was paid. Only a refusal of the file itself ends the batch."""
     if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS:
         return _refused(batch, f"the upload was refused: {error}", error, at)
-    reason = f"not sent: {batch.provider} does not take its file: {error}"
+    failure = "does not take its file" if error.is_sent else "cannot be reached"
+    reason = f"not sent: {batch.provider} {failure}: {error}"
     return _not_sent(batch, error, "upload_failed", reason, at)
 
 

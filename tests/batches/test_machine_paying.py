@@ -86,6 +86,11 @@ def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is
         assert told(decision) == ["upload_failed"]
 
 
+def test_a_provider_that_an_upload_does_not_reach_is_not_said_to_refuse_the_file() -> None:
+    decision = machine.after_upload(planned(), TransientProviderError("Connection refused", is_sent=False), AT)
+    assert decision.after.reason == f"not sent: {planned().provider} cannot be reached: Connection refused"
+
+
 @pytest.mark.parametrize(
     ("status", "facts", "error_class"),
     [
