@@ -250,12 +250,12 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
     if without_mark := next((path for path in (Path(name), runs / run_id) if _was_run(path)), None):
         return _without_mark(without_mark, name if is_manifest(name) else "MANIFEST")
     if is_manifest(name):
-        return f"the run {run_id!r} of {name} is not {there}: `layton-batch run {name}` begins it; {advice}"
+        return f"the run {run_id!r} of {name} is not {there}: {_beginning(Path(name), 'it', runs)}"
     if os.path.isdir(name):
         if inside := [str(folder.root) for folder in find_runs(Path(name))]:
             return f"the folder {name} is no run, but holds runs: name {' or '.join(inside)}"
         if manifest := next((path for path in sorted(Path(name).glob("*.toml")) if _is_named(path)), None):
-            return f"the folder {name} holds no run {there}: `layton-batch run {manifest}` begins its run; {advice}"
+            return f"the folder {name} holds no run {there}: {_beginning(manifest, 'its run', runs)}"
         return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
     if os.path.isfile(name) and Path(name).suffix.lower() in ITEM_ENDINGS:
         return (
@@ -267,6 +267,14 @@ def _missing_run(name: str, run_id: str, runs: Path) -> str:
     if Path(name).suffix and not os.path.exists(name):
         return f"there is no file {name}, and there is no run {name!r} {there}; {advice}"
     return f"there is no run {name!r} {there}; {advice}"
+
+
+def _beginning(manifest: Path, run: str, runs: Path) -> str:
+    """Say how to look at the sandbox's run of a manifest, where there is one, and how to begin the ``run`` itself."""
+    begins, of_sandbox = f"`layton-batch run {manifest}` begins {run}", sandbox_runs(runs)
+    if of_sandbox != runs and os.path.exists(of_sandbox / manifest_name(manifest) / MANIFEST):
+        return f"add `--runs {of_sandbox}` for its rehearsal in the sandbox; {begins}, and sends paid requests"
+    return f"{begins}; {other_places(runs)}"
 
 
 def _was_run(path: Path) -> bool:

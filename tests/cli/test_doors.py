@@ -89,8 +89,16 @@ def test_without_a_run_the_sandboxs_are_named_and_what_to_do(offline: Path, here
     assert ending.code == 2
     assert "no run under runs" in ending.err
     assert "`--runs runs-sandbox` of the sandbox (there: lab)" in ending.err
-    assert "the run 'lab' of quiz.toml is not under runs" in (not_begun := call("status", "quiz.toml").err)
-    assert "`layton-batch run quiz.toml` begins it; --runs names another folder, such as `--runs runs-s" in not_begun
+    assert "the run 'lab' of quiz.toml is not under runs" in (rehearsed := call("status", "quiz.toml").err)
+    advice = "add `--runs runs-sandbox` for its rehearsal in the sandbox; `layton-batch run"
+    assert f"{advice} quiz.toml` begins it, and sends paid requests" in rehearsed
+    (here / "project").mkdir()
+    text = (here / "quiz.toml").read_text(encoding="utf-8")
+    (here / "project" / "quiz.toml").write_text(text, encoding="utf-8")
+    assert f"{advice} project/quiz.toml` begins its run, and sends paid requests" in call("status", "project").err
+    (here / "new.toml").write_text(text.replace('name = "lab"', 'name = "new"', 1), encoding="utf-8")
+    words = "`layton-batch run new.toml` begins it; --runs names another folder, such as `--runs runs-s"
+    assert words in call("status", "new.toml").err
     every = call("status")
     assert (every.code, "no runs under runs; --runs names another folder, such as" in every.err) == (0, True)
     assert "name a manifest; `layton-batch init` writes one" in call("run").err
