@@ -18,10 +18,12 @@ import polars as pl
 from layton_batch.cli.terminal import print_json, say
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
+from layton_batch.files.item_ids import shift_advice
 from layton_batch.files.sources import portions
 from layton_batch.grading.forms import chosen_metric
 from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
 from layton_batch.grading.submissions import SearchSettings, submissions
+from layton_batch.manifest.item_notes import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
 from layton_batch.reports.leaderboard_tables import print_board
 from layton_batch.reports.table import console, print_table
@@ -79,6 +81,8 @@ def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None)
     _say_unanswered(graded)
     if form.note is not None:
         say(form.note)
+    if items and first_is_never_right(items):
+        say(f"{arguments.items}: {FIRST_IS_NEVER_RIGHT}")
     rounds = by_model(graded)
     models = [averaged(mine) for mine in rounds.values()] if arguments.rounds else graded
     board = ranked(models, metric, form.span(metric)) if has_board else None
@@ -93,7 +97,8 @@ def _say_unanswered(graded: Iterable[GradedModel]) -> None:
         if model.unanswered:
             ids = first_of(model.unanswered, 5)
             items = plural(len(model.unanswered), "item has", "items have")
-            say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others"))
+            advice = shift_advice(model.unanswered, model.n_rows)
+            say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others{advice}"))
         if model.twice is not None:
             say(one_line(f"{model.name}: item {model.twice!r} has several predictions, and each counts in the figures"))
 

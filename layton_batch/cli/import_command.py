@@ -10,7 +10,8 @@ import typer
 
 from layton_batch.cli.option_names import renamed
 from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
-from layton_batch.text import plural
+from layton_batch.files.item_ids import shift_advice
+from layton_batch.text import first_of, plural
 
 if TYPE_CHECKING:
     from layton_batch.imports.entering import ImportResult
@@ -112,7 +113,8 @@ def import_(
 def _summary(entry: ImportResult) -> str:
     parts = [plural(entry.answers, "answer") if entry.is_new else "nothing new of its answers"]
     if entry.missing:
-        parts.append(f"{plural(entry.missing, 'item')} of the run without one")
+        advice = shift_advice(entry.missing, entry.answers)
+        parts.append(f"{plural(len(entry.missing), 'item')} of the run without one ({first_of(entry.missing)}{advice})")
     if entry.unparsed:
         parts.append(
             f"{entry.unparsed} in another form than the task asks for, which count as wrong (a plain answer belongs in "

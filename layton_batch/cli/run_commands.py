@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from layton_batch.cli.option_names import renamed
+from layton_batch.cli.usage_errors import check_dollars
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE
 from layton_batch.runs.folders import DEFAULT_RUNS
 
@@ -164,7 +165,9 @@ def run(
     runs: Runs = RUNS,
     once: Annotated[bool, typer.Option("--once", help="Do what needs no waiting, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
-    max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD, instead of the manifest's.")] = None,
+    max_usd: Annotated[
+        str | None, typer.Option("--max-usd", callback=check_dollars, help="Budget in USD, instead of the manifest's.")
+    ] = None,
     poll_seconds: Poll = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question.")] = False,
     offline: Offline = False,
@@ -240,7 +243,7 @@ def judge(
         str | None, typer.Option("--protocol", help="Of a task with protocols: original asks judges as published.")
     ] = None,
     runs: Runs = RUNS,
-    max_usd: Annotated[str | None, typer.Option("--max-usd", help="Budget in USD.")] = None,
+    max_usd: Annotated[str | None, typer.Option("--max-usd", callback=check_dollars, help="Budget in USD.")] = None,
     poll_seconds: Poll = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question.")] = False,
     offline: Offline = False,

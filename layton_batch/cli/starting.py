@@ -125,17 +125,24 @@ def manifest_for(
     beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
     text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
     manifest = check_manifest(beginning.path, text)
-    if not (sandbox or beginning.path.exists()):
-        _check_ids(manifest)
+    if not beginning.path.exists():
+        _check_asked(manifest, sandbox=sandbox)
     return write_manifest(beginning.path, text)
 
 
-def _check_ids(manifest: Manifest) -> None:
-    """Raise ManifestError for models that `run` refuses, before a manifest is written that names them."""
+def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:
+    """Raise DataError for items, and ManifestError for models, that `run` refuses, before a manifest is written that
+    names them."""
     from layton_batch.clock import SystemClock
+    from layton_batch.files.addresses import is_address
+    from layton_batch.manifest.asked import load_items, manifest_task
     from layton_batch.manifest.model_checks import check_models
     from layton_batch.settings import Settings
 
+    if not is_address(manifest.items.source):
+        load_items(manifest, manifest_task(manifest), Settings.from_process())
+    if sandbox:
+        return
     if refused := check_models(manifest, Settings.from_process(), SystemClock()).refused:
         raise ManifestError("\n".join(refused))
 
@@ -249,8 +256,8 @@ def check_manifest(path: Path, text: str) -> Manifest:
     if path.exists():
         if differing := _differing_keys(path, manifest):
             raise ManifestError(
-                f"{path} is there and asks for something else{differing}: `layton-batch run {path}` goes on with it; "
-                "edit it to add a model, or move it away"
+                f"{path} is there and asks for something else{differing}: edit it, then `layton-batch run {path}` "
+                "continues its run; or move it away"
             )
         return load_manifest(path)
     return manifest.of_folder(path.resolve().parent)
@@ -264,7 +271,8 @@ def _differing_keys(path: Path, manifest: Manifest) -> str:
         keys = load_manifest(path).differing_keys(manifest)
     except ManifestError:
         return " (it cannot be loaded)"
-    return f" ({', '.join(keys)})" if keys else ""
+    all_items = ", without which all items are asked" if "items.limit" in keys else ""
+    return f" ({', '.join(keys)}{all_items})" if keys else ""
 
 
 def _provider_and_model(text: str) -> tuple[str, str]:

@@ -84,7 +84,12 @@ def judges(
 def label_plan(
     sources: Files = None,
     half_width: Annotated[float | None, typer.Option("--half-width", help="In points of 100: 1.0 is ± 1 %.")] = None,
-    labels: Annotated[int | None, typer.Option("--labels", help="How many labels there is time for.")] = None,
+    labels: Annotated[
+        int | None,
+        typer.Option(
+            "--labels", help="How many labels there is time for: a number (`import --labels FILE` reads labels)."
+        ),
+    ] = None,
     design: Annotated[str, typer.Option("--design", help="contested (fewest labels) | balanced")] = "contested",
     audit: Annotated[
         float,

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from layton_batch.errors import ManifestError
 from layton_batch.text import did_you_mean, plural
 
 _NO_COMMAND = re.compile(r"No such command '(.+?)'")
@@ -14,7 +15,14 @@ _TOO_MANY = re.compile(r"Got unexpected extra arguments? *(?:\(s\) )?\((?P<words
 """Typer's words for arguments that a command does not take."""
 _INPUT = re.compile(r"Input should be (?P<form>[^,]+)")
 """Typer's words for a value of another form than an option takes."""
+_NO_VALUE = re.compile(r"Option '(?P<option>--[\w-]+)' requires an argument")
+"""Typer's words for an option that ends the command line and takes a value."""
 _PLAIN_FORMS = {"a valid integer": "a whole number", "a valid number": "a number"}
+
+_DOLLARS = {
+    "--max-usd": " Write dollars as a number without $, such as 5.00: a shell replaces $5 by nothing, $50 by 0."
+}
+"""What to write for an option that is often given with a $."""
 
 MANIFEST_KEYS = {
     "--limit": "`limit` under [items]",
@@ -94,7 +102,13 @@ _WORDS_FOR_COMMANDS = {
 
 def usage_message(error: Exception, command_line: Sequence[str]) -> str | None:
     """Return what to write instead; None for an error that is no usage error of Typer's."""
-    return _unknown_option(error, command_line) or _missing_word(error) or _wrong_value(error) or _too_many_words(error)
+    return (
+        _unknown_option(error, command_line)
+        or _missing_word(error)
+        or _missing_value(error, command_line)
+        or _wrong_value(error)
+        or _too_many_words(error)
+    )
 
 
 def _unknown_option(error: Exception, command_line: Sequence[str]) -> str | None:
@@ -184,6 +198,27 @@ def _command_before(file: str, group: str) -> str:
         f"name the command before {file}: `layton-batch run {file} --model PROVIDER:ID` asks its questions, "
         f"`layton-batch leaderboard {file}` ranks its scores, `layton-batch grade TASK {file}` grades its predictions"
     )
+
+
+def _missing_value(error: Exception, command_line: Sequence[str]) -> str | None:
+    """Return what to do where an option ends the command line without its value; None for any other usage error."""
+    matched = _NO_VALUE.match(str(getattr(error, "message", "")))
+    if matched is None:
+        return None
+    option, command = matched["option"], command_line[0]
+    return f"{command}: {option} needs a value.{_DOLLARS.get(option, '')} `layton-batch {command} -h` describes the options"
+
+
+def check_dollars(text: str | None) -> str | None:
+    """Return the value of ``--max-usd``. Raises ManifestError for an option in its place: a shell replaces $5 by
+    nothing."""
+    from layton_batch.cli.terminal import say
+
+    if text is not None and text.startswith("--"):
+        raise ManifestError(f"--max-usd needs a value, and {text} is an option.{_DOLLARS['--max-usd']}")
+    if text is not None and not text.strip("0."):
+        say(f"--max-usd {text}: nothing can be paid.{_DOLLARS['--max-usd']}")
+    return text
 
 
 def _wrong_value(error: Exception) -> str | None:

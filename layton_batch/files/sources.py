@@ -331,11 +331,14 @@ def _decode(line: bytes, location: RowLocation) -> Row:
 
 
 def _as_table(line: bytes) -> str | None:
-    """Say that a first line is the header of a table; None: it begins as JSON, or has no separator."""
+    """Say that a first line is the header of a table, or a text; None: it begins as JSON."""
     header = line[:_HEADER_SHOWN].decode("utf-8", "replace").strip()
-    if header[:1] in ("{", "[", '"') or not any(separator in header for separator in ",;\t"):
+    if not header[:1].isalpha():
         return None
-    return f"not JSON: it begins with {header!r}; if the file is a table, let its name end in .csv"
+    return (
+        f"not JSON: it begins with {header!r}; if the file is a table, let its name end in .csv, with the names of the "
+        "columns in its first line"
+    )
 
 
 def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:

@@ -44,15 +44,15 @@ from layton_batch.text import printable
 @dataclass(frozen=True, slots=True)
 class ImportResult:
     """Result of entering a model. ``is_new``: its answers were not in the run. ``verdicts``: how many came in;
-    ``to_ask``: how many its judges have still to give; ``missing``: items without an answer; ``unparsed``: replies in
-    another form than the task asks for. ``hints``: of a run that asks with several numbers of them."""
+    ``to_ask``: how many its judges have still to give; ``missing``: ids of items without an answer; ``unparsed``:
+    replies in another form than the task asks for. ``hints``: of a run that asks with several numbers of them."""
 
     model: str
     hints: int | None
     sample: int
     is_new: bool
     answers: int
-    missing: int
+    missing: tuple[str, ...]
     unparsed: int
     verdicts: int
     to_ask: int
@@ -308,7 +308,7 @@ def _enter_verdicts(run: Run, work: _ModelImport) -> ImportResult:
         count += len(mine)
     _plan_the_rest(run, work.verdicts)
     replies = {item: response for item, response in work.imported.answers.items() if _is_answered(response)}
-    missing = sum(1 for item in run.items if item.id not in replies) if work.imported.answers else 0
+    missing = tuple(item.id for item in run.items if item.id not in replies) if work.imported.answers else ()
     parsed = (run.task.parse(item, work.job.spec.name, replies[item.id]) for item in run.items if item.id in replies)
     unparsed = sum(prediction.kind is PredictionKind.UNPARSED for prediction in parsed)
     jury = _judges(run, work.job.id)

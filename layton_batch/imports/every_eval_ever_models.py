@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
+from layton_batch.files.item_ids import unknown_item
 from layton_batch.files.sources import check_file
 from layton_batch.grading.harnesses.every_eval_ever_logs import (
     HINTS_MARK,
@@ -56,7 +57,7 @@ def _add(
 ) -> None:
     model_id, item, about = text_at(row, "model_id", place), text_at(row, "sample_id", place), _about(row)
     if item not in items:
-        raise DataError(f"{place}: the run has no item {item[:100]!r}")
+        raise DataError(f"{place}: {unknown_item(item, items)}")
     told_hints, told_sample = (whole_number(about.get(mark)) for mark in (HINTS_MARK, SAMPLE_MARK))
     hints, sample = asked_as(told_hints, told_sample, levels, place)
     name = about.get("layton_batch.model") or model_id

@@ -12,6 +12,7 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
+from layton_batch.files.item_ids import unknown_item
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.files.wrong_rows import parse_each
@@ -335,7 +336,7 @@ def _item(row: Row, where: str, items: Collection[str], column: str = ITEM[0]) -
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: {column!r} must be text or a whole number")
     if str(value) not in items:
-        raise DataError(f"{where}: the run has no item {str(value)[:100]!r}; its items are {first_of(sorted(items))}")
+        raise DataError(f"{where}: {unknown_item(str(value), items)}")
     return str(value)
 
 

@@ -18,8 +18,8 @@ PLACEHOLDERS = frozenset(
 _OWN_LETTER = re.compile(r"\(?([A-Za-z])[).:]\s*\S")
 _DONT_KNOW = re.compile(r"i (do not|don['’]t) know\b.*", re.IGNORECASE)
 _OF_PLACE = re.compile(r"(all|none|both|neither) of (the|these)\b.*|(both )?[a-e] (and|or|&) [a-e]\b.*", re.IGNORECASE)
-_RARE = 0.05
-"""Below this chance it is no accident that the first option of no item is right."""
+_FEWEST = 3
+"""Items from which on it may be no accident that the first option is right in none of them."""
 
 
 def item_notes(items: Sequence[Item], task: Task) -> list[str]:
@@ -50,33 +50,32 @@ def option_faults(item: Item) -> Iterator[str]:
 
 
 def first_is_never_right(items: Sequence[Item]) -> bool:
-    """Return whether the right option is the first of its row in so few items that indices may count from 1."""
-    chance = 1.0
+    """Return whether items name the right option by an index, and none the first, so that they may count from 1."""
     for item in items:
         order, gold = item.payload.get("order"), item.payload.get("gold")
-        if not isinstance(order, list) or not isinstance(gold, str):
+        if not item.payload.get("is_index") or not isinstance(order, list) or not isinstance(gold, str):
             return False
         if order[ord(gold) - ord("A")] == 0:
             return False
-        chance *= 1 - 1 / len(order)
-    return chance < _RARE
+    return len(items) >= _FEWEST
 
 
 FIRST_IS_NEVER_RIGHT = (
-    "the first option of its row is right in no item; if `answer` has indices, they count from 0: write letters, or "
-    "take 1 off each"
+    "the first option of its row is right in no item: numbers in `answer` count from 0, so that 2 is the third option; "
+    "if yours count from 1, take 1 off each, or write letters"
 )
 
 
 def _of_references(items: Sequence[Item]) -> Iterator[str]:
-    without = [item.id for item in items if lacks_reference(item)]
+    without = [item for item in items if lacks_reference(item)]
     if without:
-        count = f"{len(without)} of {plural(len(items), 'item')} without a reference ({_listed(without)})"
+        first = f"{_listed([item.id for item in without])}; the first is {shortened(without[0].question, 40)!r}"
+        count = f"{len(without)} of {plural(len(items), 'item')} without a reference ({first})"
         if len(without) == len(items):
             count = "no item has a reference"
         yield (
             f"{count}: judges go by what they know there. What is right belongs in the column `answer` of questions, "
-            "or `reference` of a file for `judge`"
+            "or `reference` of a file for `judge`; take out a row that is no question"
         )
     letters = [item.id for item in items if _is_letter_of_no_option(item)]
     if 2 * len(letters) > len(items):

@@ -11,9 +11,10 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files import atomic
+from layton_batch.files.item_ids import unknown_item
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import Annotation, annotation_row, latest
-from layton_batch.text import did_you_mean, first_of, plural
+from layton_batch.text import did_you_mean, plural
 
 _STRANGERS_SHOWN = 5
 
@@ -168,11 +169,5 @@ class _KnownAnswers:
         """Say for a label that ``lacks`` where it is, and what the run does not have."""
         place = "" if label.location is None else f"{label.location}: "
         if label.item_id not in self.items:
-            from_zero = label.item_id == "0" and "1" in self.items
-            advice = (
-                ". If the file counts from 0, its other labels are on the wrong answers: add 1 to each id, and import "
-                "it again"
-            )
-            items = first_of(sorted(self.items))
-            return f"{place}the run has no item {label.item_id!r}; its items are {items}{advice if from_zero else ''}"
+            return f"{place}{unknown_item(label.item_id, self.items)}"
         return f"{place}the run has no model {label.model!r}{did_you_mean(label.model, sorted(self.models))}"

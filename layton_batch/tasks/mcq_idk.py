@@ -76,8 +76,7 @@ class McqIdkTask:
         n_options: int | None = None,
         instruction: bool = True,
     ) -> None:
-        if options.hints:
-            raise ManifestError(f"hints {options.hints}: the mcq_idk task has none")
+        options.check_no_hints(self.name)
         if protocol not in PROTOCOLS:
             raise ManifestError(f"protocol {protocol!r}: mcq_idk has {' and '.join(PROTOCOLS)}")
         if n_options is not None and n_options not in range(MIN_OPTIONS, MAX_OPTIONS + 1):

@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 import orjson
 
 from layton_batch.errors import DataError, ManifestError
+from layton_batch.files.item_ids import unknown_item
 from layton_batch.files.sources import json_list, read_rows, stream_rows
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
@@ -195,7 +196,9 @@ class OfflineForm:
         shelf = None if items is None else _by_id(items)
         for number, row in enumerate(rows, 1):
             name, where = self.named(row, number)
-            item = self.item(row, where) if shelf is None else self.found(shelf.get(name, ()), row, where)
+            if shelf is not None and name not in shelf:
+                raise DataError(f"prediction {number}: {unknown_item(name, shelf)}")
+            item = self.item(row, where) if shelf is None else self.found(shelf[name], row, where)
             prediction, grade = self.grade(item, row, where, model)
             if lacking := [metric for metric in self._task.metrics if metric not in grade.marks]:
                 raise DataError(f"{where}: task {self._task.name!r} gives no mark for its metric {lacking[0]!r}")
@@ -207,9 +210,7 @@ class OfflineForm:
         return name, f"prediction {number} (item {name!r})"
 
     def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
-        """Choose the item of a prediction among the items with its id."""
-        if not items:
-            raise DataError(f"{where}: there is no item of this id; ids must be the same texts ('1.0' is not '1')")
+        """Choose the item of a prediction among the items with its id: one at least."""
         return items[-1]
 
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-from layton_batch.errors import LaytonBatchError
+from layton_batch.errors import LaytonBatchError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
 
 
@@ -27,6 +27,13 @@ class TaskOptions:
     hints: int = 0
     prompts: Mapping[str, Path] | None = None
     folder: Path | None = None
+
+    def check_no_hints(self, task: str) -> None:
+        """Raise ManifestError where the manifest asks for hints, which items of this task do not have."""
+        if self.hints:
+            raise ManifestError(
+                f"hints {self.hints}: the {task} task has no hints; take `hints` out (the task layton has hints)"
+            )
 
 
 class Factory(Protocol):

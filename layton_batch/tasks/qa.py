@@ -93,9 +93,10 @@ class QaTask:
     def _check(self, options: TaskOptions, *, justification: object, fence: object, pictures: object) -> None:
         if self.splits is not None and options.split not in self.splits:
             raise ManifestError(f"split {options.split!r}: the {self.name} task has {' and '.join(self.splits)}")
+        if not self.hint_labels:
+            options.check_no_hints(self.name)
         if not 0 <= options.hints <= len(self.hint_labels):
-            levels = f"levels 0 to {len(self.hint_labels)}" if self.hint_labels else "no hints"
-            raise ManifestError(f"hints {options.hints}: the {self.name} task has {levels}")
+            raise ManifestError(f"hints {options.hints}: the {self.name} task has levels 0 to {len(self.hint_labels)}")
         if not isinstance(justification, bool):  # a manifest may say anything
             raise ManifestError(f"task_options.justification must be true or false, not {justification!r}")
         if fence is not None and not isinstance(fence, bool):

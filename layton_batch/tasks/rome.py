@@ -72,8 +72,7 @@ class _Rome:
     def __init__(self, options: TaskOptions, protocol: str = CORRECTED, pictures: str | None = None) -> None:
         if options.split not in SPLITS:
             raise ManifestError(f"split {options.split!r}: the rome task has {' and '.join(SPLITS)}")
-        if options.hints:
-            raise ManifestError(f"hints {options.hints}: the rome task has no hints")
+        options.check_no_hints(self.name)
         if pictures is not None and not isinstance(pictures, str):  # a manifest may say anything
             raise ManifestError(f"pictures must be the path of a folder, not {pictures!r}")
         if protocol not in PROTOCOLS:

@@ -79,8 +79,7 @@ class ZebraLogicTask:
     def __init__(self, options: TaskOptions, protocol: str = "corrected") -> None:
         if options.split not in SPLITS:
             raise ManifestError(f"split {options.split!r}: the zebralogic task has {', '.join(SPLITS)}")
-        if options.hints:
-            raise ManifestError(f"hints {options.hints}: the zebralogic task has no hints")
+        options.check_no_hints(self.name)
         self.rules = rules_of(protocol)
         self._options = options
         self._templates = Templates(HERE / "prompts" / "zebralogic" / self.rules.name, _SLOTS, options.prompts)

@@ -59,6 +59,10 @@ def refused(*arguments: str | Path) -> str:
         ("--runs elsewhere status", "name the command before its options: `layton-batch status … --runs`"),
         ("gate m --model a --baseline b --margin 5%", "--margin must be a number: Points of 100 by which NEW may be"),
         ("run quiz.csv --limit 0", "--limit must be 1 or more"),
+        ("run quiz.csv --model openai:x --max-usd", "run: --max-usd needs a value. Write dollars as a number without $, such"),
+        ("run quiz.csv --model openai:x --max-usd --yes", "Write dollars as a number without $, such as 5.00"),
+        ("run quiz.csv --limit", "run: --limit needs a value. `layton-batch run -h` describes the options"),
+        ("label-plan m --labels ask.csv", "there is time for: a number (`import --labels FILE` reads labels)"),
         ("init qa extra", "init: extra: 1 argument too many; it takes TASK."),
         ("sandbox run quiz.toml", "2 arguments too many; it takes options alone; `layton-batch run … --sandbox` rehe"),
     ],
@@ -265,6 +269,25 @@ def test_a_run_or_a_manifest_in_place_of_a_file_of_rows_is_answered_with_its_com
 def test_a_manifest_that_is_mistyped_is_answered_with_the_nearest_file(quiz: Path) -> None:
     for name in ("QUIZ.toml", "quiz", "./quizz.toml"):
         assert "did you mean 'quiz.toml'?" in refused("run", name)
+
+
+def test_a_budget_of_nothing_is_told_how_a_shell_reads_dollars(quiz: Path) -> None:
+    message = call("run", "quiz.toml", "--max-usd", "0", "--offline").err
+    assert "--max-usd 0: nothing can be paid. Write dollars as a number without $" in message
+
+
+def test_another_limit_than_the_manifests_is_told_what_to_edit(quiz: Path) -> None:
+    command = ("run", "quiz.csv", "--model", "openai:larch-2-mini", "--offline")
+    (quiz / "quiz.toml").unlink()
+    call(*command, "--limit", "1")
+    message = refused(*command)
+    assert "for something else (items.limit, without which all items are asked): edit it, then `layton-batch" in message
+
+
+def test_a_file_whose_rows_are_wrong_leaves_no_manifest(folder: Path) -> None:
+    write(folder, "question,A,B,answer\na?,x,y,3\n", "wrong.csv")
+    assert "digits in quotes or in CSV are text" in refused("run", "wrong.csv", "--model", "openai:larch-2-mini")
+    assert not (folder / "wrong.toml").exists()
 
 
 @pytest.mark.parametrize("command", ["export m --to csv --out", "cancel", "run quiz.csv --model openai:x --max-usd"])

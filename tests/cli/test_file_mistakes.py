@@ -62,7 +62,7 @@ def refused(*arguments: str | Path) -> str:
 def test_items_without_a_reference_are_named_before_anything_is_sent(offline: Path) -> None:
     write(offline, quiz([("a?", "1"), ("b?", ""), ("c?", ""), ("d?", "n/a")]), "quiz.csv")
     manifest = write(offline, MANIFEST)
-    words = "2 of 4 items without a reference ('2', '3'): judges go by what they know there"
+    words = "2 of 4 items without a reference ('2', '3'; the first is 'b?'): judges go by what they know there"
     assert words in notes(manifest)
     assert "judges take the reference 'n/a' for the right answer, in 1 item ('4'); write the answer" in notes(manifest)
     assert words in call("run", manifest, "--max-usd", "0", "--offline").err
@@ -103,7 +103,7 @@ def test_options_that_a_shuffle_or_the_task_spoils_are_named(options: list[str],
     assert bool(words) == bool(item_notes(items, task))
 
 
-@pytest.mark.parametrize(("rows", "first", "is_told"), [(12, 1, True), (6, 1, False), (12, 0, False)])
+@pytest.mark.parametrize(("rows", "first", "is_told"), [(3, 1, True), (2, 1, False), (12, 0, False)])
 def test_answers_that_may_be_counted_from_1_are_told(offline: Path, rows: int, first: int, is_told: bool) -> None:
     lines = [
         json.dumps({"question": f"Number {n}?", "options": ["w", "x", "y", "z"], "answer": first + n % 3})
@@ -112,7 +112,7 @@ def test_answers_that_may_be_counted_from_1_are_told(offline: Path, rows: int, f
     write(offline, "\n".join(lines), "mcq.jsonl")
     task = load_task("mcq_idk", TaskOptions("llm"))
     assert first_is_never_right(task.items([json.loads(line) for line in lines])) is is_told
-    words = "the first option of its row is right in no item; if `answer` has indices, they count from 0"
+    words = "the first option of its row is right in no item: numbers in `answer` count from 0, so that 2 is the third"
     assert (words in " ".join(call("items", "check", "mcq.jsonl").out.split())) is is_told
     write(offline, '{"question": "a?", "options": ["w", "x"], "answer": 2}\n', "one.jsonl")
     table = " ".join(call("items", "check", "one.jsonl", "--task", "mcq_idk").out.split())
@@ -154,6 +154,7 @@ def test_a_letter_or_text_is_read_as_people_write_it(offline: Path, answer: str)
         ("q.jsonl", '{"question": "a?", "answer": NaN}\n', "JSON has no NaN: write null where nothing is"),
         ("q.jsonl", '{\n"question": "a?"}\n', "write one object a line, or a list of them, [{…}, …], into a file"),
         ("q.jsonl", '{"question": "a?", "answer": ["b", "c"]}\n', "not list; write one text, such as 'Paris or Rome'"),
+        ("q.txt", "What is 2 + 2?\nWhat is 3 + 3?\n", "with the names of the columns in its first line"),
         ("q.toml", "", "q.toml is a manifest: `layton-batch plan q.toml` checks it and its items"),
     ],
 )  # fmt: skip
@@ -314,7 +315,7 @@ def test_labels_in_a_spreadsheet_are_true_and_false_as_people_write_them(offline
     [
         ("item_id,model,answer_correct\n1,finch,maybe\n2,finch,?\n3,finch,x\n", "; 2 more wrong rows: line 3, line 4"),
         ("item_id,model,answer_correct\n1,finch,yes\n2,finch,\n", "line 3: has no label: fill it in, or take the"),
-        ("item_id,model,answer_correct\n1.0,finch,1\n", "the run has no item '1.0'; its items are 1, 2, 3"),
+        ("item_id,model,answer_correct\n1.0,finch,1\n", "there is no item '1.0'; the items are 1, 2, 3. Ids must"),
     ],
 )  # fmt: skip
 def test_labels_that_are_wrong_are_named_with_all_their_rows(offline: Path, text: str, words: str) -> None:
@@ -358,6 +359,23 @@ def test_files_of_answers_and_scores_say_what_to_write(offline: Path) -> None:
     ):  # fmt: skip
         write(offline, text, name)
         assert words in refused(*command, name)
+
+
+def test_predictions_that_may_be_one_item_off_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write("question,A,B,answer\na?,x,y,A\nb?,x,y,B\nc?,x,y,A\n", "mcq.csv")
+        there.write("item_id,response\n1,B\n2,A\n", "off.csv")
+        words = "(3; items count from 1: if the file counts from 0, add 1 to each id)"
+        graded = call("grade", "mcq_idk", "off.csv", "--items", "mcq.csv").err
+        assert "1 item has no prediction (3); the figures are of the others; items count from 1: if" in graded
+        manifest = there.write(GIVEN.replace("qa", "mcq_idk").replace("quiz", "mcq"), "given.toml")
+        assert words in call("import", manifest, "--model", "g", "--predictions", "off.csv").err
+        there.write("item_id,response\n1,A\n3,B\n", "gap.csv")
+        assert "count from 0" not in call("grade", "mcq_idk", "gap.csv", "--items", "mcq.csv").err
+        there.write("item_id,response\n1,A\nq2,B\n", "named.csv")
+        assert "there is no item 'q2'; the items are 1, 2, 3" in refused(
+            "grade", "mcq_idk", "named.csv", "--items", "mcq.csv"
+        )
 
 
 def test_options_with_a_column_each_are_right_for_grade_and_a_second_prediction_is_said(offline: Path) -> None:
@@ -425,7 +443,7 @@ def test_labels_that_are_perhaps_of_two_people_or_count_from_0_are_told(
         assert call("run", manifest, "--yes").code == 0
         first = there.write("item_id,model,answer_correct\n0,g,true\n1,g,false\n", "first.csv")
         message = call("import", manifest, "--labels", first).err
-        assert "the run has no item '0'; its items are 1, 2, 3. If the file counts from 0, its other labels" in message
+        assert "there is no item '0'; the items are 1, 2, 3. If the file counts from 0, its other rows" in message
         assert "annotator" not in message
         second = there.write("item_id,model,answer_correct\n1,g,true\n2,g,false\n", "second.csv")
         message = call("import", manifest, "--labels", second).err

@@ -87,7 +87,7 @@ def test_who_asks_for_something_else_is_told_what_there_is() -> None:
 @pytest.mark.parametrize(
     ("row", "told"),
     [
-        ({"item_id": "w9", "response": "x"}, "prediction 2 (item 'w9'): there is no item of this id"),
+        ({"item_id": "w9", "response": "x"}, "prediction 2: there is no item 'w9'; the items are"),
         ({"item_id": None, "response": "x"}, "prediction 2: column 'item_id' must be text or a whole number"),
         ({"item_id": "w2"}, "prediction 2 (item 'w2'): column 'response' is missing"),
         ({"item_id": "w2", "response": 5}, "column 'response' must be text or null, not int"),

@@ -111,7 +111,7 @@ def test_a_manifest_beside_the_file_that_asks_something_else_stays(folder: Path)
     before = (folder / "quiz.toml").read_bytes()
     ended = call("run", "quiz.csv", "--model", "openai:gpt-5.2")
     assert (ended.code, (folder / "quiz.toml").read_bytes()) == (2, before)
-    assert "quiz.toml is there and asks for something else (models): `layton-batch run quiz.toml`" in ended.err
+    assert "quiz.toml is there and asks for something else (models): edit it, then" in ended.err
 
 
 def test_a_file_with_the_columns_of_a_task_is_that_task_s(folder: Path) -> None:

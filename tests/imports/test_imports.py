@@ -220,7 +220,7 @@ def _row(there: Lab, number: int = 1, **changes: JsonValue) -> dict[str, JsonVal
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"item_id": "nowhere"}, "the run has no item 'nowhere'"),
+        ({"item_id": "nowhere"}, "there is no item 'nowhere'"),
         ({"item_id": None}, "has no id of an item (a column called item_id, "),
         ({"item_id": True}, "'item_id' must be text or a whole number"),
         ({"item_id": "FIRST"}, "is there twice (first in"),
@@ -262,7 +262,7 @@ def test_the_order_in_which_letters_are_read_is_told(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"custom_id": "nowhere"}, "the run has no item 'nowhere'"),
+        ({"custom_id": "nowhere"}, "there is no item 'nowhere'"),
         ({"custom_id": None}, "'custom_id' must be text"),
         ({"model": None}, "'model' must be the judge's name"),
         ({"answer": {"is_answer_correct": True}}, "'answer' must be text"),

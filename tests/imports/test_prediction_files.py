@@ -67,7 +67,7 @@ def test_a_column_says_whose_answers_they_are_and_who_made_the_model(tmp_path: P
 @pytest.mark.parametrize(
     ("rows", "reason"),
     [
-        ([{"custom_id": "nowhere", "answer": "7"}], "line 1: the run has no item 'nowhere'"),
+        ([{"custom_id": "nowhere", "answer": "7"}], "line 1: there is no item 'nowhere'"),
         ([{"answer": "7"}], "line 1: has no id of an item"),
         ([{"item_id": "a"}], "line 1: there is no reply"),
         ([{"item_id": "a", "answer": ["7"]}], "line 1: 'answer' and 'justification' must be text"),

@@ -311,7 +311,7 @@ def test_answers_begin_the_run_of_a_manifest_also_after_refused_ones_and_nothing
     with desk(tmp_path, monkeypatch) as there:
         path = there.write(manifest_text(("openai",)))
         given = [{"item_id": "lb-t-001", "answer": "7", "justification": "so"}]
-        with pytest.raises(DataError, match="the run has no item 'x'"):
+        with pytest.raises(DataError, match="there is no item 'x'"):
             lb.import_(path, model="wren", predictions=[given[0] | {"item_id": "x"}])
         assert lb.import_(path, model="wren", predictions=given)["is_new"].to_list() == [True]
         assert lb.import_("lab", model="wren", predictions=given)["is_new"].to_list() == [False]
@@ -431,7 +431,7 @@ def test_a_judge_without_a_verdict_is_a_warning(
     [
         (_answers().drop("model"), "no column 'model'"),
         (_answers(item_id=["lb-t-001", "lb-t-001"]), "row 2 of the frame: item 'lb-t-001' is there twice"),
-        (_answers(item_id=["lb-t-001", "x"]), "row 2 of the frame: the run has no item 'x'"),
+        (_answers(item_id=["lb-t-001", "x"]), "row 2 of the frame: there is no item 'x'"),
         (_answers(answer=["7", None]), "row 2 of the frame: 'answer' is null, so judges have nothing to read: give"),
         (_answers(answer=[1, 2]), "row 1 of the frame: 'answer' and 'justification' must be text"),
         (_answers().drop("answer", "justification").with_columns(response=pl.lit("It is 7")), "no reply can be read"),
@@ -485,7 +485,7 @@ def test_errors_of_an_import_name_the_argument_that_is_wrong(tmp_path: Path, mon
     with desk(tmp_path, monkeypatch) as there:
         path = there.write(manifest_text(("openai",)))
         lb.import_(path, model="wren", predictions=[{"item_id": "lb-t-001", "answer": "7", "justification": "so"}])
-        with pytest.raises(DataError, match=r"^predictions, line 1: the run has no item 'x'"):
+        with pytest.raises(DataError, match=r"^predictions, line 1: there is no item 'x'"):
             lb.import_(path, model="finch", predictions=[{"item_id": "x", "answer": "7", "justification": "so"}])
         with pytest.raises(DataError, match=r"^labels, line 1: "):
             lb.import_(path, labels=[{"item_id": "lb-t-001", "model": "wren", "answer_correct": "maybe"}])

@@ -93,7 +93,7 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
     assert "6 of them on answers that the run does not have (yet):" in shown.err
     suggestion = f"line 2: the run has no model '{typo}'; did you mean '{said[0]['model']}'?"
     assert suggestion in shown.err
-    assert "line 6: the run has no item 'none-3'" in shown.err
+    assert "line 6: there is no item 'none-3'" in shown.err
     assert "none-4" not in shown.err
     assert "1 more such label" in shown.err
     assert "1 label not used: of a model that has no answers here" in call("leaderboard", root.name).err

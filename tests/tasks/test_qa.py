@@ -170,5 +170,5 @@ def test_a_verdict_on_the_answer_alone_is_whole() -> None:
 def test_options_that_are_none_are_told(settings: dict[str, JsonValue], reason: str) -> None:
     with pytest.raises(ManifestError, match=reason):
         QaTask(TaskOptions("llm"), **settings)  # type: ignore[arg-type]
-    with pytest.raises(ManifestError, match="the qa task has no hints"):
+    with pytest.raises(ManifestError, match="the qa task has no hints; take `hints` out"):
         QaTask(TaskOptions("llm", hints=1))

@@ -115,6 +115,7 @@ def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options
     options, right = _options(columns, where)
     order = tuple(range(len(options))) if seed is None else shuffled_order(item_id, len(options), seed)
     has_order = seed is not None or _CORRECT not in columns
+    is_index = _CORRECT not in columns and isinstance(_given_right(columns)[1], int)
     return Item(
         id=item_id,
         split=split,
@@ -128,6 +129,7 @@ def item_from(row: FileRow, number: int, split: str, seed: int | None, n_options
             "idk_letter": idk_letter(len(options)),
             "order": list(order) if has_order else None,
             "seed": seed,
+            **({"is_index": True} if is_index else {}),
         },
     )
 
@@ -162,7 +164,7 @@ def _id(columns: FileRow, number: int) -> str:
             return value.strip()
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
-    return str(number - 1)
+    return str(number)
 
 
 def _text(columns: FileRow, names: Sequence[str], where: str) -> str | None:
@@ -252,11 +254,16 @@ def _checked(options: list[str], where: str) -> list[str]:
     return options
 
 
-def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
+def _given_right(columns: FileRow) -> tuple[str | None, JsonValue]:
+    """Return the column that says which option is right, and its value."""
     name = next((name for name in _RIGHT if columns.get(name) is not None), None)
+    return name, None if name is None else columns[name]
+
+
+def _right(columns: FileRow, options: Sequence[str], where: str) -> int:
+    name, value = _given_right(columns)
     if name is None:
         raise DataError(f"{where}: which option is right? No column {', '.join(map(repr, _RIGHT))}")
-    value = columns[name]
     index = None
     if isinstance(value, int) and not isinstance(value, bool):
         index = value

@@ -62,7 +62,7 @@ def detail_rows(rows: Iterable[FileRow], where: str) -> Iterator[FileRow]:
             raise DataError(f"{where}, row {number}: gold_index {first} is no real option of {len(choices) - 1}")
         name = doc.get("id")
         yield {
-            "item_id": name if name not in (None, "") else str(number - 1),
+            "item_id": name if name not in (None, "") else str(number),
             "gold": ascii_uppercase[first],
             "n_options": len(choices) - 1,  # the last choice is "I don't know"
             "query": doc.get("query"),

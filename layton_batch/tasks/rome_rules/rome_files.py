@@ -97,11 +97,6 @@ class RomeForm(OfflineForm):
     def named(self, row: FileRow, number: int) -> tuple[str, str]:
         return _id(row, f"prediction {number}"), f"prediction {number}"
 
-    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
-        if not items:
-            raise DataError(f"{where}: question_id {_id(row, where)!r} is not among the annotations")
-        return items[-1]
-
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
         answer = row.get("answer")
         if isinstance(answer, str):

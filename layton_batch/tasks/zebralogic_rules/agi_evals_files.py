@@ -177,8 +177,6 @@ class ZebraForm(OfflineForm):
 
     def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
         by_set = {_set(item.payload): item for item in items}
-        if not by_set:
-            raise DataError(f"{where}: there is no item of this id")
         if _set(row) in by_set:
             return by_set[_set(row)]
         if len(by_set) == 1 and (None in by_set or _set(row) is None):

@@ -152,7 +152,7 @@ def test_a_wrong_prediction_is_named_with_what_is_wrong(row: Row, message: str) 
 
 
 def test_predictions_need_an_item_and_items_need_one_gold() -> None:
-    with pytest.raises(DataError, match=r"prediction 1 \(item 'b'\): there is no item of this id"):
+    with pytest.raises(DataError, match=r"prediction 1: there is no item 'b'; the items are a"):
         grade_rows([{"id": "a", "gold": "A"}], [said("b", "A")])
     with pytest.raises(DataError, match="item 'a' is there twice, with different gold"):
         grade_rows([{"id": "a", "gold": "A"}, {"id": "a", "gold": "B"}], [])

@@ -94,7 +94,7 @@ def test_the_columns_of_lexam_are_read_and_a_language_can_be_the_split() -> None
         "language": "en",
     }  # fmt: skip
     found = task(split="en").items([lexam, {**lexam, "language": "de"}])
-    assert [(one.id, one.answer, one.category) for one in found] == [("0", "iii and iv", "Tax Law")]
+    assert [(one.id, one.answer, one.category) for one in found] == [("1", "iii and iv", "Tax Law")]
 
 
 @pytest.mark.parametrize("names", [("A", "b", "C", "D"), ("option_a", "Option B", "optionC", "option_d")])

@@ -104,7 +104,7 @@ def test_predictions_may_carry_the_gold() -> None:
     ("answers", "told"),
     [
         ([], "no predictions"),
-        ([{"question_id": "z", "answer": "3"}], "prediction 1: question_id 'z' is not among the annotations"),
+        ([{"question_id": "z", "answer": "3"}], "prediction 1: there is no item 'z'; the items are"),
         ([{"answer": "3"}], "prediction 1: question_id must be a text or a number"),
     ],
 )

@@ -159,7 +159,7 @@ def test_sets_tell_items_of_one_id_apart() -> None:
     ("prediction", "reason"),
     [
         ({"output": "x"}, r"^prediction 1: column 'id' must be a text or a whole number"),
-        ({"id": "zz", "output": "x"}, r"^prediction 1 \('zz'\): there is no item of this id"),
+        ({"id": "zz", "output": "x"}, r"^prediction 1: there is no item 'zz'"),
         ({"id": "a"}, r"^prediction 1 \('a'\): column 'output' is missing"),
         ({"id": "a", "output": 5}, "column 'output' must be text, an array of texts or null"),
         ({"id": "a", "output": [5]}, "column 'output' must be text, an array of texts or null"),
