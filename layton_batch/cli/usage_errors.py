@@ -206,7 +206,8 @@ def _missing_value(error: Exception, command_line: Sequence[str]) -> str | None:
     if matched is None:
         return None
     option, command = matched["option"], command_line[0]
-    return f"{command}: {option} needs a value.{_DOLLARS.get(option, '')} `layton-batch {command} -h` describes the options"
+    dollars = _DOLLARS.get(option, "")
+    return f"{command}: {option} needs a value.{dollars} `layton-batch {command} -h` describes the options"
 
 
 def check_dollars(text: str | None) -> str | None:

@@ -59,7 +59,7 @@ def refused(*arguments: str | Path) -> str:
         ("--runs elsewhere status", "name the command before its options: `layton-batch status … --runs`"),
         ("gate m --model a --baseline b --margin 5%", "--margin must be a number: Points of 100 by which NEW may be"),
         ("run quiz.csv --limit 0", "--limit must be 1 or more"),
-        ("run quiz.csv --model openai:x --max-usd", "run: --max-usd needs a value. Write dollars as a number without $, such"),
+        ("run quiz.csv --model openai:x --max-usd", "run: --max-usd needs a value. Write dollars as a number"),
         ("run quiz.csv --model openai:x --max-usd --yes", "Write dollars as a number without $, such as 5.00"),
         ("run quiz.csv --limit", "run: --limit needs a value. `layton-batch run -h` describes the options"),
         ("label-plan m --labels ask.csv", "there is time for: a number (`import --labels FILE` reads labels)"),
