@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +39,8 @@ class LabelImport:
     """Labels, added or changed, that were given on an earlier form of the item."""
     unnamed: int = 0
     """Rows without an annotator whose verdict replaced another, or was replaced."""
+    beside_unnamed: int = 0
+    """Labels, added or changed, of a named annotator on an answer that has another verdict without a name."""
 
     def lines(self) -> list[str]:
         """Return the result in sentences."""
@@ -53,6 +55,11 @@ class LabelImport:
             sentences.append(
                 f"{rows} no annotator, so they count as one person's; if several people gave them, write their names "
                 "into the column `annotator`, and import again"
+            )
+        if self.beside_unnamed:
+            sentences.append(
+                f"{self.beside_unnamed} of them on answers that have another verdict without a name, which counts as "
+                "one more person's; if one of several people gave it, import their labels with their name too"
             )
         if self.strangers:
             sentences.append(f"{self.strangers} of them on answers that the run does not have (yet):")
@@ -94,7 +101,7 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         content = b"".join(orjson.dumps(annotation_row(label)) + b"\n" for label in news)
         atomic.write_bytes(_free_name(run.folder.labels, content), content)
     strangers = [label for label in news if answers.lacks(label)]
-    other_marks = [label for label in given if not _has_same_marks(label, newest[label.about])]
+    other_marks = [label for label in given if not label.has_same_marks(newest[label.about])]
     newly_said = [label for label in news if label.about in active_by_subject]
     return LabelImport(
         run.id,
@@ -106,7 +113,14 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
         stranger_rows=tuple(map(answers.reason, strangers[:_STRANGERS_SHOWN])),
         outdated=sum(_is_outdated(label, run.item_digest(label.item_id)) for label in news),
         unnamed=sum(not label.annotator for label in (*other_marks, *newly_said)),
+        beside_unnamed=sum(_has_unnamed(label, active_by_subject) for label in news),
     )
+
+
+def _has_unnamed(label: Annotation, active_by_subject: Mapping[tuple[object, ...], Annotation]) -> bool:
+    """Return whether the answer of a named annotator's label has another verdict without a name."""
+    unnamed = active_by_subject.get(replace(label, annotator="").about)
+    return bool(label.annotator) and unnamed is not None and not unnamed.has_same_marks(label)
 
 
 def _is_outdated(label: Annotation, item_digest: str | None) -> bool:
@@ -120,7 +134,7 @@ def _with_item(label: Annotation, active: Annotation | None, run: Run) -> Annota
     """
     if label.item_digest is not None:
         return label
-    if active is not None and _has_same_marks(label, active) and label.time == active.time:
+    if active is not None and label.has_same_marks(active) and label.time == active.time:
         return replace(label, item_digest=active.item_digest)
     return replace(label, item_digest=run.item_digest(label.item_id))
 
@@ -128,15 +142,8 @@ def _with_item(label: Annotation, active: Annotation | None, run: Run) -> Annota
 def _is_news(label: Annotation, active: Annotation | None) -> bool:
     if active is None:
         return True
-    is_other = not _has_same_marks(label, active) or active.item_digest not in (None, label.item_digest)
+    is_other = not label.has_same_marks(active) or active.item_digest not in (None, label.item_digest)
     return is_other and label.replaces(active)
-
-
-def _has_same_marks(label: Annotation, other: Annotation) -> bool:
-    return all(label.mark(metric) == other.mark(metric) for metric in _METRICS)
-
-
-_METRICS = ("answer_correct", "justification_correct", "both_correct")
 
 
 def _free_name(folder: Path, content: bytes) -> Path:

@@ -99,6 +99,12 @@ class Annotation:
             "both_correct": self.both_correct,
         }.get(metric)
 
+    def has_same_marks(self, other: Annotation) -> bool:
+        """Return whether two labels say the same of answer and justification."""
+        return (self.answer_correct, self.justification_correct, self.both_correct) == (
+            other.answer_correct, other.justification_correct, other.both_correct
+        )  # fmt: skip
+
     def replaces(self, earlier: Annotation) -> bool:
         """Tell whether this annotation, read later, replaces the earlier. The times decide where both have one."""
         return self.time is None or earlier.time is None or _moment(self.time) >= _moment(earlier.time)
@@ -309,6 +315,10 @@ def join(
         given = by_prediction[entrant, annotation.item_id]
         if annotation.who not in given or annotation.replaces(given[annotation.who]):
             given[annotation.who] = annotation
+    for given in by_prediction.values():
+        unnamed = given.get("")
+        if unnamed and any(label.annotator and label.has_same_marks(unnamed) for label in given.values()):
+            del given[""]  # imported once without the name, and once with it
     return JoinedLabels(by_prediction, apart)
 
 

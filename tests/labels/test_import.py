@@ -37,7 +37,7 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     file = write_rows(tmp_path / "labels.jsonl", [label(one, False, annotator="ann") for one in said])
     taken = imported(root, file)
     assert taken == {"run": root.name, "added": len(said), "changed": 0, "unchanged": 0, "strangers": 0, "replaced": 0,
-                     "stranger_rows": [], "outdated": 0, "unnamed": 0}  # fmt: skip
+                     "stranger_rows": [], "outdated": 0, "unnamed": 0, "beside_unnamed": 0}  # fmt: skip
     assert {row["score"] for row in board(root)} == {0.0}
     before = folder(root)
     assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
@@ -63,6 +63,22 @@ def test_a_later_label_of_one_annotator_takes_the_place_of_the_earlier_and_an_ol
     assert scores(board(root)) == changed
     both = [label(said[1], False, annotator="bob"), label(said[1], True, annotator="bob")]
     assert imported(root, write_rows(tmp_path / "both.jsonl", both))["added"] == 1
+
+
+def test_a_label_without_a_name_gives_way_to_the_same_label_with_one(copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    first, second = answers(root)[:2]
+    people = {"ann": [label(first, True), label(second, True)], "bob": [label(first, False), label(second, True)]}
+    for name, rows in people.items():
+        imported(root, write_rows(tmp_path / f"{name}.jsonl", rows))
+    for name, rows in people.items():
+        named = write_rows(tmp_path / f"{name}.jsonl", [row | {"annotator": name} for row in rows])
+        shown = call("import", root.name, "--labels", named).err
+        told = "1 of them on answers that have another verdict without a name, which counts as one more person's"
+        assert (told in shown) == (name == "ann")  # what is there without a name is bob's
+    said = call("judges", root.name, "--json").table()["annotators"]
+    assert isinstance(said, dict)
+    assert said["labels"] == {"ann": 2, "bob": 2}
 
 
 def test_a_file_with_a_bad_row_changes_nothing_and_the_row_is_named(copied: Copied, tmp_path: Path) -> None:
