@@ -79,8 +79,8 @@ def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None)
     has_board = (not is_one or arguments.rounds) and not arguments.every_run  # dates may have other questions
     graded = [grade(entry, items, metric if has_board or not arguments.as_json else None, rows) for entry in entries]
     _say_unanswered(graded)
-    if form.note is not None:
-        say(form.note)
+    for note in form.notes:
+        say(one_line(note))
     if items and first_is_never_right(items):
         say(f"{arguments.items}: {FIRST_IS_NEVER_RIGHT}")
     rounds = by_model(graded)

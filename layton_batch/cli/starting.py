@@ -58,9 +58,9 @@ def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[
 
     arguments = [*([] if given is None else [str(given)]), *others]
     more_models = [text for text in arguments if text.partition(":")[0] in provider_names() and ":" in text]
-    if models and more_models:
+    if more_models:
         options = " ".join(f"--model {text}" for text in (*models, *more_models))
-        raise ManifestError(f"run: repeat --model before each model: {options}")
+        raise ManifestError(f"run: write --model before each model: {options}")
     if repeated := [model for model in dict.fromkeys(models) if models.count(model) > 1]:
         raise ManifestError(
             f"run: --model {repeated[0]} is given {models.count(repeated[0])} times; give it once. `samples = 2` under "
@@ -91,8 +91,9 @@ def manifest_for(
     from layton_batch.tasks import task_names
 
     if given is None:
+        named = f"; name the file without --items: `run {shlex.quote(items)} --model …`" if items else ""
         raise ManifestError(
-            f"run: say what the models are asked: a file of questions, or one of {', '.join(task_names())}"
+            f"run: say what the models are asked: a file of questions, or one of {', '.join(task_names())}{named}"
         )
     _refuse_address(given)
     is_items = given.suffix.lower() in ITEM_ENDINGS

@@ -4,6 +4,7 @@ several of these."""
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -199,9 +200,12 @@ def read_jury_sources(
     sources: Sequence[str], runs: Path, settings: Settings, options: BoardOptions, *, verdicts: bool = False
 ) -> Sources:
     """Read sources as ``read_sources`` does. Raises DataError where no jury judged, or not yet."""
+    from layton_batch.runs.folders import DEFAULT_RUNS
+
     read = read_sources(sources, runs, settings, options, verdicts=verdicts)
     if read.sheets:
-        named = f" {' '.join(sources)}" if sources else ""
+        named = f" {shlex.join(sources)}" if sources else ""
+        named += "" if runs == DEFAULT_RUNS else f" --runs {shlex.quote(str(runs))}"
         raise DataError(
             "these answers are graded by rule: there are no judges, and nothing for people to label; "
             f"`layton-batch leaderboard{named}` ranks the models"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -248,12 +247,15 @@ class _Check:
     # ---- checking --------------------------------------------------------------------------------------------------
 
     def _check_models(self, tables: object, file: str, at: Key) -> None:
-        entries = list(_tables(tables))
-        names = Counter(entry["name"] for _, entry in entries if isinstance(entry.get("name"), str))
-        for index, entry in entries:
+        names: set[str] = set()
+        for index, entry in _tables(tables):
             name = entry.get("name")
-            if isinstance(name, str) and names[name] > 1:
-                self._add(file, (*at, index, "name"), f"{name!r} is used {names[name]} times; names must be unique")
+            if isinstance(name, str) and name in names:
+                self._add(
+                    file, (*at, index, "name"),
+                    f"{name!r} is the name of an earlier one; names must be unique, `model` may be the same",
+                )  # fmt: skip
+            names |= {name} if isinstance(name, str) else set()
             self._check_provider(entry.get("provider"), file, (*at, index, "provider"))
 
     def _check_prices(self) -> None:

@@ -117,8 +117,13 @@ def _printable(value: str, longest: int = LONGEST_NAME) -> str:
 
 
 def _location(value: str) -> str:
-    if not value.strip() or not value.isprintable():
+    if not value.strip():
         raise _wrong("must be a path, a URL or a hub address")
+    if not value.isprintable():
+        raise _wrong(
+            "must not contain control characters: in double quotes a backslash begins an escape; write the path with / "
+            "or in single quotes"
+        )
     try:
         has_user = "@" in urlsplit(value).netloc
     except ValueError:

@@ -116,7 +116,7 @@ def print_comparison(comparison: Comparison, target: str) -> None:
     else:
         say_line("A rule graded every answer: on this set the scores of the leaderboard are exact.")
     if comparison.method == UNCALIBRATED:
-        say_line(f"{RAW_SHARE} `layton-batch label-plan` says which answers to label.", "yellow")
+        say_line(f"{RAW_SHARE} `layton-batch label-plan RUN` says which answers to label.", "yellow")
     if any(standing.separated for standing in shown):
         say_line(f"The two are separated {_TARGETS[target]}: the interval leaves 0 out.")
     elif target == NEW_ITEMS:

@@ -232,7 +232,10 @@ def _text(row: Row, names: Sequence[str], location: RowLocation) -> str:
     value, name = _optional_text(row, names, location), _named(row, names)
     if name not in row:
         columns = " or ".join(map(repr, names))
-        raise DataError(f"{location}: column {columns} is missing: {_FORM}; its columns are {', '.join(map(str, row))}")
+        raise DataError(
+            f"{location}: column {columns} is missing: {_FORM}; its columns are {', '.join(map(str, row))}. A file of "
+            "`label-plan` needs its column label_id"
+        )
     if not value:
         raise DataError(f"{location}: column {name!r} must be text, not {row[name]!r:.60}")
     return value

@@ -58,7 +58,7 @@ def need(labels: Sequence[int | None]) -> str:
         return RAW_SHARE
     return (
         f"{RAW_SHARE} About {plural(sum(needed), 'label')} would give ± {AIM_POINTS} points for every model on these "
-        f"items: `layton-batch label-plan --this-set --half-width {AIM_POINTS}` says on which answers."
+        f"items: `layton-batch label-plan RUN --this-set --half-width {AIM_POINTS}` says on which answers."
     )
 
 

@@ -128,7 +128,7 @@ def cost_report(folders: Sequence[RunFolder]) -> CostReport:
         usage_rows(pl.concat(usages)),
         unknown_costs_of(pl.concat(unknowns)),
         stated,
-        usage_rows(reused.filter(~pl.col("run").is_in(names))),
+        usage_rows(reused.filter(~pl.col("run").is_in(names)).unique(("run", "batch_id", "paid_as"))),
     )
 
 

@@ -222,10 +222,18 @@ class OfflineForm:
         prediction = self._task.parse(item, model, response)
         return prediction, self._task.grade(item, prediction)
 
+    def check_text(self, row: FileRow, where: str) -> None:
+        """Raise DataError where the column of replies is missing."""
+        if self.text_column not in row:
+            raise DataError(
+                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
+                f"with the model's whole replies to {self.text_column!r}"
+            )
+
     def response(self, row: FileRow, where: str) -> Response:
         """A prediction's reply."""
-        if self.text_column not in row and "error" not in row:
-            raise DataError(f"{where}: column {self.text_column!r} is missing; the row has {', '.join(row)}")
+        if "error" not in row:
+            self.check_text(row, where)
         text, error = row.get(self.text_column), row.get("error")
         if text is None:
             return no_response(error if isinstance(error, str) else "no reply")
@@ -234,9 +242,9 @@ class OfflineForm:
         return response(text, row)
 
     @property
-    def note(self) -> str | None:
-        """Return what a reader has to know of how predictions were read; None: nothing."""
-        return None
+    def notes(self) -> Sequence[str]:
+        """Return what a reader has to know of how predictions were read."""
+        return ()
 
     # ---- reports ---------------------------------------------------------------------------------------------------
 

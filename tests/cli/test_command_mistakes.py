@@ -58,6 +58,8 @@ def refused(*arguments: str | Path) -> str:
         ("schema --json", "schema has no --json; see `layton-batch schema -h`"),
         ("--runs elsewhere status", "name the command before its options: `layton-batch status … --runs`"),
         ("gate m --model a --baseline b --margin 5%", "--margin must be a number: Points of 100 by which NEW may be"),
+        ("run quiz.csv openai:x --sandbox", "run: write --model before each model: --model openai:x"),
+        ("run --items quiz.csv --model openai:x", "name the file without --items: `run quiz.csv --model …`"),
         ("run quiz.csv --limit 0", "--limit must be 1 or more"),
         ("run quiz.csv --model openai:x --max-usd", "run: --max-usd needs a value. Write dollars as a number"),
         ("run quiz.csv --model openai:x --max-usd --yes", "Write dollars as a number without $, such as 5.00"),
@@ -120,6 +122,7 @@ def test_a_command_of_another_program_is_answered_with_the_one_that_does_the_sam
         (f"// mine\n{MANIFEST}", "a comment begins with #"),
         (f"```toml\n{MANIFEST}```\n", "leave out the lines with ```"),
         (MANIFEST.replace('"qa"', '"qa'), "a text ends on its line, with the quotation mark it begins with"),
+        (MANIFEST.replace("quiz.csv", r"D:\new\table.csv"), "write the path with / or in single quotes"),
         (f"{MANIFEST}[limits]\nmax_requests = 5\n", "limits stand in a table for each provider, such as [limits."),
     ],
 )  # fmt: skip

@@ -120,7 +120,7 @@ def test_without_a_run_the_sandboxs_are_named_and_what_to_do(offline: Path, here
         (("cost", "--sandbox"), "`layton-batch cost … --runs runs-sandbox` takes them"),
         (
             ("run", "quiz.csv", "--model", "openai:a", "anthropic:b"),
-            "repeat --model before each model: --model openai:a --model anthropic:b",
+            "write --model before each model: --model openai:a --model anthropic:b",
         ),
         (("run", "--model", "openai:a", "anthropic:b", "quiz.csv"), "--model openai:a --model anthropic:b"),
         (("run", "quiz.csv", "--model", "openai:a", "b"), "not quiz.csv, b; repeat --model before each model"),

@@ -378,6 +378,16 @@ def test_predictions_that_may_be_one_item_off_are_told(tmp_path: Path, monkeypat
         )
 
 
+def test_a_reply_without_a_letter_and_a_file_without_replies_are_told(offline: Path) -> None:
+    write(offline, "id,question,A,B,answer\n1,a?,x,y,A\n2,b?,x,y,B\n", "items.csv")
+    write(offline, "item_id,response\n1,Answer: A\n2,y\n", "p.csv")
+    ending = call("grade", "mcq_idk", "p.csv", "--items", "items.csv")
+    assert "1 reply counts as wrong because no letter can be read (2): a reply says its letter as in" in ending.err
+    write(offline, "item_id,prediction\n1,A\n", "p.csv")
+    words = "the columns are item_id, prediction: rename the one with the model's whole replies to 'response'"
+    assert words in refused("grade", "mcq_idk", "p.csv", "--items", "items.csv")
+
+
 def test_options_with_a_column_each_are_right_for_grade_and_a_second_prediction_is_said(offline: Path) -> None:
     write(offline, "id,question,A,B,answer\n1,a?,x,y,A\n2,b?,x,y,B\n", "items.csv")
     write(offline, "item_id,response\n1,Answer: A\n1,Answer: B\n2,Answer: B\n", "p.csv")

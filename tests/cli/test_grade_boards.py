@@ -279,14 +279,14 @@ def test_the_report_has_lengths_by_outcome_and_the_questions_on_which_models_agr
         "| right | 2 | 33.3% | 9.0 ± 0.0 | 10.5 ± 0.7 |",
         "| wrong | 3 | 50.0% | 8.3 ± 1.2 | 13.7 ± 1.5 |",
         '| "I don\'t know" | 1 | 16.7% | 9.0 | 13.0 |',
-        "| no letter | 1 | 16.7% | 7.0 | 14.0 |",
+        "| no letter (among the wrong) | 1 | 16.7% | 7.0 | 14.0 |",
     ]
     assert "6 questions that all 2 models have:" in end.out
     assert [line for line in table if line.startswith(("| all", "| mixed"))] == [
         "| all right | 1 | 16.7% |",
         "| all wrong | 3 | 50.0% |",
         '| all "I don\'t know" | 1 | 16.7% |',
-        "| all no letter | 1 | 16.7% |",
+        "| all no letter (among the wrong) | 1 | 16.7% |",
         "| mixed | 1 | 16.7% |",
     ]
     assert "All models give the same wrong letter on 1 question:" in end.out

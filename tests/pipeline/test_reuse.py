@@ -132,9 +132,13 @@ def test_what_is_on_its_way_under_another_job_is_waited_for(tmp_path: Path) -> N
     twin = model.replace(f'name = "{MODELS["openai"]}"', 'name = "twin"', 1)
     with lab(tmp_path) as bench:
         in_flight(bench, ONE)
-        status = bench.finish(ONE.replace(model, model + twin))
+        twins = ONE.replace(model, model + twin)
+        status = bench.finish(twins)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert len(bench.billed()) == 2
+        bench.finish(named("other", twins))
+        report = report_json(cost_report([find_run("other", bench.runs)]))
+        assert report["reused"] == {"requests": 2, "paid_usd": f"{status.spent_usd:f}"}
 
 
 def test_a_model_that_comes_back_is_asked_for_what_was_given_up_while_it_was_gone(tmp_path: Path) -> None:

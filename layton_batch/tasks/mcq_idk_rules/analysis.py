@@ -15,7 +15,7 @@ from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter
 from layton_batch.tasks.mcq_idk_rules.model_report import LetterRow, plain_cell
 from layton_batch.text import plural
 
-KINDS = ("right", "wrong", '"I don\'t know"', "no letter")
+KINDS = ("right", "wrong", '"I don\'t know"', "no letter (among the wrong)")
 _MARKS: Mapping[str, tuple[str, int]] = {
     KINDS[0]: ("idk_score", 1),
     KINDS[1]: ("idk_score", -1),

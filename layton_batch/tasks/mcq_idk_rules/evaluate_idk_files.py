@@ -44,7 +44,7 @@ from layton_batch.tasks.offline import (
     no_response,
     response,
 )
-from layton_batch.text import Table
+from layton_batch.text import Table, first_of, plural
 
 if TYPE_CHECKING:
     import altair as alt
@@ -69,6 +69,7 @@ class McqForm(OfflineForm):
         self.task, self.protocol = task, task.protocol
         self._voted: list[BoardRow] = []
         self._reads_order_of_items = False
+        self._without_letter: list[str] = []
 
     # ---- files -----------------------------------------------------------------------------------------------------
 
@@ -132,22 +133,31 @@ class McqForm(OfflineForm):
         return item
 
     @property
-    def note(self) -> str | None:
-        if not self._reads_order_of_items:
-            return None
-        return (
-            "letters are read in the order of the options in the file of items; if the model saw another order, give "
-            "the predictions a column 'options' (as the model saw them) or 'gold' (the right letter)"
-        )
+    def notes(self) -> Sequence[str]:
+        notes = []
+        if self._reads_order_of_items:
+            notes.append(
+                "letters are read in the order of the options in the file of items; if the model saw another order, "
+                "give the predictions a column 'options' (as the model saw them) or 'gold' (the right letter)"
+            )
+        if self._without_letter:
+            replies = plural(len(self._without_letter), "reply counts", "replies count")
+            notes.append(
+                f"{replies} as wrong because no letter can be read ({first_of(self._without_letter)}): a reply says "
+                "its letter as in `Answer: B`"
+            )
+        return notes
 
     def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
-        if "response" not in row:
-            raise DataError(f"{where}: no column 'response'")
+        self.check_text(row, where)
         answer = row["response"]
-        if not isinstance(answer, list):
-            return self.judged(item, _reply(answer, row, where), model)
-        replies = [self.judged(item, _reply(part, row, where), model) for part in answer]
-        return _best(item, replies) if replies else self.judged(item, response("", row), model)
+        if isinstance(answer, list) and answer:
+            best = _best(item, [self.judged(item, _reply(part, row, where), model) for part in answer])
+        else:
+            best = self.judged(item, _reply("" if answer == [] else answer, row, where), model)
+        if best[0].kind is PredictionKind.UNPARSED:
+            self._without_letter.append(item.id)
+        return best
 
     # ---- reports ---------------------------------------------------------------------------------------------------
 

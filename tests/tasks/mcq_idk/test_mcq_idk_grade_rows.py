@@ -143,7 +143,7 @@ def test_the_protocol_decides_who_wins_prose_or_the_requested_form() -> None:
         (said("x", "A", gold="A", n_options="4"), "n_options is '4'"),
         (said("x", 5, gold="A"), "column 'response' must be text or null, not int"),
         (said("x", [5], gold="A"), "column 'response' must be text or null, not int"),
-        ({"item_id": "x", "gold": "A"}, "no column 'response'"),
+        ({"item_id": "x", "gold": "A"}, "column 'response' is missing; the columns are item_id, gold: rename"),
     ],
 )
 def test_a_wrong_prediction_is_named_with_what_is_wrong(row: Row, message: str) -> None:
