@@ -142,6 +142,7 @@ class LabellingSession:
         annotation = Annotation(
             item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
             self._time(), self.answers.text(key), None, note, adjudicated, item_digest=self.run.item_digest(item_id),
+            model_id=self.run.model_ids().get(model),
         )  # fmt: skip
         self._do(LabelAction(LABEL, annotator, str(annotation.time), key, annotation, note, adjudicated))
 

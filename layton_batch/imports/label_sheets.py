@@ -21,7 +21,6 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
 from layton_batch.scoring.annotations import Annotation, parse_annotations
 from layton_batch.settings import Settings
-from layton_batch.states import Role
 
 
 def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, int]:
@@ -39,16 +38,17 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
 def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:
     """Add to each label without a text what its model answered, so that it never counts for another answer, such as of
     another model that takes the name. A label that is imported again keeps its text."""
-    ids = {job.spec.name: job.spec.model for job in run.store.jobs() if job.role is Role.PREDICT}
+    ids = run.model_ids()
     answers: dict[str, list[LabelTableAnswer]] = defaultdict(list)
     for answer in sheet_answers(run):
         answers[answer.item_id].append(answer)
     texts_by_label = {
-        replace(label, said=None, item_digest=None): label.said for label in run.load_labels().annotations
+        replace(label, said=None, item_digest=None, model_id=None): label.said
+        for label in run.load_labels().annotations
     }
 
     def text_of(label: Annotation) -> tuple[str, str | None] | None:
-        if (same_label := replace(label, item_digest=None)) in texts_by_label:
+        if (same_label := replace(label, item_digest=None, model_id=None)) in texts_by_label:
             return texts_by_label[same_label]
         fits = [
             answer

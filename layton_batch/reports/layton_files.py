@@ -196,7 +196,7 @@ def _annotations_of(
             )
             words: dict[str, object] = dict(zip(("answer", "justification"), texts, strict=True))
             if gold_label is not None:
-                more = {"annotator": "gold set", **words, **_picked(gold_label[0])}
+                more = {"annotator": "gold set", **words, **_picked(gold_label[0]), "model_id": job.spec.model}
                 yield _annotation_row(run, participant, item_id, gold_label[1:], more)
             for annotation in given.by_prediction.get((participant, item_id), {}).values():
                 word = annotation.answer_correct, annotation.justification_correct, annotation.both_correct
@@ -205,6 +205,7 @@ def _annotations_of(
                     "time": annotation.time,
                     **words,
                     **_picked(annotation.propensity),
+                    "model_id": job.spec.model,
                 }
                 more |= {"notes": annotation.note} if annotation.note else {}
                 more |= {"adjudicated": True} if annotation.adjudicated else {}

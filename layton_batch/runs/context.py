@@ -205,6 +205,10 @@ class Run:
             self._tasks[spec.hints] = manifest_task(self.manifest, self.folder.prompts, spec.hints)
         return self._tasks[spec.hints]
 
+    def model_ids(self) -> Mapping[str, str]:
+        """Return each participant's id at its provider, by the name in the manifest."""
+        return {job.spec.name: job.spec.model for job in self.store.jobs() if job.role is Role.PREDICT}
+
     def forget_jobs(self) -> None:
         """Forget all that was derived from the jobs. It is derived again when it is needed."""
         for name in ("wanted_rejudging", "rejudging", "_windows"):

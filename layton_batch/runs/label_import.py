@@ -93,8 +93,10 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
             f"the leaderboard does or as its provider does. {answers.reason(given[0])}"
         )
     active_by_subject = latest(run.load_labels().annotations)
+    ids = run.model_ids()
     newest = {
-        subject: _with_item(label, active_by_subject.get(subject), run) for subject, label in latest(given).items()
+        subject: _with_model(_with_item(label, active_by_subject.get(subject), run), ids)
+        for subject, label in latest(given).items()
     }
     news = [label for subject, label in newest.items() if _is_news(label, active_by_subject.get(subject))]
     if news:
@@ -137,6 +139,12 @@ def _with_item(label: Annotation, active: Annotation | None, run: Run) -> Annota
     if active is not None and label.has_same_marks(active) and label.time == active.time:
         return replace(label, item_digest=active.item_digest)
     return replace(label, item_digest=run.item_digest(label.item_id))
+
+
+def _with_model(label: Annotation, ids: Mapping[str, str]) -> Annotation:
+    """Return the label with its model's id, which the row or the run knows. ``ids``: by name."""
+    named = ids.get(label.model) or (label.model if label.model in ids.values() else None)
+    return label if label.model_id is not None else replace(label, model_id=named)
 
 
 def _is_news(label: Annotation, active: Annotation | None) -> bool:

@@ -54,6 +54,7 @@ class Annotation:
     ``source_file``: the file from which layton-eval's tools read the prediction. ``adjudicated``: the label overrides
     the majority of the annotators. ``propensity``: the probability with which the prediction was picked for a label.
     ``item_digest``: digest of what the person saw of the item; the label belongs to this form of the item only.
+    ``model_id``: the model as its provider names it; the label belongs to no other model, whatever the two are called.
     """
 
     item_id: str
@@ -71,6 +72,7 @@ class Annotation:
     adjudicated: bool = False
     propensity: float | None = None
     item_digest: str | None = None
+    model_id: str | None = None
     location: RowLocation | None = field(default=None, compare=False)
     """The row of the file from which the label was read, for messages."""
 
@@ -168,6 +170,7 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
         adjudicated=_truth(row, ("adjudicated",), location) is True,
         propensity=propensity_of(row, location),
         item_digest=_optional_text(row, ("item_digest",), location) or None,
+        model_id=_optional_text(row, ("model_id",), location) or None,
         location=location,
     )
 
@@ -189,6 +192,7 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "adjudicated": annotation.adjudicated or None,
         "propensity": annotation.propensity,
         "item_digest": annotation.item_digest,
+        "model_id": annotation.model_id,
     }
     if annotation.said is not None:
         row |= {"answer": annotation.said[0], "justification": annotation.said[1]}
@@ -351,7 +355,7 @@ class _Index:
         if content is None:
             return (meant[0], "") if len(meant) == 1 else (None, self._why(annotation, meant))
         same = [candidate for candidate in meant if self._contents[candidate, annotation.item_id] == content]
-        if not meant:  # the model goes by another name here; what it said tells which it is
+        if not meant and annotation.model_id is None:  # what it said tells which model it is, by another name
             same = [
                 candidate
                 for candidate in self._said[annotation.item_id, content]
@@ -362,6 +366,9 @@ class _Index:
         return None, "another answer" if meant else self._why(annotation, meant)
 
     def _meant(self, annotation: Annotation) -> list[Entrant]:
+        if annotation.model_id is not None:
+            same = [entrant for entrant in self._by_id.get(annotation.model_id, ()) if _fits(annotation, entrant)]
+            return [entrant for entrant in same if entrant.model == annotation.model] or same
         lists = (
             self._named.get(annotation.model),
             self._named.get(annotation.also or ""),

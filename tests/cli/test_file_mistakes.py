@@ -438,9 +438,31 @@ def test_a_label_does_not_count_for_another_model_that_takes_the_name(
         ending = call("run", manifest, "--yes")
         assert ending.code == 0, ending.err
         assert own_labels() == 0
-        assert "2 labels not used: of an answer that the model did not give here" in ending.out + ending.err
+        assert "2 labels not used: of a model that has no answers here" in ending.out + ending.err
         again = call("import", manifest, "--labels", labels).err
         assert "0 labels added, 0 changed, 2 unchanged" in again
+
+
+def test_a_label_does_not_count_for_another_model_that_gives_the_same_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz([*QUESTIONS, ("What is 3 + 3?", "6"), ("What is 1 + 1?", "2")]), "quiz.csv")
+        manifest = there.write(MANIFEST)
+        assert call("run", manifest, "--yes").code == 0
+        rows = "".join(f"{number},g,true\n" for number in range(1, 6))
+        labels = there.write(f"item_id,model,answer_correct\n{rows}", "labels.csv")
+        assert call("import", manifest, "--labels", labels).code == 0
+        for other in (
+            MANIFEST.replace("larch-2-mini", "larch-2-nano"),
+            MANIFEST.replace('"g"', '"h"').replace('"openai"', '"mistral"').replace("larch-2-mini", "sirocco-large"),
+        ):
+            there.write(other)
+            assert call("run", manifest, "--yes").code == 0
+            assert [row["own_labels"] for row in call("leaderboard", "a", "--json").json] == [0]
+        there.write(MANIFEST.replace('"g"', '"renamed"'))
+        assert call("run", manifest, "--yes").code == 0
+        assert [row["own_labels"] for row in call("leaderboard", "a", "--json").json] == [5]
 
 
 def test_labels_that_are_perhaps_of_two_people_or_count_from_0_are_told(
