@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from functools import wraps
-from inspect import Signature, signature
+from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from os import PathLike
 from types import NoneType
@@ -88,7 +88,11 @@ def check_arguments(called: Signature, args: Sequence[object], kwargs: Mapping[s
         given = called.bind(*args, **kwargs).arguments
     except TypeError as error:
         instead = next((words for name, words in _INSTEAD.items() if name in kwargs), "")
-        raise ManifestError(f"{error}; the arguments are {', '.join(called.parameters)}{instead}") from error
+        names = ", ".join(
+            f"{name}=…" if parameter.kind is Parameter.KEYWORD_ONLY else name
+            for name, parameter in called.parameters.items()
+        )
+        raise ManifestError(f"{error}; the arguments are {names}{instead}") from error
     for name, value in given.items():
         words = str(called.parameters[name].annotation).split(" | ")
         if not all(word in _TAKES for word in words):

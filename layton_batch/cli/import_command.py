@@ -144,5 +144,5 @@ def _labels(run_name: str | None, files: list[Path], runs: Path, *, as_json: boo
         return
     for line in taken.lines():
         say(line)
-    if blank:
-        say(f"{plural(blank, 'row')} without a label left out")
+    if blank is not None:
+        say(blank)

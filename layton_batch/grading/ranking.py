@@ -208,7 +208,10 @@ def _ids_apart(models: Sequence[GradedModel]) -> str:
     sides = " but ".join(
         f"{model.name} ({model.where}) has {first_of([*map(repr, model.outcomes)])}" for model in (models[0], other)
     )
-    return f"{sides}. Give the same item the same id everywhere, or leave a model out"
+    return (
+        f"{sides}. Give the same item the same id everywhere, or leave a model out; parts of one model's predictions "
+        "belong in one file"
+    )
 
 
 def of_sheet(sheet: ItemScores) -> GradedModel:

@@ -19,12 +19,13 @@ from layton_batch.reports.label_sheet import (
 )
 from layton_batch.runs.context import Run
 from layton_batch.runs.label_import import LabelImport, check_for_people, enter_labels
-from layton_batch.scoring.annotations import Annotation, parse_annotations
+from layton_batch.scoring.annotations import METRICS, Annotation, parse_annotations
 from layton_batch.settings import Settings
+from layton_batch.text import plural
 
 
-def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, int]:
-    """Add the labels of these files to the run's. Return the result, and how many rows of sheets have no label yet.
+def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[LabelImport, str | None]:
+    """Add the labels of these files to the run's. Return the result, and a sentence on rows of sheets without a label.
 
     A file with the column ``label_id`` is a filled-in sheet. Raises DataError naming file and line before anything
     changes.
@@ -32,7 +33,16 @@ def import_labels(run: Run, files: Sequence[Path], settings: Settings) -> tuple[
     check_for_people(run)
     read = [_labels(run, path, settings) for path in files]
     given = _with_texts(run, [label for labels in read for label in labels.labels])
-    return enter_labels(run, given, str(files[0])), sum(labels.blank for labels in read)
+    return enter_labels(run, given, str(files[0])), _blank_note(given, sum(labels.blank for labels in read))
+
+
+def _blank_note(given: Sequence[Annotation], blank: int) -> str | None:
+    """Say how many rows have no label; None: all have one. Who marks only what is right leaves what is wrong empty."""
+    if not blank:
+        return None
+    marks = {label.mark(metric) for label in given for metric in METRICS} - {None}
+    advice = "; all others say the same: if an empty cell means the opposite, fill it in" if len(marks) == 1 else ""
+    return f"{plural(blank, 'row')} without a label left out{advice}"
 
 
 def _with_texts(run: Run, labels: Sequence[Annotation]) -> list[Annotation]:

@@ -207,7 +207,10 @@ def _mark(row: Mapping[str, JsonValue], name: str, place: RowLocation) -> bool |
     value = row.get(name)
     word = "" if value is None else str(value).strip().lower()
     if word and word not in WORDS:
-        raise DataError(f"{place}: column {name!r} must be true, false or empty, not {value!r:.60}; yes and no do too")
+        raise DataError(
+            f"{place}: column {name!r} must be true (yes) or false (no), not {value!r:.60}; empty means that nobody "
+            "labelled it"
+        )
     return WORDS.get(word)
 
 

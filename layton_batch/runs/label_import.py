@@ -93,6 +93,8 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
             f"the leaderboard does or as its provider does. {answers.reason(given[0])}"
         )
     active_by_subject = latest(run.load_labels().annotations)
+    names = {label.annotator.casefold(): label.annotator for label in active_by_subject.values()}
+    given = [replace(label, annotator=names.setdefault(label.annotator.casefold(), label.annotator)) for label in given]
     ids = run.model_ids()
     newest = {
         subject: _with_model(_with_item(label, active_by_subject.get(subject), run), ids)

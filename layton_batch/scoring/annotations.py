@@ -31,6 +31,7 @@ _JUSTIFICATION = ("justification_correct", "is_justification_correct", "human_ju
 _BOTH = ("both_correct", "overall_correct", "human_both_correct")
 _TIME = ("time", "labelled_at")
 _NOTE = ("note", "notes")
+METRICS = ("answer_correct", "justification_correct", "both_correct")
 _FORM = "a row of labels has item_id, model and answer_correct (true or false), and justification_correct where judged"
 _NUMBERS = (*_HINTS, *_TIME, PROPENSITY)
 _NAMES = (*_ITEM, "model", "provider", "annotator")

@@ -640,5 +640,7 @@ def test_a_budget_and_an_argument_by_another_name_are_named(offline: Path) -> No
     assert "run has no --budget; `run --max-usd 5.00` names the most" in refused("run", "quiz.csv", "--budget", "5")
     with pytest.raises(ManifestError, match=r"unexpected keyword argument 'sandbox'; the arguments are manifest, "):
         lb.run("quiz.toml", sandbox=True)  # type: ignore[call-arg]
+    with pytest.raises(ManifestError, match=r"the arguments are run, model=…, predictions=…, .*labels=…"):
+        lb.import_("quiz", "ask.csv")  # type: ignore[misc]
     with pytest.raises(ManifestError, match="a manifest names the models: `layton-batch run FILE --model PROVIDER:ID`"):
         lb.run("quiz.csv", models=["openai:x"])  # type: ignore[call-arg]

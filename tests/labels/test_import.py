@@ -81,6 +81,14 @@ def test_a_label_without_a_name_gives_way_to_the_same_label_with_one(copied: Cop
     assert said["labels"] == {"ann": 2, "bob": 2}
 
 
+def test_names_that_differ_in_capital_letters_alone_are_one_annotators(copied: Copied, tmp_path: Path) -> None:
+    root = copied(PLAIN)
+    said = answers(root)[:2]
+    imported(root, write_rows(tmp_path / "first.jsonl", [label(one, False, annotator="Ada") for one in said]))
+    again = imported(root, write_rows(tmp_path / "again.jsonl", [label(one, True, annotator="ada") for one in said]))
+    assert (again["added"], again["changed"]) == (0, 2)
+
+
 def test_a_file_with_a_bad_row_changes_nothing_and_the_row_is_named(copied: Copied, tmp_path: Path) -> None:
     root = copied(PLAIN)
     said = answers(root)

@@ -55,8 +55,15 @@ def test_a_plan_is_labelled_in_a_spreadsheet_and_taken_back(copied: Copied) -> N
         True,
         True,
     )
+    assert "all others say the same" not in taken.err
     again = call("import", root.name, "--labels", "ask.csv")
     assert "0 labels added, 0 changed, 2 unchanged" in again.err
+    rows[1] |= {"answer_correct": ""}
+    written("right.csv", rows)
+    right = call("import", root.name, "--labels", "right.csv").err
+    assert (
+        "5 rows without a label left out; all others say the same: if an empty cell means the opposite, fill" in right
+    )
     board = json.loads(call("leaderboard", root.name, "--format", "json", "--metric", "answer_correct").out)
     assert sum(row["own_labels"] for row in board) == 2
     (kept,) = [
@@ -110,7 +117,7 @@ def test_a_wrong_row_is_named_and_nothing_is_imported(copied: Copied) -> None:
     written("ask.csv", rows)
     refused = call("import", root.name, "--labels", "ask.csv")
     assert refused.code == 2
-    assert "column 'answer_correct' must be true, false or empty, not 'perhaps'" in refused.err
+    assert "column 'answer_correct' must be true (yes) or false (no), not 'perhaps'; empty means" in refused.err
     for row in rows:
         del row["label_id"]
     written("ask.csv", rows)
@@ -128,8 +135,11 @@ def _row(**more: JsonValue) -> dict[str, JsonValue]:
     [
         (_row(label_id="L0"), "line 1: run-1 has no answer 'L0': the row is another run's"),
         (_row(label_id=None), "line 1: run-1 has no answer ''"),
-        (_row(answer_correct=2), "line 1: column 'answer_correct' must be true, false or empty, not 2"),
-        (_row(justification_correct="=TRUE()"), "line 1: column 'justification_correct' must be true, false or empty"),
+        (_row(answer_correct=2), "line 1: column 'answer_correct' must be true (yes) or false (no), not 2"),
+        (
+            _row(justification_correct="=TRUE()"),
+            "line 1: column 'justification_correct' must be true (yes) or false (no)",
+        ),
         (_row(propensity="half"), "line 1: column 'propensity' must be a number above 0"),
     ],
 )
