@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -62,6 +62,7 @@ class LabellingSession:
     forecaster: Forecaster = field(init=False)
     _log: LogReader = field(init=False)
     _claims: Claims = field(init=False)
+    _model_ids: Mapping[str, str] = field(init=False)
     _shown: dict[str, Key] = field(default_factory=dict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -74,6 +75,7 @@ class LabellingSession:
         self.forecaster = Forecaster(self.run, self.answers, DESIGNS[self.design], self.executor)
         self._log = LogReader(self.run.folder)
         self._claims = Claims(self.run.folder.labels)
+        self._model_ids = self.run.model_ids()
 
     # ---- what pages show ---------------------------------------------------------------------------------------------
 
@@ -84,9 +86,9 @@ class LabellingSession:
         return self.forecaster.latest
 
     def actions(self) -> LabelActions:
-        """Return all actions so far on the items as they are now, from all processes."""
+        """Return all actions so far on the present answers, from all processes."""
         with self._lock:
-            return self._log.read().on_present_items(self.run.item_digest)
+            return self._log.read().on_present_answers(self.run.item_digest, self._model_ids)
 
     def current(self, annotator: str) -> Key | None:
         """Return the answer that this person labels now. It stays the same until an action on it. None: all is done."""
@@ -142,7 +144,7 @@ class LabellingSession:
         annotation = Annotation(
             item_id, model, label.answer, label.justification, label.both, provider, n_hints, annotator,
             self._time(), self.answers.text(key), None, note, adjudicated, item_digest=self.run.item_digest(item_id),
-            model_id=self.run.model_ids().get(model),
+            model_id=self._model_ids.get(model),
         )  # fmt: skip
         self._do(LabelAction(LABEL, annotator, str(annotation.time), key, annotation, note, adjudicated))
 

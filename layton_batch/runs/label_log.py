@@ -55,16 +55,23 @@ class LabelActions:
     damaged: Mapping[Path, int] = field(default_factory=dict)
     foreign: Sequence[str] = ()
 
-    def on_present_items(self, item_digest: Callable[[str], str | None]) -> LabelActions:
-        """Leave out what was done with answers to an earlier form of an item. ``item_digest``: its digest today."""
-        present = {
-            annotator: [
-                action
-                for action in actions
-                if action.kind in (FLAG, UNFLAG) or action.item_digest in (None, item_digest(action.answer[0]))
-            ]
-            for annotator, actions in self.by_annotator.items()
-        }
+    def on_present_answers(
+        self, item_digest: Callable[[str], str | None], model_ids: Mapping[str, str]
+    ) -> LabelActions:
+        """Leave out what was done with answers to an earlier form of an item, or of another model of the same name.
+
+        ``item_digest``: an item's digest today; ``model_ids``: by name, as their providers name them today.
+        """
+
+        def is_present(action: LabelAction) -> bool:
+            item_id, _, model, _ = action.answer
+            told = None if action.label is None else action.label.model_id
+            is_same_model = told in (None, model_ids.get(model))
+            return action.kind in (FLAG, UNFLAG) or (
+                is_same_model and action.item_digest in (None, item_digest(item_id))
+            )
+
+        present = {name: list(filter(is_present, actions)) for name, actions in self.by_annotator.items()}
         return replace(self, by_annotator=present)
 
     def active(self, annotator: str) -> list[LabelAction]:

@@ -122,6 +122,16 @@ def test_the_app_shows_an_answer_again_whose_item_changed(copied: Copied) -> Non
     assert labels_used(root)[0] == everything
 
 
+def test_the_app_shows_the_answers_of_another_model_that_takes_a_name(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        app.label()
+        session = app.session
+        assert "1 done" in app.get().text
+        names = dict.fromkeys(session.run.model_ids(), "another-model")
+        assert not session.actions().on_present_answers(session.run.item_digest, names).active("ada")
+
+
 def test_a_form_that_was_opened_before_the_edit_labels_nothing(copied: Copied) -> None:
     root = copied(PLAIN)
     with opened(root) as app:
