@@ -34,7 +34,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
     """Yield each row with its line. An empty cell is null. A JSON list or object, such as options, is parsed; all other
-    cells are text, numbers too.
+    cells are text, numbers too. Where the header has a blank after each separator, blanks there are dropped.
 
     Raises DataError with file, line and reason.
     """
@@ -50,7 +50,12 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
             if _is_object(first):
                 raise DataError(f"{name}, line {1 + before}: is a JSON object, not a header; name the file .jsonl")
             separator = separator_line[1] if separator_line else _separator(first, path)
-            reader = csv.reader(itertools.chain([first], handle), delimiter=separator, strict=True)
+            reader = csv.reader(
+                itertools.chain([first], handle),
+                delimiter=separator,
+                strict=True,
+                skipinitialspace=_has_blanks(first, separator),
+            )
             named = next(reader, [])
             header = [column.strip() for column in without_end(named)]
             check_header(header, f"{name}, line {1 + before}")
@@ -132,6 +137,12 @@ def _separator(header: str, path: Path) -> str:
         return "\t"
     bare = _QUOTED.sub("", header)
     return max((",", ";", "\t"), key=bare.count)  # the first of equals
+
+
+def _has_blanks(header: str, separator: str) -> bool:
+    """Tell whether a blank follows each separator between the columns' names."""
+    _, *others = _QUOTED.sub('""', header).rstrip(_BLANK).split(separator)
+    return bool(others) and all(name.startswith(" ") for name in others)
 
 
 def check_is_no_header(cells: Sequence[object], header: Sequence[str], place: str) -> None:

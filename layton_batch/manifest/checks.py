@@ -186,7 +186,7 @@ class _Check:
         try:
             return form.model_validate(dict(tables))
         except ValidationError as error:
-            self.problems.extend(form_problems(file, form, error, at))
+            self.problems.extend(form_problems(file, form, error, tables, at))
         return None
 
     def _panel_source(self) -> _PanelSource:

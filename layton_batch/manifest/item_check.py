@@ -38,6 +38,9 @@ _TRIED = 5
 _COMMON = 0.2
 """Triples that more items than this share have are the form of the benchmark, not what an item says."""
 _LEAST_LEAK = 4
+_IDS = ("id", "item_id", "record id", "record_id", "question_id")
+"""Columns with the id of an item; the task for a user's own questions reads the first only."""
+_NO_ID = "the id is empty, so the row's number is its id: give every row an id"
 _LETTERED = frozenset({"question", "a", "b"})
 """Columns of multiple choice with a column an option."""
 ALSO_CALLED = {
@@ -164,6 +167,7 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
         *_missing(ordered, nulls, needs_reference=any(task.uses_jury for task in tasks.values())),
         *_broken_pictures(ordered),
         *_options(ordered),
+        *_ids(ordered, _IDS[:1] if name == OWN else _IDS),
         *_duplicates(ordered),
         *_near_duplicates(ordered),
         *_leaks(ordered),
@@ -379,15 +383,29 @@ def _pictures(item: Item) -> str:
     return sha256("".join(image.base64 for image in item.images).encode()).hexdigest() if item.images else ""
 
 
+def _ids(item_rows: Sequence[_ItemRow], columns: Collection[str]) -> Iterator[ItemFinding]:
+    """Find ids that are there twice, and rows without an id among rows with one."""
+    first_by_id: dict[str, _ItemRow] = {}
+    have_ids = [_is_filled(item_row.row, columns) for item_row in item_rows]
+    some_have_ids = any(have_ids)
+    for item_row, has_id in zip(item_rows, have_ids, strict=True):
+        item_id = item_row.item.id
+        first = first_by_id.setdefault(item_id, item_row)
+        if first is not item_row and not set(first.splits).isdisjoint(item_row.splits):
+            reason = f"line {first.line} has this id too; ids must be unique"
+            yield ItemFinding("same id", item_id, item_row.line, reason if has_id else f"{_NO_ID}; {reason}")
+        elif some_have_ids and not has_id:
+            yield ItemFinding("missing", item_id, item_row.line, f"{_NO_ID}; others have one")
+
+
+def _is_filled(row: Row, columns: Collection[str]) -> bool:
+    """Return whether one of the columns has a value in this row."""
+    return any(name.strip().casefold() in columns and not _is_empty(value) for name, value in row.items())
+
+
 def _duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
-    ids: dict[str, _ItemRow] = {}
     first_by_wording: dict[tuple[str, str], _ItemRow] = {}
     for item_row in item_rows:
-        first = ids.setdefault(item_row.item.id, item_row)
-        if first is not item_row and not set(first.splits).isdisjoint(item_row.splits):
-            yield ItemFinding(
-                "same id", item_row.item.id, item_row.line, f"line {first.line} has this id too; ids must be unique"
-            )
         words = (" ".join(_wording(item_row.item)), _pictures(item_row.item))
         if (first := first_by_wording.setdefault(words, item_row)) is not item_row:
             reason = f"asks the same as {first.item.id!r} (line {first.line})"

@@ -15,9 +15,10 @@ from itertools import chain
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
 from layton_batch.costs.expected import bundled_priors
-from layton_batch.manifest.form import MAKERS
+from layton_batch.manifest.form import MAKERS, ManifestForm
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
+from layton_batch.manifest.problems import top_level_place
 from layton_batch.model_table import OF_ONE_MAKER, Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
 from layton_batch.records import ModelSpec, Reasoning
 from layton_batch.settings import Settings
@@ -69,7 +70,10 @@ def check_models(
             refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
-    notes = (_twin_judges(manifest), _short_replies(specs), _said_twice(specs), _mistyped_parameters(specs, table))
+    notes = (
+        *(_twin_judges(manifest), _short_replies(specs), _said_twice(specs)),
+        *(_mistyped_parameters(specs, table), _top_level_keys(specs)),
+    )
     warnings += dict.fromkeys([*chain.from_iterable(notes), *_unused_prices(manifest)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
@@ -239,6 +243,15 @@ def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iter
             if advice := did_you_mean(name, parameters, cutoff=0.8):
                 model = who(spec.provider, spec.model, [spec.name])
                 yield f"{model} has params.{name}, which providers may refuse{advice}"
+
+
+def _top_level_keys(specs: Sequence[ModelSpec]) -> Iterator[str]:
+    """Yield a note on each name in ``params`` that is a key of the manifest's top level."""
+    for spec in specs:
+        for name in _named(spec, [key for key in ManifestForm.model_fields if key != "models"]):  # OpenRouter's too
+            model = who(spec.provider, spec.model, [spec.name])
+            reason = f"params.{name}, which goes to the provider and changes nothing here; {top_level_place(name)}"
+            yield f"{model} has {reason}"
 
 
 def _unused_prices(manifest: Manifest) -> Iterator[str]:

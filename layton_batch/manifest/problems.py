@@ -6,13 +6,16 @@ import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import ManifestError
-from layton_batch.manifest.form import is_secret
+from layton_batch.manifest.form import ManifestForm, is_secret
+from layton_batch.settings import Settings
+from layton_batch.tasks import CHOICES, FIRST, OWN
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -43,16 +46,24 @@ def complain(problems: Iterable[Problem]) -> None:
         raise ManifestError("\n".join(lines))
 
 
-def form_problems(file: str, form: type[BaseModel], error: ValidationError, at: Key = ()) -> list[Problem]:
-    """Pydantic's findings in our words; ``at`` is where in the file the form begins."""
+def form_problems(
+    file: str, form: type[BaseModel], error: ValidationError, tables: Mapping[str, object], at: Key = ()
+) -> list[Problem]:
+    """Pydantic's findings on ``tables`` in our words; ``at`` is where in the file the form begins."""
     # An array all of whose entries are faulty is reported as too short as well, which it is not.
     details = [d for d in error.errors(include_url=False) if not (d["type"] == "too_short" and d["input"])]
-    return [Problem(file, (*at, *detail["loc"]), _reason(detail, form)) for detail in details]
+    return [Problem(file, (*at, *detail["loc"]), _reason(detail, form, tables)) for detail in details]
 
 
 def nearest(word: str, names: Iterable[str]) -> str:
     """``; did you mean 'x'?`` or nothing."""
     return did_you_mean(word, names, cutoff=0.6)
+
+
+def top_level_place(key: str) -> str:
+    """Say where a key of the manifest's top level stands."""
+    place = f"{key} of the manifest itself stands above the first [table]: move it there"
+    return place if key in OF_THE_WHOLE else f"{place}, or write {_heading(key, ManifestForm)} above its keys"
 
 
 def _key_text(key: Key) -> str:
@@ -62,16 +73,16 @@ def _key_text(key: Key) -> str:
     return text
 
 
-def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
+def _reason(detail: ErrorDetails, form: type[BaseModel], tables: Mapping[str, object]) -> str:
     kind, value, context = detail["type"], detail["input"], detail.get("ctx", {})
     if kind == "extra_forbidden":
-        return _unknown_key(str(detail["loc"][-1]), value, form, detail["loc"][:-1])
+        key, parent = str(detail["loc"][-1]), detail["loc"][:-1]
+        return _secret(tables, parent) if is_secret(key) else _unknown_key(key, value, form, parent)
     if kind == "tuple_type" and isinstance(value, Mapping) and (name := _array_of_tables(form, detail["loc"])):
         return f"is an array of tables: write [[{name}]] above each, not [{name}]"
-    if kind == "missing" and len(detail["loc"]) == 1:
-        return f"is missing{_missing_table(str(detail['loc'][0]), form)}"
     if kind == "missing":
-        return f"is missing{_meaning(str(detail['loc'][-1]))}"
+        key = str(detail["loc"][-1])
+        return f"is missing{_missing_table(key, form) if len(detail['loc']) == 1 else _meaning(key)}"
     if kind == "literal_error":
         words = [word.strip("'") for word in str(context["expected"]).replace(" or ", ", ").split(", ")]
         if len(words) == 1:
@@ -79,7 +90,7 @@ def _reason(detail: ErrorDetails, form: type[BaseModel]) -> str:
         return f"{reprlib.repr(value)} is not one of {', '.join(words)}{nearest(str(value), words)}"
     plain = _PLAIN.get(kind)
     if plain is not None:
-        return plain(context, value)
+        return plain(context, value) + (_NO_JUDGE if (kind, detail["loc"][-1]) == _NO_SEATS else "")
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return f"must be a table, not {_shown(value)}: {_table_advice(form, detail['loc'])}"
     if kind in _EXPECTED:
@@ -120,6 +131,10 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _RATE = ": US dollars for a million tokens"
 _MEANINGS = {"input": _RATE, "output": _RATE}
 """Meanings of keys that are needed, where their names do not say them."""
+_NO_SEATS = ("greater_than_equal", "seats")
+_NO_JUDGE = (
+    f"; tasks such as {OWN} and {FIRST} need a judge, and multiple choice ({CHOICES}) is graded by a rule without one"
+)
 _ADDRESSES = frozenset({"base_url", "api_base", "api_url", "endpoint", "url"})
 """Keys by which other programs name the address of an API."""
 
@@ -155,19 +170,18 @@ def _unknown_key(key: str, value: object, form: type[BaseModel], parent: Key) ->
     names = _known_keys(form, parent)
     if key in _ADDRESSES:
         return "unknown key; addresses are read from the environment, such as OPENAI_BASE_URL"
-    if is_secret(key):
-        return "keys are read from the environment, never from a manifest"
     if key.startswith(("price", "cost")) and "prices" not in names:
         return "unknown key; prices stand in tables [[prices]] with provider, model, input and output"
+    suggestion = nearest(key, names)
     if key in OF_THE_WHOLE:
-        listed = f" (known: {', '.join(names)})"
-        return f"unknown key{listed}; {key} of the manifest itself stands above the first [table]: move it there"
+        return f"unknown key (known: {', '.join(names)}); {top_level_place(key)}"
+    if key in ManifestForm.model_fields and (isinstance(value, Mapping | list) or not suggestion):
+        return f"unknown key; {top_level_place(key)}"
     if key in ("judge", "judges") and "jury" in names:
         return "unknown key; judges are tables [[jury.judges]], or a file that panel names under [jury]"
     if not isinstance(value, Mapping | list) and (homes := _tables_with(key, form)):
         params = ", and what else the provider is told in params" if "params" in names else ""
         return f"unknown key; {key} stands under {' or '.join(homes)}{params}"
-    suggestion = nearest(key, names)
     if suggestion and (array := next((name for name in _arrays(form) if f"'{name}'" in suggestion), None)):
         return f"unknown key; did you mean [[{array}]]?"
     if not suggestion and isinstance(value, Mapping) and not value.keys().isdisjoint(OF_THE_WHOLE):
@@ -187,13 +201,34 @@ def _arrays(form: type[BaseModel]) -> list[str]:
 def _tables_with(key: str, form: type[BaseModel]) -> list[str]:
     """Return the tables at the top of a form that have this key, as TOML writes them; none where that is no help."""
     tables = {name: table for name, field in form.model_fields.items() if (table := _table(field.annotation))}
-    arrays = _arrays(form)
-    homes = [
-        f"[[{name}]]" if name in arrays else "[limits.PROVIDER]" if name == "limits" else f"[{name}]"
-        for name, table in tables.items()
-        if key in table.model_fields
-    ]
+    homes = [_heading(name, form) for name, table in tables.items() if key in table.model_fields]
     return homes if len(homes) <= 2 else []
+
+
+def _heading(name: str, form: type[BaseModel]) -> str:
+    """Return the heading of a table at the top of a form, as TOML writes it."""
+    if name in _arrays(form):
+        return f"[[{name}]]"
+    return "[limits.PROVIDER]" if name == "limits" else f"[{name}]"
+
+
+def _secret(tables: object, parent: Key) -> str:
+    """Say where a key of the provider that the table at ``parent`` names is read from. The message does not show it."""
+    from layton_batch.providers import provider_names
+
+    table = tables
+    for part in parent:
+        if isinstance(table, Mapping):
+            table = table.get(part)
+        elif isinstance(table, list | tuple) and isinstance(part, int):
+            table = table[part]
+    provider = table.get("provider") if isinstance(table, Mapping) else None
+    names = Settings(Path()).key_names(provider) if provider in provider_names() else ()
+    variables = " or ".join(names) or "a variable such as OPENAI_API_KEY"
+    return (
+        f"keys are read from the environment, never from a manifest: set {variables} there or in .env, and delete this "
+        "line"
+    )
 
 
 def _table_advice(form: type[BaseModel], key: Key) -> str:

@@ -203,6 +203,11 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else "")
     if "question" not in columns:
         if (inside := next((name for name, value in row.items() if _is_rows(value)), None)) is not None:
+            if _is_chat(row[inside]):
+                raise DataError(
+                    f"{where}: {inside!r} is a conversation in chat format: write the user's text as 'question' and "
+                    "the assistant's as 'answer', with no list around them"
+                )
             raise DataError(f"{where}: the questions are inside {inside!r}: write the list itself, [{{…}}, …]")
         listed = ", ".join(map(repr, [*row][:_MOST_COLUMNS_SHOWN])) or "none"
         raise DataError(
@@ -228,6 +233,10 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
 
 def _is_rows(value: JsonValue) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
+
+
+def _is_chat(value: JsonValue) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) and "role" in entry for entry in value)
 
 
 def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:

@@ -123,6 +123,7 @@ def test_a_command_of_another_program_is_answered_with_the_one_that_does_the_sam
         (f"```toml\n{MANIFEST}```\n", "leave out the lines with ```"),
         (MANIFEST.replace('"qa"', '"qa'), "a text ends on its line, with the quotation mark it begins with"),
         (MANIFEST.replace("quiz.csv", r"D:\new\table.csv"), "write the path with / or in single quotes"),
+        (f"{MANIFEST}[jury]\nseats = 0\n", "not 0; tasks such as qa and layton need a judge, and multiple choice (mcq"),
         (f"{MANIFEST}[limits]\nmax_requests = 5\n", "limits stand in a table for each provider, such as [limits."),
     ],
 )  # fmt: skip
@@ -130,6 +131,48 @@ def test_a_mistake_in_a_manifest_is_answered_with_what_to_write(quiz: Path, text
     message = refused("plan", write(quiz, text), "--offline")
     assert "manifest.toml: " in message
     assert words in message
+
+
+@pytest.mark.parametrize("place", [MANIFEST, f"{MANIFEST}{JUDGE.format('j')}", f"{MANIFEST}[scoring]\n"])
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("task_options = { justification = true }", "[task_options]"),
+        ('prompts = { judge = "judge.txt" }', "[prompts]"),
+        ("limits = { openai = { max_requests = 5 } }", "[limits.PROVIDER]"),
+        ("policy = { attempts = 1 }", "[policy]"),
+        ('gold = { source = "gold.csv" }', "[gold]"),
+        ("jury = { seats = 1 }", "[jury]"),
+        ('site = { title = "Mine" }', "[site]"),
+        ("models = []", "[[models]]"),
+    ],
+)
+def test_a_key_of_the_manifest_in_another_table_is_told_where_it_stands(
+    quiz: Path, place: str, text: str, heading: str
+) -> None:
+    message, key = refused("plan", write(quiz, f"{place}{text}\n"), "--offline"), text.partition(" ")[0]
+    words = f"{key} of the manifest itself stands above the first [table]: move it there, or write {heading} above its"
+    assert f".{key}: unknown key; {words} keys" in message
+
+
+def test_a_slip_in_a_key_of_a_table_is_not_taken_for_a_key_of_the_manifest(quiz: Path) -> None:
+    text = MANIFEST.replace(ITEMS, f"{ITEMS}limits = 5\n")
+    assert "items.limits: unknown key; did you mean 'limit'?" in refused("plan", write(quiz, text), "--offline")
+
+
+@pytest.mark.parametrize(
+    ("provider", "variables"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("gemini", "GEMINI_API_KEY or GOOGLE_API_KEY"),
+        ("sk-one", "a variable such as OPENAI_API_KEY"),
+    ],
+)
+def test_a_key_in_a_manifest_is_told_its_variable_and_not_shown(quiz: Path, provider: str, variables: str) -> None:
+    text = MANIFEST.replace('"openai"', f'"{provider}"') + 'api_key = "sk-two-3"\n'
+    message = refused("plan", write(quiz, text), "--offline")
+    assert f"never from a manifest: set {variables} there or in .env, and delete this line" in message
+    assert "sk-two-3" not in message
 
 
 @pytest.mark.parametrize(
@@ -167,6 +210,9 @@ def test_a_manifest_in_yaml_is_answered_with_what_writes_one(quiz: Path) -> None
         (f'{MANIFEST}max_output_tokens = 10\nreasoning = "high"\n', "takes about 4,350: most replies are cut, and"),
         (f"{MANIFEST}max_output_tokens = 9\nparams = {{ max_tokens = 5 }}\n", "params.max_tokens; params are sent as"),
         (f"{MANIFEST}{JUDGE.format('j')}{JUDGE.format('k')}", "judges 'j' and 'k' are the same model with the same s"),
+        (f"{MANIFEST}params = {{ task_options = {{ a = 1 }} }}\n", "has params.task_options, which goes to the provid"),
+        (f"{MANIFEST}params = {{ scoring = {{ level = 0.9 }} }}\n", "move it there, or write [scoring] above its keys"),
+        (f'{MANIFEST}params = {{ task = "qa" }}\n', "task of the manifest itself stands above the first [table]: move"),
         (MANIFEST.replace('"gpt-6.1-sol"', '"GPT-5.2"'), "has capitals, and openai's ids have none: write 'gpt-5.2'"),
     ],
 )  # fmt: skip

@@ -154,6 +154,8 @@ def test_a_letter_or_text_is_read_as_people_write_it(offline: Path, answer: str)
         ("q.jsonl", '{"question": "a?", "answer": NaN}\n', "JSON has no NaN: write null where nothing is"),
         ("q.jsonl", '{\n"question": "a?"}\n', "write one object a line, or a list of them, [{…}, …], into a file"),
         ("q.jsonl", '{"question": "a?", "answer": ["b", "c"]}\n', "not list; write one text, such as 'Paris or Rome'"),
+        ("q.jsonl", '{"messages": [{"role": "user", "content": "a?"}, {"role": "assistant", "content": "b"}]}\n',
+         "in chat format: write the user's text as 'question' and the assistant's as 'answer', with no list around"),
         ("q.txt", "What is 2 + 2?\nWhat is 3 + 3?\n", "with the names of the columns in its first line"),
         ("q.toml", "", "q.toml is a manifest: `layton-batch plan q.toml` checks it and its items"),
     ],
@@ -169,6 +171,57 @@ def test_a_separator_behind_the_last_column_does_no_harm(offline: Path) -> None:
     write(offline, "question,answer,\na?,1,\nb?,2,\n,,\n", "q.csv")
     checked = call("items", "check", "q.csv", "--json").table()
     assert (checked["rows"], checked["unread"]) == (2, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "answers"),
+    [
+        (
+            'question, answer, category\n"Bigger, 2 or 3?", "3, three", numbers\nPeru?, "Lima", places\n',
+            "3, three|Lima",
+        ),
+        ('"question"; "answer; reference"; answer\n"a?"; "b; c"; "d"\n', "d"),
+        ('question, answer,\n"a?", "b",\n', "b"),
+        ('question, answer\na?,b\nc?," d"\n', "b| d"),
+        ("question,answer\na?, b\n", " b"),
+    ],
+)
+def test_blanks_behind_separators_belong_to_no_cell_where_the_header_has_them(
+    offline: Path, text: str, answers: str
+) -> None:
+    rows = read_rows(str(write(offline, text, "q.csv")), offline, Settings(offline))
+    assert [row["answer"] for row in rows] == answers.split("|")
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        (
+            "id,question,answer\n3,a?,1\n4,b?,2\n,c?,3\n,d?,4\n",
+            [(4, "same id", "line 2 has this id too; ids must"), (5, "same id", "line 3 has this id too; ids must")],
+        ),
+        (
+            "ID,question,answer\n1,a?,1\n2,b?,2\n,c?,3\n,d?,4\n",
+            [(4, "missing", "others have one"), (5, "missing", "others have one")],
+        ),
+        (
+            "item_id,question,A,B,answer\n1,a?,x,y,A\n,b?,z,w,A\n",
+            [(3, "missing", "others have one")],
+        ),
+        ("id,question,answer\n,a?,1\n,b?,2\n", []),
+        ("item_id,question,answer\n1,a?,1\n,b?,2\n", []),
+    ],
+)
+def test_a_row_without_an_id_among_rows_with_one_is_named(
+    offline: Path, text: str, findings: list[tuple[int, str, str]]
+) -> None:
+    write(offline, text, "q.csv")
+    found = call("items", "check", "q.csv", "--json").table()["findings"]
+    assert isinstance(found, list)
+    assert [(row["line"], row["kind"]) for row in found] == [(line, kind) for line, kind, _ in findings]
+    for row, (_, _, words) in zip(found, findings, strict=True):
+        assert row["text"].startswith("the id is empty, so the row's number is its id: give every row an id; ")
+        assert words in row["text"]
 
 
 def test_columns_that_may_be_meant_for_others_are_named(offline: Path) -> None:
