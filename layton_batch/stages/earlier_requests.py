@@ -131,6 +131,11 @@ class PastRequests:
             return None  # its judges are planned again once its answers are graded
         return len(self.items(job))
 
+    def is_retired(self, job: Job) -> bool:
+        """Return whether the run's latest plan did not have the job, and an earlier one had it."""
+        stored = self._job(job)
+        return stored is not None and stored.retired
+
     def answers_by_model(self) -> dict[tuple[Role, str], tuple[ModelSpec, int]]:
         """Return, by role and name, each model that the run asks: what it is asked with, and how many answers the run
         has of it."""

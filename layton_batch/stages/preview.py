@@ -525,7 +525,10 @@ class _Planner:
                 counts.guesses.append((request.expected_input + read * request.growth, answer))
 
     def _sent_items(self, job: Job) -> frozenset[str]:
-        """Return the items about which the run has requests of the job that were sent."""
+        """Return the items about which the run has requests of the job that were sent. None of a job that comes back:
+        its items may have been changed while it was away."""
+        if self._requests.is_retired(job):
+            return frozenset()
         return frozenset(self._requests.items(job)).difference(self._requests.unsent(job).requests.values())
 
     def _judged_again(self, job: Job, planner: RequestPlanner, counts: _RequestCounts, to_ask: Collection[str]) -> int:

@@ -291,6 +291,25 @@ def test_an_edit_of_the_questions_says_what_moves_and_the_plan_counts_what_is_se
         assert "items: 1 taken out since the run last planned; what was taken out ('2') keeps" in notes(manifest)
 
 
+def test_a_model_that_comes_back_after_an_edit_is_never_judged_for_more_than_was_planned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = f'{MANIFEST}[[models]]\nname = "h"\nprovider = "mistral"\nmodel = "sirocco-large"\n'
+    with desk(tmp_path, monkeypatch) as there:
+        there.write(quiz(QUESTIONS), "quiz.csv")
+        manifest = there.write(both)
+        assert call("run", manifest, "--yes").code == 0
+        there.write(MANIFEST)
+        there.write(quiz([("What is 2 + 2?", "four"), *QUESTIONS[1:]]), "quiz.csv")
+        assert call("run", manifest, "--yes").code == 0
+        there.write(both)
+        planned, before = call("plan", manifest, "--json").table()["to_send"], len(there.lab.billed())
+        assert call("run", manifest, "--yes").code == 0
+        sent = len(there.lab.billed()) - before
+        assert isinstance(planned, int)
+        assert 0 < sent <= planned
+
+
 def test_after_a_row_on_top_the_run_says_what_it_sends_pays_and_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
