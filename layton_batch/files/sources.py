@@ -226,6 +226,8 @@ def local_files(source: str, base: Path, cwd: Path) -> list[Path]:
     folders = list(dict.fromkeys((base, cwd)))
     looked = " or in ".join(map(str, folders))
     near = next((hint for folder in folders if (hint := near_file(folder / wanted))), "")
+    if not near and (base / wanted.name).is_file():
+        near = f"; did you mean {wanted.name!r}? A path is relative to the folder of the file that names it"
     is_address = "://" in source or source.startswith("www.")
     form = "; an address begins with https:// or hf://datasets/" if is_address else ""
     raise DataError(f"{source}: no such file (looked in {looked}){near or form}")

@@ -180,8 +180,9 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
         answer = by_id.get(label_id)
         if answer is None:
             raise DataError(
-                f"{place}: {run_id} has no answer {label_id[:40]!r}: the row is another run's, or the answer changed "
-                "since `label-plan` wrote it; import it into its own run, or fill in a new plan"
+                f"{place}: {run_id} has no answer {label_id[:40]!r}: the row is another run's, its model left the "
+                "manifest, or the answer changed since `label-plan` wrote it; import it into its own run, put the "
+                "model back, or take the row out"
             )
         if (label_id, annotator) in lines:
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")

@@ -20,6 +20,7 @@ from layton_batch.costs.prices import PriceBook, near_model
 from layton_batch.errors import LaytonBatchError, ManifestError
 from layton_batch.files import item_table
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.sources import near_file
 from layton_batch.manifest.asked import BUNDLED, is_missing, load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.item_notes import gone_items, item_notes, move_note
@@ -682,7 +683,11 @@ def _caveats(
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
     annotations = manifest.gold.annotations if manifest.gold is not None else None
     if annotations is not None and is_missing(annotations, manifest, settings):
-        yield f"[gold] annotations: {annotations} is not there yet, so no label of it counts; `annotate` writes it"
+        near = near_file(manifest.folder / Path(annotations).expanduser())
+        yield (
+            f"[gold] annotations: {annotations} is not there yet, so no label of it counts{near}; labels of `annotate` "
+            "and `import --labels` count without it"
+        )
     if manifest.gold is None and not has_labels and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"
 

@@ -87,9 +87,20 @@ def test_a_folder_in_place_of_a_manifest_names_the_manifest_that_is_in_it(offlin
 
 def test_a_plan_says_that_seats_stay_empty_and_that_labels_are_not_there_yet(offline: Path) -> None:
     text = manifest_text(top='[gold]\nannotations = "labels.jsonl"').replace("seats = 1", "seats = 30")
+    (offline / "label.jsonl").write_text("", encoding="utf-8")
     notes = json.loads(call("plan", write(offline, text), "--offline", "--json").out)["caveats"]
     assert "[jury] seats = 30, and the panel has 2 judges of another maker for larch-2-mini: only these judge" in notes
-    assert "[gold] annotations: labels.jsonl is not there yet, so no label of it counts; `annotate` writes it" in notes
+    assert (
+        "[gold] annotations: labels.jsonl is not there yet, so no label of it counts; did you mean 'label.jsonl'?; "
+        "labels of `annotate` and `import --labels` count without it"
+    ) in notes
+
+
+def test_a_source_that_names_the_manifests_own_folder_is_answered_with_the_path(offline: Path) -> None:
+    (offline / "items.csv").write_text("question,answer\na?,b\n", encoding="utf-8")
+    text = manifest_text().replace('source = "bundled"', 'source = "quiz/items.csv"')
+    message = call("plan", write(offline, text), "--offline").err
+    assert "did you mean 'items.csv'? A path is relative to the folder of the file that names it" in message
 
 
 @pytest.mark.parametrize("usd", ["nan", "-1", "ten", "", "inf"])
