@@ -188,7 +188,8 @@ def _annotations_of(
     run: Run, job: Job, given: JoinedLabels, labelled: Mapping[tuple[object, ...], tuple[Any, ...]]
 ) -> Iterator[dict[str, object]]:
     """Yield the rows of one job. ``labelled``: propensity and human label in the gold set, by answer."""
-    participant = entrant(run, job)
+    participant, name = entrant(run, job), job.spec.name
+    model_id = {"model_id": ids[name]} if name in (ids := run.model_ids()) else {}
     for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", "answer", "justification")):
         for item_id, *texts in portion.iter_rows():
             gold_label = labelled.get(
@@ -196,7 +197,7 @@ def _annotations_of(
             )
             words: dict[str, object] = dict(zip(("answer", "justification"), texts, strict=True))
             if gold_label is not None:
-                more = {"annotator": "gold set", **words, **_picked(gold_label[0]), "model_id": job.spec.model}
+                more = {"annotator": "gold set", **words, **_picked(gold_label[0]), **model_id}
                 yield _annotation_row(run, participant, item_id, gold_label[1:], more)
             for annotation in given.by_prediction.get((participant, item_id), {}).values():
                 word = annotation.answer_correct, annotation.justification_correct, annotation.both_correct
@@ -205,7 +206,7 @@ def _annotations_of(
                     "time": annotation.time,
                     **words,
                     **_picked(annotation.propensity),
-                    "model_id": job.spec.model,
+                    **model_id,
                 }
                 more |= {"notes": annotation.note} if annotation.note else {}
                 more |= {"adjudicated": True} if annotation.adjudicated else {}

@@ -206,8 +206,8 @@ class Run:
         return self._tasks[spec.hints]
 
     def model_ids(self) -> Mapping[str, str]:
-        """Return each participant's id at its provider, by the name in the manifest."""
-        return {job.spec.name: job.spec.model for job in self.store.jobs() if job.role is Role.PREDICT}
+        """Return by name the ids of the manifest's models at their providers. Models from a file have none."""
+        return {spec.name: spec.model for spec in self.manifest.model_specs()}
 
     def forget_jobs(self) -> None:
         """Forget all that was derived from the jobs. It is derived again when it is needed."""

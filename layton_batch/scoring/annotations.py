@@ -306,7 +306,8 @@ def join(
     ids: Mapping[Entrant, str],
     item_digest: Callable[[str], str | None],
 ) -> JoinedLabels:
-    """Assign each annotation to its prediction. ``ids``: the entrants' model ids at their provider. ``item_digest``:
+    """Assign each annotation to its prediction. ``ids``: the entrants' model ids at their
+    provider, except for those of models from a file. ``item_digest``:
     the digest of an item as people see it now.
     """
     by_prediction: dict[Prediction, dict[str, Annotation]] = defaultdict(dict)
@@ -334,6 +335,7 @@ class _Index:
     """The predictions of a run, to be found by what an annotation says of them."""
 
     def __init__(self, votes: pl.DataFrame, ids: Mapping[Entrant, str]) -> None:
+        self._ids = ids
         self._contents: dict[Prediction, int] = {}
         self._said: dict[tuple[str, int], list[Entrant]] = defaultdict(list)
         self._named: dict[str, list[Entrant]] = defaultdict(list)
@@ -369,7 +371,10 @@ class _Index:
     def _meant(self, annotation: Annotation) -> list[Entrant]:
         if annotation.model_id is not None:
             same = [entrant for entrant in self._by_id.get(annotation.model_id, ()) if _fits(annotation, entrant)]
-            return [entrant for entrant in same if entrant.model == annotation.model] or same
+            if same:
+                return [entrant for entrant in same if entrant.model == annotation.model] or same
+            from_files = (entrant for entrant in self._named.get(annotation.model, ()) if entrant not in self._ids)
+            return [entrant for entrant in from_files if annotation.n_hints in (None, entrant.n_hints)]
         lists = (
             self._named.get(annotation.model),
             self._named.get(annotation.also or ""),

@@ -137,7 +137,9 @@ def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> Join
         return JoinedLabels({})
     if votes is None:
         votes = _votes(run, jobs_of_round(run, number), run.task.metrics[0])
-    return join(annotations, votes, {entrant(run, job): job.spec.model for job in finished_jobs(run)}, run.item_digest)
+    ids = run.model_ids()
+    ids_by_entrant = {entrant(run, job): ids[job.spec.name] for job in finished_jobs(run) if job.spec.name in ids}
+    return join(annotations, votes, ids_by_entrant, run.item_digest)
 
 
 def reader_notes(run: Run) -> list[str]:

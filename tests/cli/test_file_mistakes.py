@@ -537,6 +537,22 @@ def test_a_label_does_not_count_for_another_model_that_gives_the_same_answer(
         assert [row["own_labels"] for row in call("leaderboard", "a", "--json").json] == [5]
 
 
+def test_labels_of_a_run_count_for_the_same_answers_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with begun(tmp_path, monkeypatch) as (there, manifest):
+        labels = there.write("item_id,model,answer_correct\n1,g,true\n2,g,false\n", "labels.csv")
+        assert call("import", manifest, "--labels", labels).code == 0
+        assert call("export", manifest, "--to", "annotations", "--out", "given.jsonl").code == 0
+        assert call("export", manifest, "--to", "parquet", "--out", "out").code == 0
+        other = there.write(GIVEN.replace('"a"', '"b"'), "other.toml")
+        predictions = ("--model", "g", "--predictions", "out/predictions.parquet")
+        assert call("import", other, *predictions).code == 0
+        assert call("run", other, "--yes").code == 0
+        assert "2 labels added" in call("import", other, "--labels", "given.jsonl").err
+        assert [row["own_labels"] for row in call("leaderboard", "b", "--json").json] == [2]
+
+
 def test_labels_that_are_perhaps_of_two_people_or_count_from_0_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
