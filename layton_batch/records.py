@@ -254,7 +254,7 @@ class Batch:
 
     @property
     def was_withdrawn(self) -> bool:
-        """Whether it was never sent, and never will be: nothing of a run comes from its file."""
+        """Return whether the batch was never sent, and never will be: nothing of a run comes from its file."""
         return self.outcome is BatchOutcome.CANCELLED and self.provider_id is None
 
 

@@ -19,10 +19,8 @@ _NO_VALUE = re.compile(r"Option '(?P<option>--[\w-]+)' requires an argument")
 """Typer's words for an option that ends the command line and takes a value."""
 _PLAIN_FORMS = {"a valid integer": "a whole number", "a valid number": "a number"}
 
-_DOLLARS = {
-    "--max-usd": " Write dollars as a number without $, such as 5.00: a shell replaces $5 by nothing, $50 by 0."
-}
-"""What to write for an option that is often given with a $."""
+_DOLLARS = " Write dollars as a number without $, such as 5.00: a shell replaces $5 by nothing, $50 by 0."
+"""Advice on ``--max-usd``, which is often given with a $."""
 
 MANIFEST_KEYS = {
     "--limit": "`limit` under [items]",
@@ -206,7 +204,7 @@ def _missing_value(error: Exception, command_line: Sequence[str]) -> str | None:
     if matched is None:
         return None
     option, command = matched["option"], command_line[0]
-    dollars = _DOLLARS.get(option, "")
+    dollars = _DOLLARS if option == "--max-usd" else ""
     return f"{command}: {option} needs a value.{dollars} `layton-batch {command} -h` describes the options"
 
 
@@ -216,9 +214,9 @@ def check_dollars(text: str | None) -> str | None:
     from layton_batch.cli.terminal import say
 
     if text is not None and text.startswith("--"):
-        raise ManifestError(f"--max-usd needs a value, and {text} is an option.{_DOLLARS['--max-usd']}")
+        raise ManifestError(f"--max-usd needs a value, and {text} is an option.{_DOLLARS}")
     if text is not None and not text.strip("0."):
-        say(f"--max-usd {text}: nothing can be paid.{_DOLLARS['--max-usd']}")
+        say(f"--max-usd {text}: nothing can be paid.{_DOLLARS}")
     return text
 
 

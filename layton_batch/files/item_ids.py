@@ -16,8 +16,8 @@ def unknown_item(item_id: str, item_ids: Collection[str]) -> str:
         advice = f". If the file counts from 0, its other rows are on the wrong items: {_ADD_1}"
     elif item_id.removesuffix(".0") in item_ids:
         advice = f". Ids must be the same texts, and {item_id!r} is not {item_id.removesuffix('.0')!r}"
-    known = first_of(sorted(item_ids, key=lambda known_id: (len(known_id), known_id)))
-    return f"there is no item {item_id[:100]!r}; the items are {known}{advice}"
+    items = first_of(sorted(item_ids, key=lambda name: (len(name), name)))  # 2 before 10
+    return f"there is no item {item_id[:100]!r}; the items are {items}{advice}"
 
 
 def shift_advice(unanswered: Collection[str], answered: int) -> str:

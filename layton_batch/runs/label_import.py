@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -93,8 +93,7 @@ def enter_labels(run: Run, given: Sequence[Annotation], source: str) -> LabelImp
             f"the leaderboard does or as its provider does. {answers.reason(given[0])}"
         )
     active_by_subject = latest(run.load_labels().annotations)
-    names = {label.annotator.casefold(): label.annotator for label in active_by_subject.values()}
-    given = [replace(label, annotator=names.setdefault(label.annotator.casefold(), label.annotator)) for label in given]
+    given = _with_one_spelling(given, {label.annotator for label in active_by_subject.values()})
     ids = run.model_ids()
     newest = {
         subject: _with_model(_with_item(label, active_by_subject.get(subject), run), ids)
@@ -141,6 +140,17 @@ def _with_item(label: Annotation, active: Annotation | None, run: Run) -> Annota
     if active is not None and label.has_same_marks(active) and label.time == active.time:
         return replace(label, item_digest=active.item_digest)
     return replace(label, item_digest=run.item_digest(label.item_id))
+
+
+def _with_one_spelling(given: Sequence[Annotation], present: Collection[str]) -> list[Annotation]:
+    """Return the labels, each annotator under a name that is ``present``, or was given first, in other capitals."""
+    spellings = {name.casefold(): name for name in present}
+    return [
+        label
+        if label.annotator in present
+        else replace(label, annotator=spellings.setdefault(label.annotator.casefold(), label.annotator))
+        for label in given
+    ]
 
 
 def _with_model(label: Annotation, ids: Mapping[str, str]) -> Annotation:

@@ -65,8 +65,8 @@ class LabelActions:
 
         def is_present(action: LabelAction) -> bool:
             item_id, _, model, _ = action.answer
-            told = None if action.label is None else action.label.model_id
-            is_same_model = told in (None, model_ids.get(model))
+            labelled_model = None if action.label is None else action.label.model_id
+            is_same_model = labelled_model in (None, model_ids.get(model))
             return action.kind in (FLAG, UNFLAG) or (
                 is_same_model and action.item_digest in (None, item_digest(item_id))
             )

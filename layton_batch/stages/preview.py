@@ -685,8 +685,8 @@ def _caveats(
     if annotations is not None and is_missing(annotations, manifest, settings):
         near = near_file(manifest.folder / Path(annotations).expanduser())
         yield (
-            f"[gold] annotations: {annotations} is not there yet, so no label of it counts{near}; labels of `annotate` "
-            "and `import --labels` count without it"
+            f"[gold] annotations: {annotations} is not there yet, so no label of it counts; labels of `annotate` and "
+            f"`import --labels` count without it{near}"
         )
     if manifest.gold is None and not has_labels and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"

@@ -91,8 +91,8 @@ def test_a_plan_says_that_seats_stay_empty_and_that_labels_are_not_there_yet(off
     notes = json.loads(call("plan", write(offline, text), "--offline", "--json").out)["caveats"]
     assert "[jury] seats = 30, and the panel has 2 judges of another maker for larch-2-mini: only these judge" in notes
     assert (
-        "[gold] annotations: labels.jsonl is not there yet, so no label of it counts; did you mean 'label.jsonl'?; "
-        "labels of `annotate` and `import --labels` count without it"
+        "[gold] annotations: labels.jsonl is not there yet, so no label of it counts; labels of `annotate` and "
+        "`import --labels` count without it; did you mean 'label.jsonl'?"
     ) in notes
 
 

@@ -24,6 +24,10 @@ def imported(root: Path, file: Path) -> dict[str, object]:
     return ended.table()
 
 
+def _lines(root: Path) -> list[str]:
+    return [line for path in (root / "labels").glob("*.jsonl") for line in path.read_text().splitlines()]
+
+
 def folder(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
@@ -87,6 +91,9 @@ def test_names_that_differ_in_capital_letters_alone_are_one_annotators(copied: C
     imported(root, write_rows(tmp_path / "first.jsonl", [label(one, False, annotator="Ada") for one in said]))
     again = imported(root, write_rows(tmp_path / "again.jsonl", [label(one, True, annotator="ada") for one in said]))
     assert (again["added"], again["changed"]) == (0, 2)
+    fresh = [label(one, True, annotator=name) for one, name in zip(answers(root)[2:4], ("Bo", "bo"), strict=True)]
+    imported(root, write_rows(tmp_path / "fresh.jsonl", fresh))
+    assert {row["annotator"] for row in map(json.loads, _lines(root))} == {"Ada", "Bo"}
 
 
 def test_a_file_with_a_bad_row_changes_nothing_and_the_row_is_named(copied: Copied, tmp_path: Path) -> None:
