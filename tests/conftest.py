@@ -10,11 +10,22 @@ from hypothesis import settings
 
 from tests.simulation.shortcuts import drawn, hastened
 from tests.support.devtools import Browser, chromium
+from tests.support.paths import SHARED_DATA
 from tests.support.postgres import new_database, required, server
 
 settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, database=None)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile("ci")  # scripts/nightly names the other one
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests of real data where the optional folder is absent."""
+    if SHARED_DATA.is_dir():
+        return
+    absent = pytest.mark.skip(reason=f"the optional folder of real data, {SHARED_DATA}, is absent")
+    for item in items:
+        if item.get_closest_marker("shared_data") is not None:
+            item.add_marker(absent)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,7 +11,7 @@ from layton_batch.cli import main
 from tests.support.paths import SHARED_DATA
 
 DATA = SHARED_DATA
-real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
+real = pytest.mark.shared_data
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

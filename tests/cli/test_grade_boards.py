@@ -15,7 +15,7 @@ from tests.support.graded_files import Row, board, lines, models, refused, repli
 from tests.support.paths import SHARED_DATA
 
 DATA = SHARED_DATA
-real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
+real = pytest.mark.shared_data
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = "a\x1b[31m<b>[red]|x\n"
 

@@ -13,7 +13,7 @@ from tests.support.graded_files import answers, board, lines, models, refused
 from tests.support.paths import SHARED_DATA
 
 DATA = SHARED_DATA
-real = pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
+real = pytest.mark.shared_data
 SVG = "{http://www.w3.org/2000/svg}"
 
 

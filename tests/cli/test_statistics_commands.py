@@ -66,12 +66,6 @@ def gold_file(folder: Path, *, models: Mapping[str, str] = MODELS, own_family: b
     return str(path)
 
 
-def real() -> str:
-    if not DATA.exists():
-        pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
-    return str(DATA)
-
-
 def document(ran: Ran) -> Any:
     assert ran[0] == 0, ran[2]
     return json.loads(ran[1])
@@ -79,7 +73,7 @@ def document(ran: Ran) -> Any:
 
 @pytest.mark.shared_data
 def test_the_real_judges_are_as_good_as_recorded(invoke: Invoke) -> None:
-    found = document(invoke("judges", real(), "--json"))
+    found = document(invoke("judges", str(DATA), "--json"))
     recorded = json.loads((DATA.parent / "diagnostics_llm.json").read_text(encoding="utf-8"))["llm/both_correct"]
     assert {one["judge"] for one in found["judges"]} == set(recorded["judges"])
     for one in found["judges"]:
@@ -100,14 +94,14 @@ def test_the_real_judges_are_as_good_as_recorded(invoke: Invoke) -> None:
 
 @pytest.mark.shared_data
 def test_the_ability_slope_and_what_own_labels_say_stand_beside_the_corrected_scores(invoke: Invoke) -> None:
-    found = document(invoke("judges", real(), "--json"))
+    found = document(invoke("judges", str(DATA), "--json"))
     mean, lower, upper = found["ability_slope"]
     assert lower < 0.5 < mean < 1 < upper
     (mistral,) = (one for one in found["models"] if one["model"] == "mistral-large-2512")
     assert mistral["human_only"] == pytest.approx(72 / 147)
     assert abs(mistral["score"] - mistral["human_only"]) < mistral["human_only_half_width"] < 0.05
     assert mistral["effective_labels"] > mistral["own_labels"]
-    code, out, _ = invoke("judges", real())
+    code, out, _ = invoke("judges", str(DATA))
     assert code == 0
     assert "ability slope: +0.68" in out  # 0.67 by Metropolis chains on a likelihood written apart
     assert "corrected 46.9, own labels only 49.0 ± 3.7" in out  # 46.9 by the same chains

@@ -17,9 +17,10 @@ from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
 from tests.support.cli_harness import call, write
 from tests.support.manual_clock import ManualClock
-from tests.support.replay_manifest import ROOT, replay_manifest
+from tests.support.paths import ROOT, SHARED_DATA
+from tests.support.replay_manifest import replay_manifest
 
-DATA = ROOT.parent / "shared" / "data" / "layton"
+DATA = SHARED_DATA / "layton"
 TODAY = datetime(2026, 11, 22, 12, tzinfo=UTC).timestamp()
 MEANWHILE = datetime(2026, 1, 15, 12, tzinfo=UTC).timestamp()
 GONE = """
@@ -107,7 +108,6 @@ def test_the_manifest_of_todays_models_passes_every_check_without_a_network(own_
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there")
 def test_the_papers_manifest_is_still_planned_and_says_what_is_gone(own_addresses: Path) -> None:
     text = replay_manifest(DATA).replace("# limit = 20", "limit = 2")
     end = call("plan", write(own_addresses, text), "--json", "--offline")

@@ -116,7 +116,6 @@ def test_model_text_is_no_formula_in_csv_and_comes_whole_in_parquet(jury: RunFol
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the schemas are in ../shared/data/eee, which is absent")
 def test_every_document_and_line_is_valid_by_the_published_schemas(
     jury: RunFolder, rule: RunFolder, tmp_path: Path
 ) -> None:

@@ -167,7 +167,7 @@ def test_a_run_that_cannot_be_read_does_not_stop_a_plan(tmp_path: Path) -> None:
         assert {one.expected_from for one in planned(bench).jobs} == {PRIORS}
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
+@pytest.mark.shared_data
 def test_the_expected_cost_of_the_papers_splits_is_within_a_factor_of_two_of_what_its_authors_paid(
     tmp_path: Path,
 ) -> None:

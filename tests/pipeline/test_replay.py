@@ -13,13 +13,11 @@ from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.settings import Settings
 from tests.support.lab import MODELS, START, Lab, manifest_text
 from tests.support.manual_clock import ManualClock
-from tests.support.replay_manifest import ROOT, replay_manifest
+from tests.support.paths import SHARED_DATA
+from tests.support.replay_manifest import replay_manifest
 
-DATA = ROOT.parent / "shared" / "data" / "layton"
-pytestmark = [
-    pytest.mark.shared_data,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there"),
-]
+DATA = SHARED_DATA / "layton"
+pytestmark = pytest.mark.shared_data
 
 PUBLISHED = [
     ("gemini-3-flash-high", 85.2, 1.4, 1, 2),

@@ -243,7 +243,6 @@ def test_a_file_of_another_form_is_refused(tmp_path: Path, row: Row, reason: str
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/layton, which is absent")
 @pytest.mark.nightly
 @pytest.mark.parametrize("quote", [str, json.dumps], ids=["raw", "JSON"])
 def test_every_published_verdict_comes_back_through_a_judges_prompt(quote: Quote) -> None:
@@ -264,7 +263,6 @@ def test_every_published_verdict_comes_back_through_a_judges_prompt(quote: Quote
 
 
 @pytest.mark.shared_data
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared/data/layton, which is absent")
 def test_every_published_prediction_comes_back_for_its_providers_model() -> None:
     known = answerer_from_files([SHARED / "riddles_llm.jsonl", SHARED / "ppi_llm.jsonl"])
     asked: dict[str, tuple[str, str | int | None]] = {

@@ -14,9 +14,9 @@ from layton_batch.files.sources import placed_rows
 from layton_batch.scoring.gold import HUMAN, VERDICT, GoldSet, labels_of
 from layton_batch.scoring.gold_file import bundled_gold, gold_rows, parse_gold, read_gold
 from layton_batch.settings import Settings
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SHARED_DATA
 
-REAL = ROOT / ".." / "shared" / "data" / "layton" / "ppi_llm.jsonl"
+REAL = SHARED_DATA / "layton" / "ppi_llm.jsonl"
 
 Cell = str | int | float | bool | None | list[int]
 
@@ -136,8 +136,6 @@ def test_the_bundled_gold_set_stands_beside_the_bundled_items(tmp_path: Path) ->
 
 @pytest.mark.shared_data
 def test_the_published_gold_set_is_read_whole() -> None:
-    if not REAL.is_file():
-        pytest.skip("the real gold set is not beside the project")
     found = read_gold(str(REAL), ROOT, Settings(ROOT))
     assert len(found.rows) == 1674
     assert len(found.labelled) == 614

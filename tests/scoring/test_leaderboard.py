@@ -80,8 +80,6 @@ def write_board(rows: Rows, form: str, *, wide: bool = False) -> None:
 
 def real(metric: str, method: str | None = None, **asked: Any) -> Rows:
     source = DATA / "ppi_llm.jsonl"
-    if not source.exists():
-        pytest.skip("the optional folder of real data is absent: no ppi_llm.jsonl")
     settings = Settings.from_environment({}, DATA)
     return Rows(board_of(read_sources([str(source)], DATA, settings, BoardOptions(method, metric, **asked))))
 

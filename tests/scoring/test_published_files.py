@@ -18,10 +18,7 @@ from tests.support.cli_harness import call
 from tests.support.paths import SHARED_DATA
 
 DATA = SHARED_DATA
-pytestmark = [
-    pytest.mark.shared_data,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data, ../shared/data, is not there"),
-]
+pytestmark = pytest.mark.shared_data
 
 
 class Graded(NamedTuple):

@@ -75,6 +75,7 @@ def test_no_other_choice_of_as_many_labels_does_better() -> None:
     assert 1.96 * fewer**0.5 > 0.03
 
 
+@pytest.mark.shared_data
 def test_contested_items_come_first_and_labelled_ones_never(boards: dict[str, Board]) -> None:
     board = boards["both_correct"]
     model = board.names.index("moonshotai-kimi-k2-thinking")
@@ -92,6 +93,7 @@ def test_contested_items_come_first_and_labelled_ones_never(boards: dict[str, Bo
     )
 
 
+@pytest.mark.shared_data
 def test_labels_to_separate_neighbours(boards: dict[str, Board]) -> None:
     board = boards["both_correct"]
     first, second = (
@@ -165,6 +167,7 @@ def test_a_half_width_of_zero_takes_every_label_and_a_negative_one_is_refused() 
         plan_labels(strata, 0, 0.1, level=1.0, post=posterior(strata))
 
 
+@pytest.mark.shared_data
 def test_the_balanced_design_is_even_over_providers_models_and_items(boards: dict[str, Board]) -> None:
     board = boards["both_correct"]
     rows = balanced_rows(board.strata, board.target, 90, seed=2)
@@ -187,6 +190,7 @@ def test_the_variance_function_takes_a_posterior_as_it_is() -> None:
     assert expected_variance(strata, post)[0] * 100 == pytest.approx(float(stats.betabinom.var(10, 2, 3)))
 
 
+@pytest.mark.shared_data
 def test_a_budget_shortens_the_widest_interval_as_far_as_it_reaches(boards: dict[str, Board]) -> None:
     strata = boards["both_correct"].strata
     models = range(9)

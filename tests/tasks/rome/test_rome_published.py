@@ -19,10 +19,7 @@ from tests.tasks.rome.grading import grade_answer, graded
 REAL = SHARED_DATA / "rome"
 EXAMPLE = REAL / "example"
 EVALUATORS = ("key_items", "choices", "ordered_list", "number", "location")
-pytestmark = [
-    pytest.mark.shared_data,
-    pytest.mark.skipif(not REAL.is_dir(), reason="the optional folder of real data is not there"),
-]
+pytestmark = pytest.mark.shared_data
 every_evaluator = pytest.mark.parametrize("evaluator", EVALUATORS)
 
 WRAPPINGS = {

@@ -19,10 +19,7 @@ from tools.logic_grids.solver import solutions
 from .grids import grade
 
 DATA = SHARED_DATA / "zebra"
-pytestmark = [
-    pytest.mark.shared_data,
-    pytest.mark.skipif(not DATA.is_dir(), reason="the optional folder of real data is not there"),
-]
+pytestmark = pytest.mark.shared_data
 OUTPUTS = ("outputs__gpt-4o-2024-05-13__june2024.parquet", "outputs__o1-mini-2024-09-12__final.parquet")
 Row = Mapping[str, JsonValue]
 
