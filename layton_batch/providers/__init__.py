@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Protocol, cast
 
 from layton_batch.plug_ins import Registry
@@ -85,7 +86,10 @@ def unknown_provider(name: str) -> str:
 
 
 def connect(name: str, access: Access | None) -> Provider:
-    """A provider ready for use; nothing is sent and no SDK is imported before its first call."""
+    """A provider ready for use, at its own address unless ``access`` names another; nothing is sent and no SDK is
+    imported before its first call."""
+    if access is not None and access.base_url is None:
+        access = replace(access, base_url=OWN_ADDRESSES.get(name))
     return provider_class(name)(access)
 
 

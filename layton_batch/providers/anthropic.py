@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError, UnknownStatusError
 from layton_batch.providers import anthropic_forms as forms
@@ -23,10 +24,12 @@ from layton_batch.states import BatchOutcome, Lifecycle
 
 if TYPE_CHECKING:
     import anthropic
+    import httpx2
 
 VERSION = "2026-10-21"
 """Of the API, whatever the SDK would send: it is this one whose refusals stand in ``models.toml``."""
 
+_BATCHES = "/v1/messages/batches"
 _KINDS = ("processing", "succeeded", "errored", "canceled", "expired")
 _HEAD = 1 << 20
 """Bytes of a result file whose custom_ids tell whose it is."""
@@ -58,6 +61,7 @@ class Anthropic:
     def __init__(self, access: Access | None) -> None:
         self._access = access
         self._client: anthropic.Anthropic | None = None
+        self._http: httpx2.Client | None = None
 
     def check(self, spec: ModelSpec) -> list[str]:
         """List in words which of a model's settings this API cannot do."""
@@ -79,7 +83,7 @@ class Anthropic:
         size = inline_requests.body_size(submission.path, self.name)
         with self._wire("batch creation", paid=True):
             reply = self._connected().post(
-                "/v1/messages/batches",
+                _BATCHES,
                 cast_to=httpx2.Response,
                 content=inline_requests.body(submission.path),
                 options={
@@ -178,7 +182,7 @@ class Anthropic:
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
-            self._client = None
+            self._client = self._http = None
 
     # ---- wire
 
@@ -188,14 +192,14 @@ class Anthropic:
 
             key, address = self._key(), self._access.base_url if self._access else None
             base = address.rstrip("/").removesuffix("/v1") if address else None  # the SDK adds it
-            http = open_client(anthropic.DefaultHttpxClient, self._access)
+            self._http = open_client(anthropic.DefaultHttpxClient, self._access)
             self._client = anthropic.Anthropic(
                 api_key=key,
                 base_url=base,
                 timeout=self._timeout(),
                 max_retries=0,
                 default_headers={"anthropic-version": VERSION},
-                http_client=http,
+                http_client=self._http,
             )
         return self._client
 
@@ -241,12 +245,21 @@ class Anthropic:
         return seen.get(provider_id, frozenset())
 
     def _download(self, provider_id: str, start: int = 0) -> Generator[bytes, None, None]:
-        batches = self._connected().messages.batches
-        range_asked = http_rules.range_headers(start)
+        """Yield the results from byte ``start`` on, from below the configured address.
+
+        The SDK would ask the address that the batch names, which a proxy does not answer for.
+        """
+        client = self._connected()
+        assert self._http is not None  # noqa: S101 - made with the client
+        url = f"{str(client.base_url).rstrip('/')}{_BATCHES}/{quote(provider_id, safe='')}/results"
+        headers = {"anthropic-version": VERSION, **client.auth_headers, **http_rules.range_headers(start)}
         with (
             self._wire(f"reading the results of batch {provider_id}"),
-            batches.with_streaming_response.results(provider_id, extra_headers=range_asked) as reply,
+            self._http.stream("GET", url, headers=headers) as reply,
         ):
+            if reply.is_error:
+                reply.read()
+            reply.raise_for_status()
             http_rules.check_range(self.name, start, reply.status_code, reply.headers)
             yield from reply.iter_bytes()  # as they come: what waits to fill a larger piece is lost with the connection
 

@@ -293,18 +293,9 @@ class Gemini:
         if self._http is None:
             import httpx2
 
-            home = httpx2.URL(self._address())
-
-            def only_at_home(request: httpx2.Request) -> None:
-                """HTTP libraries take ``Authorization`` back where a redirect leads elsewhere, not Google's header."""
-                if request.url.origin != home.origin:
-                    request.headers.pop(_KEY_HEADER, None)
-
             # no redirects of the SDK's calls, one of which is paid: what the next address says is not what became of it
-            hooks, headers = {"request": [only_at_home]}, {_KEY_HEADER: key}
-            self._http = open_client(
-                httpx2.Client, self._access, headers=headers, follow_redirects=False, event_hooks=hooks
-            )
+            headers = {_KEY_HEADER: key}
+            self._http = open_client(httpx2.Client, self._access, headers=headers, follow_redirects=False)
         return self._http
 
     def _connected(self) -> genai.Client:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from time import monotonic
@@ -23,6 +23,8 @@ _SLICE = 0.25
 """Seconds between two looks at whether the program stops."""
 _OF_THE_WIRE = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 """Headers that describe a body before it is inflated."""
+_Origin = tuple[str, str, int | None]
+"""Scheme, host and port."""
 
 
 class DeadlineError(TimeoutError):
@@ -39,16 +41,23 @@ def certificates(library: str) -> ssl.SSLContext:
     return context
 
 
-def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
+def open_client(kind: type[Any], access: Access | None, also: Sequence[str] = (), **options: Any) -> Any:
     """Open a client of this class: httpx's or httpx2's, or an SDK's own subclass of it.
 
-    Its calls raise DeadlineError, StoppedError and, beyond the size limit, ProviderReplyError.
+    Its calls raise DeadlineError, StoppedError and, beyond the size limit, ProviderReplyError. The key goes to the
+    configured host only, and to those of the addresses in ``also``: a reply may name another one, by a redirect or as
+    the address of a file.
     """
     # OpenAI's SDK looks into ``sys.modules["httpx"]`` in each call, and another thread's SDK may still be loading it: a
     # create that fails there counts as one that may have been paid for
     importlib.import_module("httpx")
     name = next(base.__module__.partition(".")[0] for base in kind.__mro__ if base.__module__.startswith("httpx"))
     library, bounds = importlib.import_module(name), access or Access("")
+    hooks = options.pop("event_hooks", {})
+    if bounds.base_url is not None:
+        homes = {_origin(library.URL(address)) for address in (bounds.base_url, *also)}
+        hooks = {**hooks, "request": [functools.partial(_keep_key_at_home, homes, bounds.api_key.strip())]}
+    options["event_hooks"] = hooks
 
     class BoundedClient(kind):  # type: ignore[misc]
         def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
@@ -59,6 +68,17 @@ def open_client(kind: type[Any], access: Access | None, **options: Any) -> Any:
             return response
 
     return BoundedClient(verify=certificates(name), **options)
+
+
+def _keep_key_at_home(homes: Collection[_Origin], key: str, request: Any) -> None:
+    """Take the headers that hold the key out of a request to another host."""
+    if _origin(request.url) not in homes:
+        for header in [name for name, value in request.headers.items() if key in value]:
+            del request.headers[header]
+
+
+def _origin(url: Any) -> _Origin:
+    return url.scheme, url.host, url.port
 
 
 class _HttpCall:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import parse_qs, quote, urlsplit
@@ -136,6 +136,9 @@ class Vertex(AdapterProvider):
 
     def _base(self) -> str:
         return self._place().base
+
+    def _other_addresses(self) -> Sequence[str]:
+        return (STORAGE,)
 
     def _place(self) -> _VertexLocation:
         self._key()  # without a key there is no address either: the key is what to ask for first

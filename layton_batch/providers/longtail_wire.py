@@ -95,11 +95,17 @@ class AdapterProvider:
     def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
+    def _other_addresses(self) -> Sequence[str]:
+        """Return the addresses that may have the key besides the configured one."""
+        return ()
+
     def _open(self) -> httpx.Client:
         if self._http is None:
             import httpx
 
-            self._http = open_client(httpx.Client, self._access, base_url=self._base(), headers=self._headers())
+            self._http = open_client(
+                httpx.Client, self._access, self._other_addresses(), base_url=self._base(), headers=self._headers()
+            )
         return self._http
 
     def _call(

@@ -1,13 +1,15 @@
-"""Redirects where a client of our own follows them: not of the paid call, and never with the key to another host."""
+"""Other hosts that a reply names: the paid call is never repeated there, and no call takes the key there."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
-from layton_batch.errors import AmbiguousCallError
+from layton_batch.errors import AmbiguousCallError, ProviderError
+from layton_batch.providers import BUILT_IN
 from layton_batch.records import JsonValue, Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
@@ -66,12 +68,37 @@ def test_a_create_that_is_answered_with_a_redirect_may_have_been_carried_out(
     assert other.calls == []
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_reading_that_is_redirected_goes_there_without_the_key(serve: Serve, other: Loopback, name: str) -> None:
-    provider, _ = serve(name, lambda call: moved(307, f"{other.url}/{name}{call.path}"))
-    assert provider.snapshot("batches/b-1" if name == "gemini" else "b-1").state is Lifecycle.IN_FLIGHT
-    assert len(other.calls) == 1
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "vertex"])
+def test_no_call_takes_the_key_to_another_host(
+    serve: Serve, submission: Submission, other: Loopback, name: str
+) -> None:
+    provider, server = serve(name, lambda call: moved(307, f"{other.url}/{name}{call.path}"))
+    ended = Snapshot("b-1", "ended", Lifecycle.ENDED, BatchOutcome.COMPLETED, results_ref="files/out")
+    calls: list[Callable[[], object]] = [
+        lambda: provider.upload(dataclasses.replace(submission, input_ref=None)),
+        lambda: provider.find(submission),
+        lambda: provider.snapshot("batches/b-1" if name == "gemini" else "b-1"),
+        lambda: [list(part.chunks) for part in provider.results(ended)],
+    ]
+    for call in calls:
+        with suppress(ProviderError):
+            call()
+    assert any(KEY in str(call.headers) for call in server.calls)
     assert keyless(other)
+
+
+def test_anthropics_results_are_read_below_the_configured_address(serve: Serve, other: Loopback) -> None:
+    """A batch names the address of its results: behind a proxy that is the provider's own."""
+    named = batch("ended", results_url=f"{other.url}/v1/messages/batches/b-1/results")
+
+    def answer(call: HandlerCall) -> Answer:
+        return Answer(200, RESULTS) if call.path.endswith("/v1/messages/batches/b-1/results") else reply(named)
+
+    provider, server = serve("anthropic", answer)
+    (part,) = provider.results(provider.snapshot("b-1"))
+    assert b"".join(part.chunks) == RESULTS
+    assert len(server.calls) == 2
+    assert other.calls == []
 
 
 @pytest.mark.parametrize("name", NAMES)
