@@ -1,12 +1,11 @@
 """Secrets (keys, tokens, a database's password) taken out of texts for people and out of bytes that providers send.
 
-A secret is hidden as it is, and as JSON, URLs and basic authorization write it. In bytes the cover is as long as the
+A secret is hidden as it is, and as JSON and URLs write it. In bytes the cover is as long as the
 secret: the size of a download, and the place at which a broken download continues, stay what the provider says.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,6 @@ from urllib.parse import quote
 
 HIDDEN = "[hidden]"
 _COVER = HIDDEN.encode()
-_CUT = "…"
 SHORTEST_SECRET = 6
 """Values shorter than this are no keys; hiding them would eat ordinary words."""
 
@@ -41,17 +39,12 @@ def is_telling(secret: str) -> bool:
 
 
 def forms(secret: str) -> Iterator[bytes]:
-    """The secret as it is, and as JSON, URLs and base64 write it."""
-    yield (raw := secret.encode())
+    """The secret as it is, and as JSON and URLs write it."""
+    yield secret.encode()
     yield (escaped := json.dumps(secret)[1:-1]).encode()
     yield escaped.replace("/", "\\/").encode()
     yield (quoted := quote(secret, safe="")).encode()
     yield re.sub("%..", lambda code: code[0].lower(), quoted).encode()
-    for before in range(3):  # bytes of something else that share the first characters of base64 with it
-        whole = base64.b64encode(bytes(before) + raw)
-        certain = whole[(0, 2, 3)[before] : (before + len(raw)) * 8 // 6]
-        yield certain
-        yield certain.translate(bytes.maketrans(b"+/", b"-_"))
 
 
 def _longest_first(value: AnyStr) -> tuple[int, AnyStr]:
@@ -84,7 +77,6 @@ class Redactor:
         for secret in self.secrets:
             if secret in text:
                 text = text.replace(secret, HIDDEN)
-        text = self._without_beginnings(text)
         text = _HEADER.sub(rf"\g<1>{HIDDEN}", text)
         text = _BEARER.sub(rf"\g<1>{HIDDEN}", text)
         text = _QUERY.sub(rf"\g<1>{HIDDEN}", text)
@@ -98,18 +90,6 @@ class Redactor:
         for form in self.telling:
             identifier = identifier.replace(form.decode(), HIDDEN)
         return identifier
-
-    def _without_beginnings(self, text: str) -> str:
-        """The text without secrets of which an excerpt shows the first characters: it was cut before it came here."""
-        *heads, last = text.split(_CUT)
-        return _CUT.join([*map(self._without_beginning, heads), last])
-
-    def _without_beginning(self, head: str) -> str:
-        for secret in self.secrets:
-            for size in range(min(len(head), len(secret) - 1), SHORTEST_SECRET - 1, -1):
-                if head.endswith(secret[:size]):
-                    return head[:-size] + HIDDEN
-        return head
 
     # ---- bytes -----------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -49,7 +50,6 @@ _PLAIN_ADDRESS = re.compile(
 )
 """An address that a message may show, perhaps after a wrong scheme: a host without digits, or by number, and a path of
 short words. Other hosts and paths may hold a key."""
-_SECRET = re.compile(r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)$", re.IGNORECASE)
 
 
 class Credentials(NamedTuple):
@@ -219,9 +219,10 @@ class Settings:
             raise ManifestError(f"{trouble}; nothing was sent")
 
     def secrets(self) -> tuple[str, ...]:
-        """Every value that must never be shown: of variables named like keys, and the database's password."""
+        """Return the values that must never be shown: the keys that this program reads, and the database's password."""
         pairs = (*self._values.items(), *self._file.items())
-        secrets = [value.strip() for name, value in pairs if _SECRET.search(name)]
+        names = set(chain.from_iterable(_KEY_GROUPS))
+        secrets = [value.strip() for name, value in pairs if name in names or name.endswith("_API_KEY")]
         try:
             password = urlsplit(self.state_url or "").password or ""
         except ValueError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from layton_batch.errors import TransientProviderError
-from layton_batch.redaction import HIDDEN, Redactor, is_telling
+from layton_batch.redaction import Redactor, is_telling
 
 KEY, LONGER, ODD = "sk-live-0123456789", "sk-live-0123456789-of-another", 'k"ey/with+signs=and spaces\\1'
 COVER = Redactor.of([KEY, LONGER, ODD])
@@ -50,12 +49,9 @@ def test_wherever_chunks_end_no_key_is_left_and_every_other_byte_keeps_its_place
         json.dumps(ODD).replace("/", "\\/"),
         quote(ODD, safe=""),
         quote(ODD, safe="").lower(),
-        *(base64.b64encode(b"u" * size + ODD.encode() + b"!" * size).decode() for size in range(4)),
-        base64.urlsafe_b64encode(f"user:{ODD}".encode()).decode(),
-        base64.b64encode(ODD.encode()).decode().rstrip("="),
     ],
 )
-def test_a_key_is_covered_as_json_urls_and_basic_authorization_write_it(form: str) -> None:
+def test_a_key_is_covered_as_json_and_urls_write_it(form: str) -> None:
     found = covered(f'{{"echo": "Authorization: {form}"}}'.encode())
     assert b"[hidden]" in found
     assert form.encode()[6:-6] not in found
@@ -81,11 +77,3 @@ def test_a_download_that_breaks_within_a_key_goes_on_before_it() -> None:
     assert came == [b"before "]
     came.append(covered(text[len(came[0]) :]))
     assert b"".join(came) == b"before [hidden]********** after"
-
-
-@pytest.mark.parametrize("text", [f"no: {KEY[:9]}…", f"'no: {KEY[:-1]}…', it said", f"{KEY}… and {KEY[:6]}…"])
-def test_what_an_excerpt_cut_off_a_key_is_hidden_too(text: str) -> None:
-    hidden = Redactor.of([KEY])(text)
-    assert KEY[:6] not in hidden
-    assert HIDDEN in hidden
-    assert Redactor.of([KEY])("a sk… and s…") == "a sk… and s…"

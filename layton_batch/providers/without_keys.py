@@ -1,14 +1,15 @@
-"""A provider as the stages see it: nothing it says holds a key of ours, and nothing its dialect raises ends a run.
+"""A provider as the stages see it: nothing it says holds the key that it was sent, and no reply of it ends a run.
 
-A gateway that repeats what it was sent puts our key into result files. Keys are covered in the bytes as they come in,
-before anything is kept, so that nothing that is made of those bytes can show them: the raw results, tables, pages,
-exports. A reply with a time of 400 digits raises OverflowError in a dialect: that ends one call, not the run.
+A gateway that repeats what it was sent puts our key into result files. That key is covered in the bytes as they come
+in, before anything is kept, so that nothing made of those bytes can show it: raw results, tables, pages, exports. All
+other bytes are kept as they came. A reply with a time of 400 digits raises OverflowError in a dialect: that ends one
+call, not the run.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import cast
@@ -20,9 +21,9 @@ from layton_batch.records import Snapshot, Submission
 from layton_batch.redaction import Redactor
 
 
-def without_keys(provider: Provider, secrets: Iterable[str]) -> Provider:
-    """The provider, with ``secrets`` taken out of results, messages and errors as they come in."""
-    return cast("Provider", _WithoutKeys(provider, Redactor.of(secrets)))
+def without_keys(provider: Provider, key: str) -> Provider:
+    """The provider, with the ``key`` that is sent to it taken out of results, messages and errors as they come in."""
+    return cast("Provider", _WithoutKeys(provider, Redactor.of([key.strip()])))
 
 
 @dataclass(eq=False)

@@ -115,7 +115,7 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNoti
     try:
         credentials = settings.access(provider)
         access = Access(credentials.api_key, credentials.base_url, PATIENCE)
-        with closing(without_keys(connect(provider, access), settings.secrets())) as connected:
+        with closing(without_keys(connect(provider, access), access.api_key)) as connected:
             if (informant := knows_models(connected)) is not None:
                 for model in models:
                     notices[model] = informant.about(model)

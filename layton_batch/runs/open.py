@@ -247,7 +247,7 @@ def providers_for(
             settings.api_version(name),
             named[name],
         )
-        return without_keys(connect_within(manifest, name, access), settings.secrets())
+        return without_keys(connect_within(manifest, name, access), access.api_key)
 
     @functools.cache
     def key(name: str, salt: str) -> str | None:
