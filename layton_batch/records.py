@@ -296,11 +296,19 @@ class Submission:
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
     window: str | None = None  # how long the batch may take; None: the provider's usual
     known: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
+    marks: tuple[str, ...] = ()  # beginnings of the names that the run gives to batches and to requests
+    knows: Callable[[Collection[str]], bool] = lambda _names: True  # whether the database has one of these names
     custom_ids: dict[str, frozenset[str]] = field(default_factory=dict)
     """By the provider's id what this process has seen of batches that ended: nobody needs to ask for them again."""
     reading: ListReading | None = None
     """The list before a create, of which only what is surely ours counts; None: a create was tried, and the list is
     read now."""
+
+    def is_of_a_copy(self, provider_id: str | None, names: Collection[str]) -> bool:
+        """Return whether a batch that the list shows before a create was sent by a copy of this workspace: its name, or
+        those of its requests, carry the run's mark, and the database knows neither them nor its id."""
+        is_marked = any(name.startswith(self.marks) for name in names) if self.marks else False
+        return self.reading is not None and is_marked and provider_id not in self.known and not self.knows(names)
 
     def listed(self, read: Callable[[], Iterable[T]], part: str = "") -> Sequence[T]:
         """Return the rows of the provider's list of batches; ``read`` asks for them, to the list's end."""
@@ -329,13 +337,15 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class MatchingBatch:
     """A batch at the provider that may be ours. ``certain``: it carries our tag or our requests; otherwise it only
-    looks like it, and ``may_tell`` says whether it will show more in time, or only a person can know. ``provider_id``
-    is empty where the list shows none: the batch is there, and cannot be named."""
+    looks like it, and ``may_tell`` says whether it will show more in time, or only a person can know. ``of_a_copy``:
+    it is another one, which a copy of the workspace sent. ``provider_id`` is empty where the list shows none: the
+    batch is there, and cannot be named."""
 
     provider_id: str
     certain: bool
     created_at: float | None = None
     may_tell: bool = False
+    of_a_copy: bool = False
 
     def __str__(self) -> str:
         return self.provider_id or "one that the list shows without an id"

@@ -121,6 +121,24 @@ def without_file(batch: Batch, folder: Path) -> Wait:
     return Wait(replace(batch, reason=reason, needs_person=True))
 
 
+def beside_a_copy(batch: Batch, unknown: Sequence[MatchingBatch]) -> Wait:
+    """The list shows batches with the run's mark that the database does not know: the workspace is an older copy of the
+    one that sent them, or is used elsewhere, too. The planned batch waits: its requests may have been paid for."""
+    shown = ", ".join(map(str, unknown))
+    reason = (
+        f"{WAITS}{batch.provider} has {shown} of this run, which this workspace does not know: a newer copy of it sent "
+        f"them. Go on with that copy; to pay here as well, `layton-batch resolve {batch.id} --ignore`"
+    )
+    if reason == batch.reason:
+        return Wait(batch)
+    return Wait(replace(batch, reason=reason, needs_person=True), (("sent_by_a_copy", shown),))
+
+
+def after_ignoring(batch: Batch, now: float) -> Wait:
+    """A person says that what a copy of the workspace sent does not matter: the planned batch is sent."""
+    return Wait(replace(batch, reason=None, needs_person=False, due_at=now), (("copy_ignored", "by a person"),))
+
+
 def over_limit(batch: Batch, load: ProviderLoad, limits: Limits) -> Wait | None:
     """Hold the batch back where a limit of its provider would be exceeded by it, beside ``load``."""
     name, at_once, hourly = batch.provider, limits.max_concurrent_batches, limits.max_creates_per_hour

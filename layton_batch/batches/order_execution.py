@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from layton_batch.batches.resolve import adopt_batch, give_up, send_again
+from layton_batch.batches.resolve import adopt_batch, give_up, ignore_copy, send_again
 from layton_batch.batches.retry import retry_run
 from layton_batch.errors import (
     DamagedTableError,
@@ -47,5 +47,8 @@ def _carry_out(run: Run, order: Order) -> str:
     if order.kind is OrderKind.GIVE_UP:
         give_up(run, batch_id)
         return "given up; its requests end without an answer"
+    if order.kind is OrderKind.IGNORE:
+        ignore_copy(run, batch_id)
+        return "will be sent"
     send_again(run, batch_id)
     return "will be sent again"

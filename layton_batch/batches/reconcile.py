@@ -27,11 +27,12 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> StageDecision:
 def sent_already(
     run: Run, lists: ProviderLists, provider: Provider, batch: Batch, input_ref: str | None
 ) -> Sequence[MatchingBatch]:
-    """Batches that are surely this one, though the store knows of none: of a copy of this run that went on elsewhere,
-    or of this one before an older copy of it was put back. ``input_ref``: the file that was uploaded for the batch.
+    """Find batches that are surely this one, though the store knows of none, and others with the run's mark that it
+    does not know (``of_a_copy``): a copy of this run went on elsewhere, or an older copy was put back in its place.
 
-    Our tag tells that, or custom_ids with the run's mark. The list is read once for all batches that are sent within
-    seconds. Raises ProviderError where it cannot be read to its end: then nothing is to be sent.
+    ``input_ref``: the file that was uploaded for the batch. Our tag tells that, or our custom_ids. The list is read
+    once for all batches that are sent within seconds. Raises ProviderError where it cannot be read to its end: then
+    nothing is to be sent.
     """
     reading = lists.reading(batch, run.clock.now())
     look = replace(_look(run, batch), input_ref=input_ref, intended_at=run.born, reading=reading)
@@ -48,13 +49,14 @@ def _surely(run: Run, provider: Provider, query: Submission) -> Sequence[Matchin
     """Find the batches that are certainly ours. Empty where the API has no list that could tell."""
     if not provider.capabilities.shows_ours:
         return []
-    return [match for match in _not_taken(run, provider.find(query)) if match.certain]
+    return [match for match in _not_taken(run, provider.find(query)) if match.certain or match.of_a_copy]
 
 
 def _look(run: Run, batch: Batch) -> Submission:
     """The batch as a list is to be looked through for it now, and what needs no look."""
     return replace(
         submission(run, batch), asked_at=run.clock.now(), known=run.store.known_provider_ids(),
+        marks=(f"{run.tag_prefix}-", f"r{run.mark}-"), knows=run.store.has_given_a_name,
         custom_ids=run.providers.ended_custom_ids[batch.provider],
     )  # fmt: skip
 

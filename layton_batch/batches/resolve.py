@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from layton_batch.batches import machine
 from layton_batch.batches.decisions import at
-from layton_batch.batches.reconcile import surely_ours
+from layton_batch.batches.reconcile import sent_already, surely_ours
+from layton_batch.batches.tick import ProviderLists
 from layton_batch.batches.unknown_costs import unknown_cost_entries, write_unknown_costs
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
@@ -75,6 +76,21 @@ def send_again(run: Run, batch_id: str) -> None:
     write_unknown_costs(run, run.store.apply(batch, move, now))
 
 
+def ignore_copy(run: Run, batch_id: str) -> None:
+    """Send the planned batch although a copy of the workspace sent others. They are known from now on, and never this
+    workspace's. Raises ManifestError where no copy holds it back, ProviderError where the list cannot be read."""
+    batch = run.store.batch(batch_id)
+    provider = run.providers.get(batch.provider)
+    matches = sent_already(run, ProviderLists(), provider, batch, batch.input_ref)
+    copies = [match.provider_id for match in matches if match.of_a_copy]
+    if batch.state is not Lifecycle.PLANNED or not copies:
+        raise ManifestError(f"no batch of a copy of this workspace holds {batch_id} back: there is nothing to ignore")
+    run.store.know_provider_ids(batch_id, copies)
+    for waiting in run.store.batches({Lifecycle.PLANNED}):
+        if waiting.provider == batch.provider and waiting.needs_person:
+            run.store.apply(waiting, machine.after_ignoring(waiting, run.clock.now()), run.clock.now())
+
+
 def give_up(run: Run, batch_id: str) -> None:
     """Nobody can say what became of the batch: its requests end without an answer, and what they may have cost is
     unknown cost. Raises ManifestError where the batch is not lost."""
@@ -85,7 +101,7 @@ def give_up(run: Run, batch_id: str) -> None:
 def _marked(run: Run, batch: Batch) -> list[str]:
     """Ids of the batches at the provider that are surely this one. Raises ProviderError where it does not list them."""
     matches = surely_ours(run, run.providers.get(batch.provider), batch)
-    return [match.provider_id or "one without an id" for match in matches]
+    return [match.provider_id or "one without an id" for match in matches if match.certain]
 
 
 def _told(batch: Batch, marked: Sequence[str]) -> str:

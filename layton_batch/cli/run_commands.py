@@ -430,17 +430,22 @@ def resolve(
     give_up: Annotated[
         bool, typer.Option("--give-up", help="Nobody can tell: end its requests without an answer.")
     ] = False,
+    ignore: Annotated[
+        bool, typer.Option("--ignore", help="Send it, although a copy of this workspace sent batches as well.")
+    ] = False,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Say what became of a `lost` batch.
+    """Say what became of a `lost` batch, or what to do about batches of a copy of this workspace.
 
     It is this one at the provider (--adopt ID), it was never made (--resubmit), or nobody can tell (--give-up): then
     its requests end without an answer, and what they may have cost counts as unknown cost. Where another process drives
     the run, that one acts on it at its next step, or else the next `run` does, and writes an event. A create
-    without a reply may arrive for eleven minutes: --resubmit is refused until then.
+    without a reply may arrive for eleven minutes: --resubmit is refused until then. A planned batch waits if its
+    provider has batches of this run that the workspace does not know, because a newer copy of it sent them: --ignore
+    sends it, and may pay again for what the copy paid.
     """
-    from layton_batch.batches.resolve import adopt_batch, send_again
+    from layton_batch.batches.resolve import adopt_batch, ignore_copy, send_again
     from layton_batch.batches.resolve import give_up as give_batch_up
     from layton_batch.cli.before_calling import say_addresses
     from layton_batch.cli.endings import resolved
@@ -452,8 +457,8 @@ def resolve(
     from layton_batch.settings import Settings
     from layton_batch.store.orders import OrderKind
 
-    if (adopt is not None) + resubmit + give_up != 1:
-        raise ManifestError("resolve: say one of --adopt ID, --resubmit and --give-up")
+    if (adopt is not None) + resubmit + give_up + ignore != 1:
+        raise ManifestError("resolve: say one of --adopt ID, --resubmit, --give-up and --ignore")
     *run_names, batch = names
     if len(run_names) > 1:
         raise ManifestError("resolve: give a run and the batch that is lost, such as `resolve RUN BATCH --resubmit`")
@@ -463,21 +468,21 @@ def resolve(
             f"`layton-batch status {batch}` lists its open batches"
         )
     folder, settings = find_run(run_names[0] if run_names else None, runs), Settings.from_process()
-    require_lost(folder, settings, batch)
+    if not ignore:
+        require_lost(folder, settings, batch)
     try:
         with open_folder(folder, settings) as opened:
             say_addresses(opened.manifest, settings)
             if adopt is not None:
                 adopt_batch(opened, batch, adopt)
-            elif give_up:
-                give_batch_up(opened, batch)
             else:
-                send_again(opened, batch)
+                (give_batch_up if give_up else ignore_copy if ignore else send_again)(opened, batch)
             sentence = resolved(batch, adopt, given_up=give_up, cancelled=_is_cancelled(opened))
     except ProviderError as error:
-        raise ManifestError(f"{batch} was not adopted: {error}") from error
+        raise ManifestError(f"nothing was done about {batch}: {error}") from error
     except AnotherDriverError as error:
-        kind = OrderKind.ADOPT if adopt is not None else OrderKind.GIVE_UP if give_up else OrderKind.RESUBMIT
+        kinds = (OrderKind.ADOPT, OrderKind.RESUBMIT, OrderKind.GIVE_UP, OrderKind.IGNORE)
+        kind = kinds[(adopt is not None, resubmit, give_up, ignore).index(True)]
         _, sentence = ordered(folder, settings, error.driver, kind, batch, adopt)
     say(sentence)
     if as_json:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import orjson
 
-from layton_batch.batches.names import custom_id
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.imports.prediction_files import Answers, ImportedModel
@@ -24,6 +23,7 @@ from layton_batch.records import Batch, Content, Item, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
 from layton_batch.runs.imported import FROM_FILE, SHARD, imported_answer, imported_models, is_imported
+from layton_batch.runs.names import custom_id_prefix
 from layton_batch.runs.open import read_run
 from layton_batch.runs.wanted_jobs import identified, plan_jobs
 from layton_batch.settings import Settings
@@ -364,7 +364,8 @@ def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) 
 
 def _names(run: Run, job: Job, answers: Answers, first: int) -> list[str]:
     """The custom_ids of the job's requests."""
-    return [custom_id(run.mark, job.id, number) for number in range(first, first + len(answers))]
+    prefix = custom_id_prefix(run.mark, job.id)
+    return [f"{prefix}{number:06d}" for number in range(first, first + len(answers))]
 
 
 def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> NewRequests:

@@ -119,6 +119,8 @@ class Anthropic:
                 ours = inline_requests.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(_id_of(batch), submission.custom_ids)
                 if seen and ours and not seen & ours:
+                    if submission.is_of_a_copy(_id_of(batch), seen):
+                        matches.append(MatchingBatch(_id_of(batch), certain=False, of_a_copy=True))
                     continue
             elif not of_our_size:
                 continue

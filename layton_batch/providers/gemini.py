@@ -176,9 +176,11 @@ class Gemini:
         matches = []
         for operation in submission.listed(self._listed, self._version):
             shown, metadata = isinstance(operation.get("metadata"), Mapping), at(operation, "metadata")
-            if shown and text(metadata, "displayName") != submission.tag:
+            name, tag = text(operation, "name"), text(metadata, "displayName")
+            if shown and tag != submission.tag:
+                if submission.is_of_a_copy(name, [tag or ""]):
+                    matches.append(MatchingBatch(name or "", certain=False, of_a_copy=True))
                 continue
-            name = text(operation, "name")
             if name is None and not shown:
                 raise ProviderReplyError("gemini: the list of batches shows one without a name")
             matches.append(MatchingBatch(name or "", certain=shown, created_at=moment(metadata, "createTime")))

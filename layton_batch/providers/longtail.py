@@ -95,10 +95,14 @@ class Xai(AdapterProvider):
         """Batches of our name or our file, of the whole list."""
         listed = submission.listed(self._listed)
         name, ref = _xai_name(submission), submission.input_ref
-        ours = [
-            batch for batch in listed if text(batch, "name") == name or (ref and text(batch, "input_file_id") == ref)
-        ]
-        return [MatchingBatch(text(batch, "batch_id") or "", certain=True) for batch in ours]
+        matches = []
+        for batch in listed:
+            provider_id, shown = text(batch, "batch_id") or "", text(batch, "name") or ""
+            if shown == name or (ref and text(batch, "input_file_id") == ref):
+                matches.append(MatchingBatch(provider_id, certain=True))
+            elif submission.is_of_a_copy(provider_id, [shown.partition("/")[0]]):
+                matches.append(MatchingBatch(provider_id, certain=False, of_a_copy=True))
+        return matches
 
     def _listed(self) -> Iterator[JsonObject]:
         """Every batch of the list."""

@@ -147,11 +147,14 @@ class Mistral:
 
         The server's metadata filter cannot be relied on, so all jobs are read and matched here.
         """
-        return [
-            MatchingBatch(text(job, "id") or "", certain=True, created_at=moment(job, "created_at"))
-            for job in submission.listed(self._listed)
-            if _is_ours(job, submission)
-        ]
+        matches = []
+        for job in submission.listed(self._listed):
+            provider_id, tag = text(job, "id") or "", at(job, "metadata").get(TAG)
+            if _is_ours(job, tag, submission):
+                matches.append(MatchingBatch(provider_id, certain=True, created_at=moment(job, "created_at")))
+            elif submission.is_of_a_copy(provider_id, [str(tag)]):
+                matches.append(MatchingBatch(provider_id, certain=False, of_a_copy=True))
+        return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:
         job = self._asked(f"poll batch {provider_id}", lambda sdk: sdk.batch.jobs.get(job_id=provider_id))
@@ -329,8 +332,7 @@ def _file(job: JsonObject, key: str) -> str | None:
     return text(job, key)
 
 
-def _is_ours(job: JsonObject, submission: Submission) -> bool:
-    tag = at(job, "metadata").get(TAG)
+def _is_ours(job: JsonObject, tag: JsonValue, submission: Submission) -> bool:
     if tag is not None:
         return bool(tag == submission.tag)
     files = job.get("input_files")

@@ -93,8 +93,8 @@ class FileBatches:
     # ---- network
 
     def upload(self, submission: Submission) -> str | None:
-        """The file's id. A file of this name and size that is already there is taken as it is: names are unique per
-        attempt, so it is the one an interrupted upload left behind."""
+        """The file's id. A file of this name and size that is already there is taken as it is: its name has digits of
+        its digest, so it is the one that an interrupted upload left behind."""
         try:
             size = submission.path.stat().st_size
             handle = submission.path.open("rb")
@@ -129,13 +129,14 @@ class FileBatches:
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
-        return [
-            MatchingBatch(
-                shape.text_or_none(batch.get("id")) or "", certain=True, created_at=moment(batch, "created_at")
-            )
-            for batch in submission.listed(self._listed)
-            if _is_ours(batch, submission)
-        ]
+        matches = []
+        for batch in submission.listed(self._listed):
+            provider_id, tag = shape.text_or_none(batch.get("id")) or "", _tag(batch)
+            if _is_ours(batch, tag, submission):
+                matches.append(MatchingBatch(provider_id, certain=True, created_at=moment(batch, "created_at")))
+            elif tag is not None and submission.is_of_a_copy(provider_id, [tag]):
+                matches.append(MatchingBatch(provider_id, certain=False, of_a_copy=True))
+        return matches
 
     def snapshot(self, provider_id: str) -> Snapshot:
         with self._wire(f"poll batch {provider_id}"):
@@ -267,9 +268,13 @@ def incomplete(provider: str) -> TransientProviderError:
     return TransientProviderError(f"{provider}: a result file of a batch that has ended is still being written")
 
 
-def _is_ours(batch: Mapping[str, JsonValue], submission: Submission) -> bool:
+def _tag(batch: Mapping[str, JsonValue]) -> str | None:
     metadata = batch.get("metadata")
     tag = metadata.get(TAG) if isinstance(metadata, Mapping) else None
+    return None if tag is None else str(tag)
+
+
+def _is_ours(batch: Mapping[str, JsonValue], tag: str | None, submission: Submission) -> bool:
     if tag is not None:
-        return bool(tag == submission.tag)
+        return tag == submission.tag
     return submission.input_ref is not None and batch.get("input_file_id") == submission.input_ref

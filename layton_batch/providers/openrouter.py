@@ -156,6 +156,8 @@ class OpenRouter(FileBatches):
                 ours = inline_requests.custom_ids(submission.path) if ours is None else ours
                 seen = self._first_custom_ids(named, submission.custom_ids)
                 if seen and ours and not seen & ours:
+                    if submission.is_of_a_copy(named, seen):
+                        matches.append(MatchingBatch(named, certain=False, of_a_copy=True))
                     continue
             certain = bool(seen and ours)
             may_tell = not seen and (has_results or not has_ended)

@@ -17,6 +17,7 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import ModelSpec, Request
 from layton_batch.runs.fingerprints import fingerprint_bytes
+from layton_batch.runs.names import UNNAMED, custom_id
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.states import AnswerState
 
@@ -106,9 +107,9 @@ class PlannedRequest:
 
 
 class _Written(NamedTuple):
-    """A request as its provider takes it. ``digest``: its fingerprint; ``fingerprint``: the same within its scope."""
+    """A request as its provider takes it, but for its custom_id. ``digest``: its fingerprint; ``fingerprint``: the same
+    within its scope."""
 
-    custom_id: str
     item_id: str
     spec: ModelSpec
     sized: SizedPrompt
@@ -137,14 +138,15 @@ class RequestPlanner:
         number, prompts = len(self.earlier) + 1, iter(wanted)
         custom_ids = {(request.item_id, request.fingerprint): request.custom_id for request in self.earlier}
         while portion := list(islice(prompts, PORTION)):
-            written = [self._written(self._custom_id(number + at), *prompt) for at, prompt in enumerate(portion)]
+            written = [self._written(*prompt) for prompt in portion]
             new = [request for request in written if (request.item_id, request.fingerprint) not in custom_ids]
             statuses = self.answers.look_up({request.fingerprint for request in new})
             for request in written:
-                custom_id, status = self._earlier_custom_id(custom_ids, request) if custom_ids else None, None
-                if custom_id is None:
-                    custom_id, status, number = self._custom_id(number), statuses[request.fingerprint], number + 1
-                yield self._planned(custom_id, request, status)
+                name, status = self._earlier_custom_id(custom_ids, request) if custom_ids else None, None
+                if name is None:
+                    name, status = custom_id(self.prefix, number, request.fingerprint), statuses[request.fingerprint]
+                    number += 1
+                yield self._planned(name, request, status)
 
     def retired(self) -> list[str]:
         """Return the custom_ids of requests that were wanted before this plan, and are not any more."""
@@ -154,32 +156,27 @@ class RequestPlanner:
             if not request.retired and request.custom_id not in self.still_wanted
         ]
 
-    def _custom_id(self, number: int) -> str:
-        return f"{self.prefix}{number:06d}"
-
-    def _written(self, custom_id: str, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Written:
-        line = request_line(self.provider, Request(custom_id, item_id, spec, sized.prompt))
-        digest = fingerprint_bytes(spec.provider, spec.model, line, custom_id, spec.sample)
-        return _Written(custom_id, item_id, spec, sized, line, digest, self.answers.fingerprint(spec, digest))
+    def _written(self, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Written:
+        line = request_line(self.provider, Request(UNNAMED, item_id, spec, sized.prompt))
+        digest = fingerprint_bytes(spec.provider, spec.model, line, UNNAMED, spec.sample)
+        return _Written(item_id, spec, sized, line, digest, self.answers.fingerprint(spec, digest))
 
     def _earlier_custom_id(self, custom_ids: Mapping[tuple[str, bytes | None], str], request: _Written) -> str | None:
         """Return the request by which the job asked the same before, also where its manifest or addresses were others
         then; an imported request stands for its item."""
-        if (custom_id := custom_ids.get((request.item_id, request.fingerprint))) is not None:
-            return custom_id
+        if (name := custom_ids.get((request.item_id, request.fingerprint))) is not None:
+            return name
         keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))
         return next((custom_ids[key] for key in keys if key in custom_ids), None)
 
-    def _planned(self, custom_id: str, request: _Written, status: AnswerStatus | None) -> PlannedRequest:
+    def _planned(self, name: str, request: _Written, status: AnswerStatus | None) -> PlannedRequest:
         kind, line, sized = self._kind(status), b"", request.sized
         if status is None:
-            self.still_wanted.add(custom_id)
+            self.still_wanted.add(name)
         elif kind is RequestKind.TO_ASK:
             self.to_ask.add(status.answer)
-            line = request.line
-            if custom_id != request.custom_id:  # a request before it was no new one
-                line = request_line(self.provider, Request(custom_id, request.item_id, request.spec, sized.prompt))
-        return PlannedRequest(kind, custom_id, request.item_id, request.spec, sized.size, line, status)
+            line = request.line.replace(UNNAMED.encode(), name.encode(), 1)
+        return PlannedRequest(kind, name, request.item_id, request.spec, sized.size, line, status)
 
     def _kind(self, status: AnswerStatus | None) -> RequestKind:
         if status is None:

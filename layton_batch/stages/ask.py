@@ -19,13 +19,13 @@ from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.cost_tables import name_model_in_cost_tables
 from layton_batch.batches.machine import pause_before_next
-from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.costs.estimate import CostBounds, output_bound
 from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_answer, is_imported
+from layton_batch.runs.names import DIGITS, custom_id, custom_id_prefix, tag
 from layton_batch.runs.paid_answers import PaidAnswers, report_out_of_reach
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import AnswerStatus, PlannedRequest, RequestKind, RequestPlanner
@@ -45,7 +45,7 @@ def ask(run: Run, job: Job, mark: str) -> bool:
         return _ask_nobody(run, job, names, earlier)
     provider = run.providers.dialect(job.spec.provider)
     prefix = custom_id_prefix(mark, job.id)
-    if problem := custom_id_problem(f"{prefix}{len(earlier) + 1:06d}"):
+    if problem := custom_id_problem(custom_id(prefix, len(earlier) + 1, bytes(DIGITS))):
         raise ManifestError(f"job {job.id}: {problem}")
     planner = RequestPlanner(provider, prefix, earlier, paid)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
@@ -79,8 +79,8 @@ def _ask_nobody(run: Run, job: Job, names: _BatchNames, earlier: Sequence[KnownR
     new = [item.id for item in run.items if item.id not in last]
     prefix, missing = custom_id_prefix(run.mark, job.id), _BatchContent()
     for number in range(len(earlier) + 1, len(earlier) + len(new) + 1):
-        custom_id = f"{prefix}{number:06d}"
-        missing.add(custom_id, imported_answer(run.mark, custom_id), Decimal(0))
+        name = f"{prefix}{number:06d}"
+        missing.add(name, imported_answer(run.mark, name), Decimal(0))
     count = len(new)
     rows = NewRequests(missing.custom_ids, new, [None] * count, missing.answers, [0] * count)
     batches = [names.not_in_the_file(missing)] if new else []
@@ -266,7 +266,7 @@ class _BatchNames:
             model=job.spec.model,
             attempt=origin.attempt,
             state=Lifecycle.PLANNED,
-            tag=tag(self._run.tag_prefix, job.id, shard.id, origin.attempt),
+            tag=tag(self._run.tag_prefix, job.id, shard.id, origin.attempt, shard.sha256),
             requests=shard.requests,
             path=shard.path,
             sha256=shard.sha256,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.batches.names import custom_id_prefix
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
@@ -19,6 +18,7 @@ from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.folders import home_of, on_this_machine, run_id_of
 from layton_batch.runs.identity import run_mark
 from layton_batch.runs.imported import imported_models
+from layton_batch.runs.names import custom_id_prefix
 from layton_batch.runs.request_planner import NoAnswers, RequestPlanner
 from layton_batch.runs.stores import store_to_read
 from layton_batch.runs.wanted_jobs import revision

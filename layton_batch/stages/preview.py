@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.batches.batch_file import Line, files_needed, pack
-from layton_batch.batches.names import custom_id
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
 from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
@@ -32,6 +31,7 @@ from layton_batch.providers.protocol import Limits, Provider
 from layton_batch.records import Item, Job, ModelSpec, Prediction
 from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
 from layton_batch.runs.identity import job_identity, predict_id
+from layton_batch.runs.names import DIGITS, custom_id, custom_id_prefix
 from layton_batch.runs.open import connect_within, refuse_keys
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.past_usage import PastUsage
@@ -499,7 +499,9 @@ class _Planner:
             pass
         # an answer that cannot be read here was judged, unless its participant is asked something else by now
         settled_items = self._sent_items(job) - self._new_items.get(str(job.depends_on), frozenset()) | answers.keys()
-        measured = self._judges.about(job.spec, provider, custom_id(self._mark, job.id, 1))
+        measured = self._judges.about(
+            job.spec, provider, custom_id(custom_id_prefix(self._mark, job.id), 1, bytes(DIGITS))
+        )
         unknown = {
             item.id: request
             for item, request in zip(self._items, measured, strict=True)

@@ -128,11 +128,13 @@ def _listed(
     run: Run, tick: Tick, provider: Provider, batch: Batch, input_ref: str | None
 ) -> Sequence[MatchingBatch] | StageDecision:
     """Return what the provider's list shows of the batch, whose file it has as ``input_ref``. A step: the list cannot
-    be read to its end now."""
+    be read to its end now, or shows that a copy of the workspace sends batches, too."""
     try:
-        return sent_already(run, tick.lists, provider, batch, input_ref)
+        matches = sent_already(run, tick.lists, provider, batch, input_ref)
     except ProviderError as error:
         return StageDecision(machine.after_unread_list(batch, error, at(run, batch)), error)
+    copies = [match for match in matches if match.of_a_copy]
+    return StageDecision(machine.beside_a_copy(batch, copies)) if copies else matches
 
 
 def _create(run: Run, provider: Provider, batch: Batch) -> StageDecision:

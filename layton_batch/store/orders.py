@@ -15,12 +15,13 @@ from layton_batch.store.transactions import Transactions, Writing
 
 class OrderKind(StrEnum):
     """The kinds of orders: ``retry`` of the run; for a lost batch ``adopt`` one of the provider's, ``resubmit`` or
-    ``give_up``."""
+    ``give_up``; for one that a copy of the workspace holds back ``ignore``."""
 
     RETRY = "retry"
     ADOPT = "adopt"
     RESUBMIT = "resubmit"
     GIVE_UP = "give_up"
+    IGNORE = "ignore"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -28,6 +28,7 @@ from layton_batch.store.rows import event_from
 
 Read = TypeVar("Read", Job, Batch)
 DETAIL_CHARS = 2000
+_NAMES_AT_ONCE = 500
 _INSERT_EVENT = schema.events.insert()
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -204,6 +205,20 @@ class Events(Transactions):
         with self.reading() as connection:
             row = connection.execute(query.order_by(table.c.seq.desc())).first()
         return None if row is None else (str(row.run_id), str(row.batch_id))
+
+    def has_given_a_name(self, names: Collection[str]) -> bool:
+        """Return whether a batch or a request of this database has one of these names."""
+        batches, requests, some = schema.batches.c, schema.requests.c, list(names)[:_NAMES_AT_ONCE]
+        with self.reading() as connection:
+            tags = select(batches.batch_id).where(batches.tag.in_(some)).limit(1)
+            ids = select(requests.item_id).where(requests.custom_id.in_(some)).limit(1)
+            return any(connection.execute(query).first() is not None for query in (tags, ids))
+
+    def know_provider_ids(self, batch_id: str, provider_ids: Iterable[str]) -> None:
+        """Have batches at a provider be known from now on, because a person said what to make of them."""
+        rows = [{"run_id": self.run_id, "batch_id": batch_id, "provider_id": name} for name in provider_ids]
+        with self.transaction() as writing:
+            writing.connection.execute(schema.provider_batches.insert(), rows)
 
     def known_provider_ids(self) -> frozenset[str]:
         """Return every batch at a provider that was ever known to be of a run of this database."""

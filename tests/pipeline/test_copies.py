@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from decimal import Decimal
@@ -12,7 +13,7 @@ import pytest
 
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.batches.reconcile import submission, surely_ours
-from layton_batch.batches.resolve import adopt_batch, send_again
+from layton_batch.batches.resolve import adopt_batch, ignore_copy, send_again
 from layton_batch.errors import ManifestError, ProviderError, StoreError, TransientProviderError
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
@@ -20,17 +21,18 @@ from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Batch, Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
-from layton_batch.runs.status import RunState, read_status
+from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import RunMoney
 from tests.support.cli_harness import call
-from tests.support.lab import MODELS, Lab, lab, quiz_text
+from tests.support.lab import BUNDLED, MODELS, Lab, lab, quiz_text
 from tests.support.tiers import tiered
 
 ENDED = 120.0
 """Seconds in which a batch of the sandbox has long ended: only then is one without a tag told for certain."""
+ITEMS = BUNDLED.parent / "mcq_idk" / "demo.jsonl"
 TAGGED = [name for name in MODELS if connect(name, None).capabilities.tag]
 
 
@@ -76,6 +78,39 @@ def test_an_older_copy_that_is_put_back_finds_what_was_sent_since(tmp_path: Path
         shutil.rmtree(bench.runs)
         shutil.copytree(backup, bench.runs)
         bench.finish_paid_once(text)
+
+
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "anthropic", "together")))
+def test_a_copy_that_is_put_back_takes_no_answer_to_another_text(tmp_path: Path, provider: str) -> None:
+    """Monday's workspace is put back, and one item asks something else than it asked on Tuesday."""
+    text = quiz_text((provider,), limit=2).replace('"bundled"', '"items.jsonl"')
+    items = [json.loads(line) for line in ITEMS.read_text(encoding="utf-8").splitlines()[:2]]
+
+    def ask(day: str) -> Status:
+        items[0]["question"] = f"On {day}: which one?"
+        (tmp_path / "items.jsonl").write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+        bench.clock.sleep(86_400.0)
+        return bench.finish(text)
+
+    with lab(tmp_path) as bench:
+        ask("Monday")
+        shutil.copytree(bench.runs, tmp_path / "backup")
+        elsewhere = {batch.provider_id for batch in ask("Tuesday").batches}
+        shutil.rmtree(bench.runs)
+        shutil.copytree(tmp_path / "backup", bench.runs)
+        status = ask("Wednesday")
+        if provider != "together":  # whose list names files alone
+            assert status.state is RunState.NEEDS_PERSON
+            (waiting,) = (batch for batch in status.batches if batch.state is Lifecycle.PLANNED)
+            with bench.open(text) as run:
+                ignore_copy(run, waiting.id)
+            status = bench.finish(text)
+        assert status.state is RunState.DONE
+        bench.clock.sleep(ENDED)
+        assert len(bench.billed()) == 4
+        asked = {batch.provider_id for batch in status.batches} - elsewhere
+        assert len(asked) == 1
+        assert set(bench.table(text, "predictions")["batch_id"]) <= {batch.id for batch in status.batches}
 
 
 @pytest.mark.parametrize("provider", tiered(TAGGED, ci=("mistral",)))

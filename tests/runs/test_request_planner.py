@@ -12,6 +12,7 @@ from layton_batch.providers import connect
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import ModelSpec, Prompt, Request
 from layton_batch.runs.fingerprints import fingerprint_bytes, scoped
+from layton_batch.runs.names import custom_id
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import (
     PORTION,
@@ -78,7 +79,7 @@ def known(
     prints = {item_id: scoped(digest_of(text), scope) for item_id, text in texts.items()}
     return [
         KnownRequest(
-            f"{PREFIX}{number:06d}", item_id, None if imported else own, own, 0, 0, item_id in retired,
+            custom_id(PREFIX, number, own), item_id, None if imported else own, own, 0, 0, item_id in retired,
             AnswerState.ANSWERED, None, None, None,
         )
         for number, (item_id, own) in enumerate(prints.items(), 1)
@@ -165,8 +166,8 @@ def went(planner: RequestPlanner, prompts: Iterable[WantedPrompt]) -> dict[str, 
     return {request.item_id: request for request in planner.plan(prompts)}
 
 
-def number_of(custom_id: str) -> int:
-    return int(custom_id.removeprefix(PREFIX))
+def number_of(name: str) -> int:
+    return int(name.removeprefix(PREFIX).partition("-")[0])
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -174,7 +175,7 @@ def test_what_is_to_be_done_about_each_request(case: Case) -> None:
     planner = RequestPlanner(OPENAI, PREFIX, case.known, case.answers)
     planned = went(planner, case.wanted)
     assert {name: (one.kind, number_of(one.custom_id)) for name, one in planned.items()} == case.planned
-    assert [number_of(custom_id) for custom_id in planner.retired()] == list(case.retired)
+    assert [number_of(name) for name in planner.retired()] == list(case.retired)
     prompts = {item_id: sized.prompt for item_id, _, sized in case.wanted}
     for one in planned.values():
         request = Request(one.custom_id, one.item_id, one.spec, prompts[one.item_id])

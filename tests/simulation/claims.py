@@ -206,7 +206,7 @@ def _in_doubt(found: History) -> Decimal:
 
 def question(custom_id: str) -> str:
     """Job and number of a request, without what tells the runs of one manifest apart."""
-    return "-".join(custom_id.split("-")[-2:])
+    return "-".join(custom_id.split("-")[1:3])
 
 
 def _most(plan: Plan, custom_id: str, *, by_a_person: bool = True) -> int:
