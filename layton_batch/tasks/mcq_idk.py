@@ -16,7 +16,7 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
-from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading, after_thoughts, without_thoughts
+from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading, without_think_blocks
 from layton_batch.tasks.mcq_idk_rules.mcq_items import (
     MAX_OPTIONS,
     MIN_OPTIONS,
@@ -33,6 +33,7 @@ from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Templates, TemplateVariables, without_surrogates
+from layton_batch.tasks.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from layton_batch.tasks.mcq_idk_rules.evaluate_idk_files import McqForm
@@ -203,5 +204,5 @@ def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False)
     The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.
     """
     if protocol != CORRECTED:
-        return read_original(without_thoughts(text))
-    return read_corrected(after_thoughts(text), n_options, cut=cut)
+        return read_original(without_think_blocks(text))
+    return read_corrected(without_thoughts(text), n_options, cut=cut)

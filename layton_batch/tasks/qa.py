@@ -132,7 +132,7 @@ class QaTask:
         note = failure(response)
         if note is None:
             kind = PredictionKind.UNPARSED
-            reply = read_reply(response)
+            reply = read_reply(response, ("answer", "justification") if self._is_justified else ("answer",))
             note = reply.note
             if reply.value is not None:
                 read = _justified_answer if self._is_justified else _plain_answer
@@ -168,7 +168,7 @@ class QaTask:
         note = failure(response) or contradiction(response.text or "", [(name,) for name in names])
         if note is not None:
             return Verdict(item_id, model, judge, None, None, note)
-        reply = read_reply(response)
+        reply = read_reply(response, names)
         if reply.value is None:
             return Verdict(item_id, model, judge, None, None, reply.note)
         marks = {name: as_bool(reply.value.get(name)) for name in names}

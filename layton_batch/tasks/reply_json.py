@@ -1,39 +1,57 @@
 """The JSON object in a model's reply, however it is wrapped, and whether the reply contradicts itself. Never raises, in
 time linear in the text.
 
-Tried in this order: the text as it is, a code fence, the outermost braces, json-repair. A reply that was cut off is not
-repaired: repairing it would turn half an answer into a whole one.
+Nothing within a thought counts. A reply that was cut counts only if what is left is one whole object, and a reply is
+repaired only if the model ended by itself: repair would turn half an answer into a whole one. Two different objects
+with an answer are no answer.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 from layton_batch.records import JsonValue, Response, ResponseSchema
 from layton_batch.states import FinishReason, RequestOutcome
-from layton_batch.tasks.json_objects import Fields, objects
 from layton_batch.tasks.templates import without_surrogates
+from layton_batch.tasks.thoughts import stages, without_thoughts
 
+JsonObject = Mapping[str, JsonValue]
+Fields = list[tuple[str, JsonValue]]
+"""Names and values of an object in their order; a name may be repeated."""
 MAX_REPAIR_CHARS = 200_000
 """json-repair takes about 4 µs a character, so this bounds it to about a second; no honest answer is longer."""
 MAX_REPAIR_DEPTH = 64
 """json-repair takes quadratic time in the depth; an answer is an object of strings, one deep."""
+MOST_FAULTS = 100
+"""Braces that begin no whole object, before the search for objects ends: a fault costs time in the text's length."""
 _EXCERPT = 200
 _BRACKET = re.compile(r"[\[\]{}]")
-_FENCE = re.compile(r"```[^\n`]*\n?")
-_THOUGHT, _THOUGHT_END = "<think>", "</think>"
+_FENCE = re.compile(r"\s*```[^\n`]*\n(?P<inside>.*?)(?:```\s*)?", re.DOTALL)
+_BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
+"""How an object begins: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
+_LATEX = "u|eq|abla|eg|ot(?:in)?|ho|ight[a-z]*|angle|ceil|floor|m|heta|imes|ext[a-z]*|anh?|au|o|op|riangle|frac|ilde"
+_ESCAPE = re.compile(rf'\\(?:(?P<whole>["\\/]|u[0-9a-fA-F]{{4}}|[bf](?![A-Za-z])|[nrt](?!(?:{_LATEX})(?![A-Za-z])))|)')
 
 
 @dataclass(frozen=True, slots=True)
 class ReplyObject:
     """Object of a reply. ``value`` is None without an object; ``note`` says why, or how it was repaired."""
 
-    value: Mapping[str, JsonValue] | None
+    value: JsonObject | None
     note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TextObject:
+    """An object, and where it begins and ends in the text."""
+
+    value: JsonObject
+    start: int
+    end: int
 
 
 def object_schema(name: str, fields: Mapping[str, str]) -> ResponseSchema:
@@ -66,29 +84,33 @@ def ending(response: Response) -> FinishReason | None:
     return FinishReason.LENGTH if response.finish_reason is FinishReason.LENGTH else None
 
 
-def read_reply(response: Response) -> ReplyObject:
-    """The object in a reply that was paid for."""
+def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
+    """Find the object in a reply that was paid for. ``fields``: an object with one of them may be the answer."""
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:
         refusal = response.refusal or response.text or response.raw_finish_reason
         return ReplyObject(None, f"refused: {_excerpt(refusal)}" if refusal else "refused")
-    cut = response.finish_reason is FinishReason.LENGTH
-    text = response.text or ""
+    is_cut, text = response.finish_reason is FinishReason.LENGTH, response.text or ""
     if not text.strip():
-        return ReplyObject(None, "truncated: no text before the output limit" if cut else "empty reply")
-    reply_object = read_object(text, repair=not cut)
-    return ReplyObject(None, "truncated") if cut and reply_object.value is None else reply_object
+        return ReplyObject(None, "truncated: no text before the output limit" if is_cut else "empty reply")
+    if (whole := _whole(text)) is not None:
+        return whole
+    if is_cut:
+        return ReplyObject(None, "truncated")
+    return read_object(text, fields, repair=response.finish_reason is FinishReason.STOP)
 
 
-def read_object(text: str, *, repair: bool = True) -> ReplyObject:
-    """The object in the text. Numbers come as the text they were written in."""
-    strict = _strict(text)
-    if strict is not None:
-        return strict
-    for candidate, note in _candidates(text):
-        value = _loads(candidate)
-        if isinstance(value, dict):
-            return ReplyObject(value, note)
-    return _repaired(text) if repair else ReplyObject(None, "not JSON")
+def read_object(text: str, fields: Sequence[str], *, repair: bool = True) -> ReplyObject:
+    """Find the one object with an answer in the text. Numbers come as the text they were written in."""
+    if (whole := _whole(text)) is not None:
+        return whole
+    body = with_latex(without_thoughts(text))
+    values = [found.value for found in objects(body)]
+    answers = [value for value in values if any(field in value for field in fields)]
+    if any(answer != answers[0] for answer in answers):
+        return ReplyObject(None, f"gives {len(answers)} objects with {fields[0]}, which differ")
+    if answers:
+        return ReplyObject(answers[0], "between other text" if body == with_latex(text) else "after a thought")
+    return _repaired(body, fields) if repair else ReplyObject(None, "not JSON")
 
 
 def as_text(value: JsonValue) -> str | None:
@@ -113,49 +135,56 @@ def as_bool(value: JsonValue) -> bool | None:
     return None
 
 
-def _strict(text: str) -> ReplyObject | None:
-    value = _loads(text)
-    if isinstance(value, dict):
-        return ReplyObject(value)
-    if isinstance(value, _Unreadable):
-        return None
-    return ReplyObject(None, f"not a JSON object but {_KINDS.get(type(value), 'a number')}")
+def _whole(text: str) -> ReplyObject | None:
+    """Read a text that is JSON and nothing else, perhaps in a code fence and after a thought; None for another text."""
+    for number, stage in enumerate(stages(text)):
+        fence = _FENCE.fullmatch(stage)
+        try:
+            # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
+            value = json.loads(with_latex(fence["inside"] if fence else stage), **_NUMBERS)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            return ReplyObject(value, "after a thought" if number else "in a code fence" if fence else None)
+        return ReplyObject(None, f"not a JSON object but {_KINDS.get(type(value), 'a number')}")
+    return None
 
 
-class _Unreadable:
-    """Stands for text that is not JSON, since None is a JSON value."""
-
-
-_UNREADABLE = _Unreadable()
+_NUMBERS = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), str)
 _KINDS: Mapping[type, str] = {list: "an array", str: "a string or number", bool: "true or false", type(None): "null"}
 
 
-def _loads(text: str) -> JsonValue | _Unreadable:
-    try:
-        # Numbers stay text: 1.50 is an answer, and an integer of 5,000 digits is no reason to fail.
-        return cast("JsonValue", json.loads(text, parse_int=str, parse_float=str, parse_constant=str))
-    except (ValueError, RecursionError):
-        return _UNREADABLE
+def with_latex(text: str) -> str:
+    r"""Escape the backslashes that begin a command of LaTeX, as ``\frac`` and ``\nu`` do, and all that JSON lacks.
+
+    A form feed or a backspace before a letter is in no answer; a tab or a new line before ``heta`` is not either.
+    """
+    return _ESCAPE.sub(lambda escape: escape.group() if escape["whole"] else r"\\", text) if "\\" in text else text
 
 
-def _candidates(text: str) -> Iterator[tuple[str, str]]:
-    """Parts of the text that may be the object, likeliest first, with a note on where they were."""
-    body = text.rpartition(_THOUGHT_END)[2]
-    if body is not text and len(body) < len(text):
-        yield body, "after a thought"
-    fences = [(match.start(), match.end()) for match in _FENCE.finditer(body)]
-    if fences:
-        first_end, last_start = fences[0][1], fences[-1][0]
-        if len(fences) > 2:
-            yield body[first_end:last_start], "in a code fence"
-            yield body[fences[-2][1] : last_start], "in a code fence"
-        yield body[first_end : fences[1][0] if len(fences) > 1 else len(body)], "in a code fence"
-    start, end = body.find("{"), body.rfind("}")
-    if 0 <= start < end:
-        yield body[start : end + 1], "between other text"
+def objects(text: str, on_fields: Callable[[Fields], None] | None = None) -> Iterator[TextObject]:
+    """Find the outermost whole objects of the text, in order; those within a broken one, too.
+
+    ``on_fields``: gets the fields of every whole object at any depth, perhaps several times.
+    """
+
+    def with_fields(fields: Fields) -> dict[str, JsonValue]:
+        if on_fields is not None:
+            on_fields(fields)
+        return dict(fields)
+
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=with_fields, **_NUMBERS)
+    position = faults = 0
+    while faults < MOST_FAULTS and (begin := _BEGIN.search(text, position)):
+        try:
+            value, position = decoder.raw_decode(text, begin.start())
+        except (ValueError, RecursionError):
+            position, faults = begin.start() + 1, faults + 1
+        else:
+            yield TextObject(cast("JsonObject", value), begin.start(), position)
 
 
-def _repaired(text: str) -> ReplyObject:
+def _repaired(text: str, fields: Sequence[str]) -> ReplyObject:
     start = text.find("{")
     if start < 0:
         return ReplyObject(None, "not JSON")
@@ -164,6 +193,8 @@ def _repaired(text: str) -> ReplyObject:
         return ReplyObject(None, f"not JSON, and too long to repair ({len(part):,} characters)")
     if _depth(part) > MAX_REPAIR_DEPTH:
         return ReplyObject(None, "not JSON, and nested too deep to repair")
+    if any(len(re.findall(rf"[\"'“]{field}[\"'”]\s*:", part)) > 1 for field in fields):
+        return ReplyObject(None, "not one JSON object")
     from json_repair import repair_json
 
     try:
@@ -201,7 +232,7 @@ def contradiction(text: str, fields: Iterable[Sequence[str]]) -> str | None:
     Every object in the text counts, at any depth, and every ``name: value`` between them. What the text of a JSON
     string says does not: whose string it is in is plain.
     """
-    fields_of_objects, rest = _fields_and_rest(without_thought(text))
+    fields_of_objects, rest = _fields_and_rest(_shown(text))
     for names in fields:
         marks = {as_bool(value) for name, value in fields_of_objects if name in names}
         marks |= {as_bool(value) for value in _bare(rest, names)}
@@ -210,10 +241,9 @@ def contradiction(text: str, fields: Iterable[Sequence[str]]) -> str | None:
     return None
 
 
-def without_thought(text: str) -> str:
-    """Remove the thought that a reply begins with. The thought ends at the first possible end: a later quoted end hides
-    nothing."""
-    return text.partition(_THOUGHT_END)[2] if text.lstrip().startswith(_THOUGHT) and _THOUGHT_END in text else text
+def _shown(text: str) -> str:
+    """Return the part of a reply that is no thought: the first part that is an object and nothing else, or the rest."""
+    return next((stage for stage in stages(text) if stage.strip()[:1] == "{" and _whole(stage)), without_thoughts(text))
 
 
 def _fields_and_rest(text: str) -> tuple[Fields, str]:

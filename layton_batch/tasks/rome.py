@@ -25,8 +25,9 @@ from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
 from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, PROTOCOLS, RomeGrade
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
-from layton_batch.tasks.rome_rules.statement import Source, final_statement, without_thoughts
+from layton_batch.tasks.rome_rules.statement import Source, final_statement
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
+from layton_batch.tasks.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from layton_batch.tasks.rome_rules.rome_files import RomeForm

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, OPEN, LetterReading
+from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading
 from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter, option_letters
 
 SEVERAL = LetterReading(note="names several letters")
@@ -58,11 +58,8 @@ _DENIED = re.compile(
 def read_corrected(text: str, n_options: int, *, cut: bool = False) -> LetterReading:
     """The answer in a text whose thoughts are out already.
 
-    ``cut``: the reply hit the output limit; only a requested form counts, for prose would be prose about the way there,
-    and none within thoughts that the cut left open.
+    ``cut``: the reply hit the output limit; only a requested form counts, for prose would be prose about the way there.
     """
-    if cut:
-        text = text.partition(OPEN)[0]
     if not text.isascii():
         text = _ODD.sub(lambda match: _PLAIN[match.group()], text)
     valid = option_letters(n_options) + idk_letter(n_options)

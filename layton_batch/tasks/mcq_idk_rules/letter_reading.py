@@ -28,7 +28,7 @@ OPEN, CLOSE = "<think>", "</think>"
 _OVERLAP = len(OPEN) - 1
 
 
-def without_thoughts(text: str) -> str:
+def without_think_blocks(text: str) -> str:
     """The text without its think blocks: again and again, from the first open tag to the first close tag after it.
 
     A tag without its partner stays, and everything with it. Cutting a block can join the halves of a new open tag;
@@ -47,14 +47,6 @@ def without_thoughts(text: str) -> str:
         at = _join(pieces, text, at)
         start = text.find(OPEN, at)
     return "".join(pieces) + text[at:]
-
-
-def after_thoughts(text: str) -> str:
-    """Remove thoughts like :func:`without_thoughts`, and also the text before a close tag without an open tag.
-
-    Chat templates that open the thought themselves leave the model to write the close tag alone.
-    """
-    return without_thoughts(text).rpartition(CLOSE)[2]
 
 
 def _join(pieces: list[str], text: str, at: int) -> int:

@@ -6,8 +6,9 @@ import re
 
 from layton_batch.records import Response
 from layton_batch.states import FinishReason
-from layton_batch.tasks.reply_json import as_bool, contradiction, object_schema, read_reply, without_thought
+from layton_batch.tasks.reply_json import as_bool, contradiction, object_schema, read_reply
 from layton_batch.tasks.rome_rules.characters import spelled
+from layton_batch.tasks.thoughts import without_thoughts
 
 # The reasoning comes first, so that a judge writes it before it commits to a verdict.
 VERDICT_SCHEMA = object_schema("answer_verdict", {"reasoning": "string", "is_answer_correct": "boolean"})
@@ -19,7 +20,6 @@ _LABELLED = re.compile(
     r"(?:\\boxed\{)?(?P<value>[+-]?\d*\.?\d+|(?:true|false|yes|no|correct|incorrect)(?![a-z]))",
     re.IGNORECASE,
 )
-_THOUGHT_END = "</think>"
 _WORDS = {"true": True, "yes": True, "correct": True, "false": False, "no": False, "incorrect": False}
 _LONGEST_BARE = 40
 
@@ -29,7 +29,7 @@ def verdict_of(response: Response) -> tuple[bool | None, str | None]:
     note = contradiction(response.text or "", [_VERDICT_NAMES])
     if note is not None:
         return None, note
-    reply = read_reply(response)
+    reply = read_reply(response, _VERDICT_NAMES)
     if reply.value is not None:
         value = as_bool(next((reply.value[name] for name in _VERDICT_NAMES if name in reply.value), None))
         return value, reply.note if value is not None else "is_answer_correct is not true or false"
@@ -49,11 +49,10 @@ def published_judgement(reply: str) -> int:
 def judgement(reply: str) -> bool | None:
     """Read the last line labelled as the judgement, else the whole reply or its last line; None where nothing
     says 0 or 1, no or yes (a half, a ten or a minus one is no judgement), or where two labelled ones disagree."""
-    whole = [_value(match.group("value")) for match in _LABELLED.finditer(spelled(without_thought(reply)))]
-    if True in whole and False in whole:
-        return None  # one of them may be quoted
-    text = spelled(reply.rpartition(_THOUGHT_END)[2])
+    text = spelled(without_thoughts(reply))
     read = [_value(match.group("value")) for match in _LABELLED.finditer(text)]
+    if True in read and False in read:
+        return None  # one of them may be quoted
     if read:
         return read[-1]
     lines = [line.strip(" \t*_`\"'()[]{}$.!#") for line in text.split("\n")[-_LONGEST_BARE:]]

@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import islice
 
 from layton_batch.tasks.rome_rules.characters import lowered, spelled
+from layton_batch.tasks.thoughts import without_thoughts
 
 # ---- text without its LaTeX, Markdown and chat-template dressing, and what stands in its boxes ---------------------
 
@@ -113,7 +114,6 @@ _CUE = re.compile(
     re.IGNORECASE,
 )
 _WORDS = ("answer", "ans", "答", "选项")
-_THOUGHTS = ("</think>", "</thinking>", "</thought>", "◁/think▷")
 _EMPTY_LINE = re.compile(r"\n[ \t]*\n")
 _REMARK = re.compile(r"^[ \t]*\([^()\n]*\)[ \t.]*$", re.MULTILINE)
 _MOST_WORDS = 1_000
@@ -216,12 +216,6 @@ def first_paragraph(text: str) -> str:
 def paragraphs(text: str) -> list[str]:
     """All paragraphs that have a word in them."""
     return [part.strip() for part in _EMPTY_LINE.split(text) if _WORD.search(part)]
-
-
-def without_thoughts(reply: str) -> str:
-    """Remove the thinking that a reply shows."""
-    end = max(reply.rfind(sign) + len(sign) if sign in reply else 0 for sign in _THOUGHTS)
-    return reply[end:]
 
 
 def _after(tail: str, source: Source) -> AnswerStatement:

@@ -1,27 +1,28 @@
 """The default protocol: a tolerant reader, where the published ones fail answers that are plainly there.
 
 Every JSON object in the text is looked at and the last grid counts, as a correction comes after what it corrects.
-Raw line breaks and tabs in strings are accepted, an envelope is not needed, braces in prose do no harm. Nothing is
-repaired: a grid that was not written out is not one.
+Nothing within a thought counts. Raw line breaks and tabs in strings are accepted, an envelope is not needed, braces in
+prose do no harm. Nothing is repaired: a grid that was not written out is not one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.json_objects import objects, outermost
+from layton_batch.tasks.reply_json import objects
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
 from layton_batch.tasks.zebralogic_rules.right_grids import GoldGrid, house_number, tolerant_house_key
+from layton_batch.tasks.thoughts import without_thoughts
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
 def read(text: str) -> GridReading:
     """The last object, in whatever it stands, with a key such as "House 1"; its own ``solution`` goes before it."""
     reading: GridReading | None = None
-    for found_object in objects(text):
-        for holder in outermost(found_object.value, _has_grid):
+    for found_object in objects(without_thoughts(text)):
+        for holder in _grid_holders(found_object.value):
             reading = GridReading(_grid(holder), holder.get("reasoning"))
     if reading is None:
         note = "no JSON object with houses found"
@@ -44,6 +45,15 @@ def compare(reading: GridReading, gold: GoldGrid) -> GridGrade:
         lambda cell: grid.get(cell.tolerant_house, none).get(cell.attribute_key) == cell.tolerant_value,
         reasoning,
     )
+
+
+def _grid_holders(value: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
+    """Yield the objects in ``value``, itself included, that have a grid and are not within another that has one."""
+    if isinstance(value, Mapping) and _has_grid(value):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _grid_holders(part)
 
 
 def _has_grid(value: Mapping[str, JsonValue]) -> bool:
