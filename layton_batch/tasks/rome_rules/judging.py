@@ -7,7 +7,7 @@ import re
 from layton_batch.records import Response
 from layton_batch.states import FinishReason
 from layton_batch.tasks.reply_json import as_bool, contradiction, object_schema, read_reply, without_thought
-from layton_batch.tasks.rome_rules.characters import spelled
+from layton_batch.tasks.rome_rules.corrected_evaluators import spelled
 
 # The reasoning comes first, so that a judge writes it before it commits to a verdict.
 VERDICT_SCHEMA = object_schema("answer_verdict", {"reasoning": "string", "is_answer_correct": "boolean"})
