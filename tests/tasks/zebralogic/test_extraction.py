@@ -15,7 +15,6 @@ from layton_batch.tasks.zebralogic import PROTOCOLS, rules_of
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, Tag, infrastructure_tag
 from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL, _fenced
 from layton_batch.tasks.zebralogic_rules.right_grids import gold_from
-from layton_batch.tasks.zebralogic_rules.strict_json import MAX_DEPTH, TooDeepError, load
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply
 
@@ -250,19 +249,6 @@ def test_objects_are_those_that_trying_every_brace_finds() -> None:
 
 
 # ---- all -----------------------------------------------------------------------------------------------------------
-
-
-def test_nesting_is_too_deep_at_the_same_depth_whatever_the_python() -> None:
-    def nested(depth: int) -> str:
-        return "[" * depth + "]" * depth
-
-    assert load(nested(400)) is not None
-    for text in (nested(MAX_DEPTH + 1), nested(20_000), "[" * (MAX_DEPTH + 1) + "rubbish"):
-        with pytest.raises(TooDeepError):
-            load(text)
-    with pytest.raises(json.JSONDecodeError):
-        load("rubbish" + nested(20_000))
-    assert load(json.dumps(["[" * 20_000, '\\"[' * 2_000])) is not None
 
 
 def test_who_is_to_blame_for_an_exception_goes_by_its_name() -> None:
