@@ -41,12 +41,7 @@ def grade(
     output: Annotated[Path | None, typer.Option("--out", help="Write the report into this file.")] = None,
     updated: Annotated[Path | None, typer.Option("--updated", help=grade_help.UPDATED)] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)] = None,
-    report: Annotated[str | None, typer.Option("--report", metavar="FILE.md", help=grade_help.REPORT)] = None,
     chart: Annotated[Path | None, typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)] = None,
-    risk_chart: Annotated[
-        Path | None, typer.Option("--risk-chart", metavar="FILE.svg|png", help=grade_help.RISK_CHART)
-    ] = None,
-    ensembles: Annotated[bool, typer.Option("--ensembles", help=grade_help.ENSEMBLES)] = False,
     named: Annotated[
         list[str] | None, typer.Option("--ensemble", metavar="NAME=MODEL,MODEL,…", help=grade_help.ENSEMBLE)
     ] = None,
@@ -65,7 +60,7 @@ def grade(
     if llm_evaluator:
         refuse_llm_evaluator(task, next(iter(sources), "FILE"), items)
     arguments = GradeArguments(
-        task, sources, items, protocol, metric, samples, output, updated, table, report, chart, risk_chart,
-        ensembles, tuple(named or ()), rounds, every_run, benchmark, runs, as_json,
+        task, sources, items, protocol, metric, samples, output, updated, table, chart,
+        tuple(named or ()), rounds, every_run, benchmark, runs, as_json,
     )  # fmt: skip
     run_grade(arguments)

@@ -57,15 +57,11 @@ def run_grade(arguments: GradeArguments) -> None:
     with updating(arguments.updated) as rows:
         result = _graded(arguments, form, rows)
         document = _document(result)
-        texts = {
-            option: form.text_file(option, result.graded)
-            for option, path in (("--table", arguments.table), ("--report", arguments.report))
-            if path is not None
-        }
-        files = list(_files(result, document, texts))
+        table = None if arguments.table is None else form.published_table(result.graded)
+        files = list(_files(result, document, table))
     for path, content in files:
         atomic.write_bytes(path, content)
-    _print(result, document, texts)
+    _print(result, document, table)
 
 
 def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None) -> Result:
@@ -160,19 +156,17 @@ def _printable(value: JsonValue) -> JsonValue:
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
-def _files(result: Result, document: Mapping[str, JsonValue], texts: Mapping[str, str]) -> Iterator[tuple[Path, bytes]]:
+def _files(result: Result, document: Mapping[str, JsonValue], table: str | None) -> Iterator[tuple[Path, bytes]]:
     """Yield path and content of each file to write. Raises DataError for a picture without data."""
     arguments, form = result.arguments, result.form
     if arguments.output is not None:
         shown = _printable(document)
         text = form.report_text(shown) if result.board is None else _indented(shown)
         yield arguments.output, text.encode("utf-8", "replace")
-    for option, named in (("--table", arguments.table), ("--report", arguments.report)):
-        if named not in (None, "-"):
-            yield Path(named or ""), texts[option].encode("utf-8", "replace")
-    for option, path in (("--chart", arguments.chart), ("--risk-chart", arguments.risk_chart)):
-        if path is not None:
-            yield path, picture(path, form.picture(option, result.graded))
+    if table is not None and arguments.table != "-":
+        yield Path(arguments.table or ""), table.encode("utf-8", "replace")
+    if arguments.chart is not None:
+        yield arguments.chart, picture(arguments.chart, form.chart(result.graded))
 
 
 def _indented(document: JsonValue) -> str:
@@ -182,12 +176,12 @@ def _indented(document: JsonValue) -> str:
 # ---- for people ----------------------------------------------------------------------------------------------------
 
 
-def _print(result: Result, document: Mapping[str, JsonValue], texts: Mapping[str, str]) -> None:
+def _print(result: Result, document: Mapping[str, JsonValue], table: str | None) -> None:
     arguments = result.arguments
     if arguments.as_json:
         print_json(_printable(document))
-    elif arguments.table == "-" or arguments.report == "-":
-        sys.stdout.write(texts["--table" if arguments.table == "-" else "--report"])
+    elif table is not None and arguments.table == "-":
+        sys.stdout.write(table)
     elif arguments.output is not None and arguments.updated is not None:
         return
     elif arguments.every_run:
@@ -242,10 +236,7 @@ class GradeArguments:
     output: Path | None
     updated: Path | None
     table: str | None
-    report: str | None
     chart: Path | None
-    risk_chart: Path | None
-    ensembles: bool
     named_ensembles: tuple[str, ...]
     rounds: bool
     every_run: bool
@@ -323,12 +314,10 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
 
     options = GradingOptions(
         samples=arguments.samples,
-        ensembles=arguments.ensembles,
         named_ensembles=_groups(arguments.named_ensembles),
         benchmark=arguments.benchmark,
         every_run=arguments.every_run,
-        keep_rows=arguments.as_json
-        or any((arguments.output, arguments.ensembles, arguments.named_ensembles, arguments.report)),
+        keep_rows=arguments.as_json or any((arguments.output, arguments.named_ensembles)),
         title=one_line(arguments.benchmark or ""),
     )
     form = form_of(arguments.task, arguments.protocol, options)
@@ -340,20 +329,15 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
         ("--every-run", arguments.every_run),
         ("--chart", arguments.chart),
         ("--table", arguments.table),
-        ("--report", arguments.report),
-        ("--risk-chart", arguments.risk_chart),
-        ("--ensembles", arguments.ensembles),
         ("--ensemble", arguments.named_ensembles),
         ("--benchmark", arguments.benchmark),
     ):
         if given:
             check_option(form, option)
-    for option, path in (("--chart", arguments.chart), ("--risk-chart", arguments.risk_chart)):
-        _check_picture(option, path)
-    on_stdout = [name for name, path in (("--table", arguments.table), ("--report", arguments.report)) if path == "-"]
-    if len(on_stdout) + arguments.as_json > 1:
-        names = " and ".join(f"{name} -" for name in on_stdout) + (" and --json" if arguments.as_json else "")
-        raise ManifestError(f"grade: {names} both write on stdout; give {on_stdout[0]} a file")
+    if arguments.chart is not None and arguments.chart.suffix.lower() not in PICTURES:
+        raise ManifestError(f"grade: --chart {arguments.chart}: a picture's name ends in {' or '.join(PICTURES)}")
+    if arguments.table == "-" and arguments.as_json:
+        raise ManifestError("grade: --table - and --json both write on stdout; give --table a file")
     for written in _written(arguments):
         _check_writable(written)
     return form
@@ -396,9 +380,9 @@ def _check_writable(path: Path) -> None:
 
 def _written(arguments: GradeArguments) -> Iterator[Path]:
     """Yield the files to write. Raises ManifestError for a file that is named twice, or that is also read."""
-    texts = [Path(named) for named in (arguments.table, arguments.report) if named and named != "-"]
-    named_paths = (arguments.output, arguments.updated, arguments.chart, arguments.risk_chart)
-    paths = [*(path for path in named_paths if path is not None), *texts]
+    table = Path(arguments.table) if arguments.table and arguments.table != "-" else None
+    named_paths = (arguments.output, arguments.updated, arguments.chart, table)
+    paths = [path for path in named_paths if path is not None]
     read = {Path(text).absolute() for text in arguments.predictions} | (
         {arguments.items.absolute()} if arguments.items else set()
     )
@@ -408,13 +392,6 @@ def _written(arguments: GradeArguments) -> Iterator[Path]:
         if path.absolute() in read:
             raise ManifestError(f"grade: {path} is read; write into another file")
         yield path
-
-
-def _check_picture(option: str, path: Path | None) -> None:
-    if path is None:
-        return
-    if path.suffix.lower() not in PICTURES:
-        raise ManifestError(f"grade: {option} {path}: a picture's name ends in {' or '.join(PICTURES)}")
 
 
 def picture(path: Path, chart: alt.LayerChart) -> bytes:

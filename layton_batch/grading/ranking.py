@@ -4,7 +4,7 @@ model; and several models on one board, ranked as every leaderboard of this pack
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -22,8 +22,6 @@ from layton_batch.text import first_of, plural
 # ---- one submission ------------------------------------------------------------------------------------------------
 
 
-_TOKENS = ("output_tokens", "completion_tokens", "tokens_used", "total_tokens", "tokens")
-"""Columns of a prediction, or of its ``usage``, that say what it took; the first that is there counts."""
 _ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
 """Columns that say what was asked: items of one id that differ in them are not the same."""
 
@@ -71,11 +69,8 @@ def items_of(form: OfflineForm, rows: Sequence[FileRow]) -> Sequence[Item]:
 
 
 def _note(model: GradedModel, form: OfflineForm, reply: GradedReply, metric: str | None) -> None:
-    """Note what a board and a chart need of a prediction beside its grade."""
+    """Note what a board needs of a prediction beside its grade."""
     model.n_rows += 1
-    tokens = _tokens(reply.row)
-    if tokens is not None:
-        model.tokens.append(tokens)
     if metric is None:
         return
     of_set = reply.row.get("set")
@@ -94,16 +89,6 @@ def _asked(row: FileRow, gold_columns: Iterable[str]) -> object:
         return name, hash(row[name])
     gold = [repr(row[name]) for name in gold_columns if row.get(name) is not None]
     return ("gold", hash(tuple(gold))) if gold else None
-
-
-def _tokens(row: FileRow) -> float | None:
-    usage = row.get("usage")
-    for place in (row, usage if isinstance(usage, Mapping) else {}):
-        for name in _TOKENS:
-            value = place.get(name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e12:
-                return float(value)
-    return None
 
 
 # ---- rounds --------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from layton_batch.errors import DataError, ManifestError, StoreError
-from layton_batch.files.run_folder import RunFolder
 from layton_batch.grading.forms import form_of
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
@@ -134,7 +133,7 @@ def _matching(pattern: str, search: SearchSettings) -> list[Path]:
 
 
 def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
-    from layton_batch.files import item_table  # loads polars, which the rows of a JSONL file do not need
+    from layton_batch.files import item_table, tables  # loads polars, which the rows of a JSONL file do not need
     from layton_batch.runs.folders import find_run, stored_manifest
 
     try:
@@ -149,7 +148,7 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
         raise ManifestError(f"run {run_name} is of task {manifest.task}, not {search.task}")
     settings = cast("Mapping[str, JsonValue]", manifest.task_options)
     form = form_of(search.task, search.form.protocol, search.form.asked, manifest.items.split, settings)
-    predictions, items = _predictions_of(folder), cache(partial(item_table.read, folder))
+    predictions, items = tables.read(folder.tables, "predictions"), cache(partial(item_table.read, folder))
     if predictions.is_empty():
         raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
     for (model, provider, sample), part in predictions.group_by(["model", "provider", "sample"], maintain_order=True):
@@ -157,18 +156,6 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
         # the samples of a model are its rounds, or stand side by side
         named = str(model) if sample == 1 or search.rounds else f"{model} (sample {sample})"
         yield ModelPredictions(named, run_name, form, rows, items, provider=str(provider))
-
-
-def _predictions_of(folder: RunFolder) -> pl.DataFrame:
-    """The predictions of every model, with the tokens each took where they are known."""
-    from layton_batch.files import tables
-
-    predictions = tables.read(folder.tables, "predictions")
-    usage = tables.read(folder.tables, "usage")
-    tokens = usage.select("custom_id", "batch_id", "attempt", usage_tokens="output_tokens").unique(
-        ["custom_id", "batch_id", "attempt"], keep="last"
-    )
-    return predictions.join(tokens, on=["custom_id", "batch_id", "attempt"], how="left", maintain_order="left")
 
 
 def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], form: OfflineForm) -> list[FileRow]:
@@ -181,7 +168,6 @@ def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], fo
                 form.id_columns[0]: row["item_id"],
                 form.text_column: form.no_reply if is_missing else row["raw_text"] or "",
                 "finish_reason": row["finish_reason"],
-                "output_tokens": row["usage_tokens"],
                 "is_missing": is_missing,
                 "asked": questions.get(row["item_id"]),
             }

@@ -49,7 +49,6 @@ class GradingOptions:
     """
 
     samples: str | None = None
-    ensembles: bool = False
     named_ensembles: Mapping[str, Sequence[str]] = field(default_factory=dict)
     benchmark: str | None = None
     every_run: bool = False
@@ -105,7 +104,7 @@ class GradedModel:
 
     ``outcomes``, by item: only where there will be a board. ``asked``: by item, something that differs where the
     questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
-    ``tokens``: of the predictions that say what they took. ``is_published``: totals alone, without replies.
+    ``is_published``: totals alone, without replies.
     ``unanswered``: ids in the file of items that have no prediction.
     """
 
@@ -117,7 +116,6 @@ class GradedModel:
     outcomes: dict[str, ItemOutcome] = field(default_factory=dict)
     asked: dict[str, object] = field(default_factory=dict)
     twice: str | None = None
-    tokens: list[float] = field(default_factory=list)
     n_rows: int = 0
     is_published: bool = False
     n_hints: int = 0
@@ -302,13 +300,13 @@ class OfflineForm:
         """Tables of models of which no board is made."""
         raise NotImplementedError
 
-    def text_file(self, option: str, graded: GradedSet) -> str:
-        """The text that an option of this form asks for."""
-        raise NotImplementedError(option)
+    def published_table(self, graded: GradedSet) -> str:
+        """The table that ``--table`` asks for, as text."""
+        raise NotImplementedError
 
-    def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
-        """The picture that an option of this form asks for. Raises DataError where there is nothing to draw."""
-        raise NotImplementedError(option)
+    def chart(self, graded: GradedSet) -> alt.LayerChart:
+        """The chart that ``--chart`` asks for. Raises DataError where there is nothing to draw."""
+        raise NotImplementedError
 
 
 @runtime_checkable

@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from layton_batch.records import JsonValue, Response, ResponseSchema
 from layton_batch.states import FinishReason, RequestOutcome
@@ -150,7 +150,7 @@ def _whole(text: str) -> ReplyObject | None:
     return None
 
 
-_NUMBERS = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), str)
+_NUMBERS: dict[str, Any] = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), str)
 _KINDS: Mapping[type, str] = {list: "an array", str: "a string or number", bool: "true or false", type(None): "null"}
 
 

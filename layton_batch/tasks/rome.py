@@ -23,9 +23,9 @@ from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
+from layton_batch.tasks.rome_rules.corrected_evaluators import stated_answer
 from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, PROTOCOLS, RomeGrade
 from layton_batch.tasks.rome_rules.judging import VERDICT_SCHEMA, published_judgement, verdict_of
-from layton_batch.tasks.rome_rules.statement import Source, final_statement
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 from layton_batch.tasks.thoughts import without_thoughts
 
@@ -148,8 +148,8 @@ class _Rome:
             return original_evaluators.prepare(text), TRUNCATED if is_cut else None
         if response.refusal or response.finish_reason is FinishReason.REFUSAL:
             return None, REFUSED
-        statement = final_statement(text)
-        if is_cut and statement.source is Source.WHOLE:
+        statement = stated_answer(text)
+        if is_cut and not statement.is_marked:
             return None, TRUNCATED  # it never came to its answer
         answer = statement.text.strip()
         return (answer, TRUNCATED if is_cut else None) if answer else (None, "empty reply")
@@ -314,7 +314,7 @@ def _said(prediction: Prediction) -> str:
 def _gave_no_answer(ended: FinishReason | None, reply: str) -> bool:
     """Return whether a reply was refused, or cut off before it stated anything: such a reply has no answer."""
     is_cut = ended is FinishReason.LENGTH
-    return ended is FinishReason.REFUSAL or (is_cut and final_statement(reply).source is Source.WHOLE)
+    return ended is FinishReason.REFUSAL or (is_cut and not stated_answer(reply).is_marked)
 
 
 def _tag(mark: RomeGrade, rule: Rule | None) -> str | None:

@@ -12,7 +12,8 @@ _TAG = re.compile(f"(?P<open>{_OPEN})|(?P<close>{_CLOSE})", re.IGNORECASE)
 
 def without_thoughts(text: str) -> str:
     """Remove the thoughts of a reply: closed ones; all before a closing tag without an opening one, which the template
-    of the chat wrote; and all behind an opening tag that is not closed, for a cut thought says nothing."""
+    of the chat wrote (unless an object or a code fence stands there: then the tag is quoted); and all behind an opening
+    tag that is not closed, for a cut thought says nothing."""
     return next(reversed(list(stages(text))))
 
 
@@ -29,7 +30,7 @@ def stages(text: str) -> Iterator[str]:
     kept: list[str] = []
     begin, is_open = 0, False
     for tag in tags:
-        if tag["close"] and (is_open or tag is tags[0]):  # another one is quoted, and hides nothing
+        if tag["close"] and (is_open or (tag is tags[0] and text.lstrip()[:1] not in "{`")):
             begin, is_open = tag.end(), False
         elif tag["open"] and not is_open:
             kept.append(text[begin : tag.start()])

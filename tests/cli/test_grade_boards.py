@@ -56,12 +56,19 @@ def test_one_file_has_the_interval_that_it_would_have_on_a_board() -> None:
 
 def test_what_is_printed_is_a_leaderboard_of_at_most_80_columns() -> None:
     files = [lines(f"model-with-quite-a-long-name-{i}.jsonl", replies("A" * (9 - i) + "BE-")) for i in range(4)]
-    end = call("grade", "mcq_idk", *(word for file in files for word in ("--predictions", file)), "--ensembles")
+    names = ",".join(file.removesuffix(".jsonl") for file in files[1:])
+    end = call(
+        "grade",
+        "mcq_idk",
+        *(word for file in files for word in ("--predictions", file)),
+        "--ensemble",
+        f"all-but-one={names}",
+    )
     assert end.code == 0
     title, *heads = end.out.splitlines()[:3]
     assert title == "Leaderboard · idk score · graded by rule · 9 items · for new items of this kind"
     assert heads[-1].split() == ["rank", "model", "score", "95", "%", "CI", "range", "alike"]
-    for title in ("not right, by kind", "abstention (95 % intervals)", "ensembles", "ensemble-top3"):
+    for title in ("not right, by kind", "abstention (95 % intervals)", "ensembles", "all-but-one"):
         assert title in end.out
     assert "model-with-quite-a-long-name-0: ranked on the 9 items that all models have; it has 12." in end.out
     assert max(map(len, end.out.splitlines())) <= 80 or "ranked on" in max(end.out.splitlines(), key=len)
@@ -131,12 +138,11 @@ def test_a_path_with_an_equals_sign_is_a_path() -> None:
 def test_a_name_from_outside_can_neither_act_nor_break_a_table() -> None:
     evil, plain = lines(f"{EVIL}.jsonl", replies("AB")), lines("plain.jsonl", replies("BB"))
     both = ["--predictions", evil, "--predictions", plain]
-    end = call("grade", "mcq_idk", *both, "--ensembles", "--chart", "c.svg", "--risk-chart", "r.svg")
+    end = call("grade", "mcq_idk", *both, "--chart", "c.svg")
     assert end.code == 0
     assert "\x1b" not in end.out
     assert "<b>[red]|x" in end.out
-    for picture in ("c.svg", "r.svg"):
-        ElementTree.parse(picture)
+    ElementTree.parse("c.svg")
     table = call("grade", "mcq_idk", *both, "--table", "-").out.splitlines()
     assert [line.replace("\\|", "").count("|") for line in table] == [6] * 4
     assert not any("<b>" in line or "\x1b" in line for line in table)
@@ -171,11 +177,10 @@ def test_text_that_no_encoding_has_ends_well() -> None:
         (["mcq_idk", "--predictions", "p.jsonl", "--output", "o", "--table", "o"], "written twice"),
         (["mcq_idk", "--predictions", "p.jsonl", "--table", "-", "--json"], "both write on stdout"),
         (["mcq_idk", "--predictions", "p.jsonl", "--metric", "accuracy"], "ranked by idk_score or trad_score"),
-        (["mcq_idk", "--predictions", "p.jsonl", "--ensembles"], "two models or more"),
         (["mcq_idk", "--predictions", "p.jsonl", "--rounds"], "--rounds is for rome"),
         (["mcq_idk", "--predictions", "p.jsonl", "--use-llm-evaluator"], "the rules of mcq_idk need no judge"),
         (["rome", "--predictions", "p.json", "--use-llm-evaluator"], "`layton-batch judge p.json --items ANNOTATIONS"),
-        (["zebralogic", "--predictions", "p.jsonl", "--chart", "c.svg"], "--chart is for mcq_idk and rome"),
+        (["zebralogic", "--predictions", "p.jsonl", "--chart", "c.svg"], "--chart is for mcq_idk"),
         (["rome", "--predictions", "p.jsonl", "--table", "t.md"], "--table is for mcq_idk"),
         (["rome", "--predictions", "p.jsonl", "--predictions", "q=p.jsonl", "--updated", "u"], "here are 2"),
     ],
@@ -219,17 +224,11 @@ def pictures(*arguments: str) -> Callable[[str], Ending]:
     return draw
 
 
-@pytest.mark.parametrize("option", ["--chart", "--risk-chart"])
-def test_a_picture_is_what_its_name_says(option: str) -> None:
-    draw = pictures(option)
+def test_a_picture_is_what_its_name_says() -> None:
+    draw = pictures("--chart")
     assert draw("c.svg").code == draw("c.PNG").code == 0
     assert ElementTree.parse("c.svg").getroot().tag == f"{SVG}svg"
     assert Path("c.PNG").read_bytes().startswith(b"\x89PNG\r\n")
-
-
-def test_a_risk_chart_of_silence_is_refused() -> None:
-    path = lines("p.jsonl", replies("EE-"))
-    assert "no risk to draw" in refused("mcq_idk", "--predictions", path, "--risk-chart", "r.svg")
 
 
 @real
@@ -253,50 +252,16 @@ def test_the_published_table_comes_out_as_markdown() -> None:
 
 @real
 def test_ensembles_are_voted_as_published() -> None:
-    given = [word for path in sorted((DATA / "idk" / "samples").glob("gpqa__*")) for word in ("--predictions", path)]
-    document = board("mcq_idk", *given, "--protocol", "original", "--ensembles")
+    paths = sorted((DATA / "idk" / "samples").glob("gpqa__*"))
+    given, names = [word for path in paths for word in ("--predictions", path)], ",".join(path.stem for path in paths)
+    document = board("mcq_idk", *given, "--protocol", "original", "--ensemble", f"all={names}")
     (row,) = document["ensembles"]  # type: ignore[misc]
     metrics = row["metrics"]
     n, trad = 198, metrics["trad_score"]["mean"]
-    assert row["name"] == "ensemble-all3"
+    assert row["name"] == "all"
     assert metrics["trad_score"]["se"] == pytest.approx((trad * (1 - trad) / n) ** 0.5)
     assert metrics["extract_fail"] == {"mean": 0.0, "se": 0.0}
     assert metrics["idk_score"]["mean"] == pytest.approx(2 * trad - 1 + metrics["idk_freq"]["mean"])
-    letters = board("mcq_idk", *given, "--ensembles")["ensembles"]
-    assert [row["name"] for row in letters] == ["ensemble-all3", "ensemble-all3-letters"]  # type: ignore[attr-defined]
-
-
-def test_the_report_has_lengths_by_outcome_and_the_questions_on_which_models_agree() -> None:
-    rows = {"a": replies("AABE-B"), "b": replies("ABBE-C")}
-    for name, mine in rows.items():
-        lines(f"{name}.jsonl", [{**row, "output_tokens": 10 + number} for number, row in enumerate(mine)])
-    given = ("mcq_idk", "--predictions", "a.jsonl", "--predictions", "b.jsonl")
-    end = call("grade", *given, "--report", "-")
-    assert end.code == 0, end.err
-    assert end.out.startswith("## Replies of a\n")
-    table = [line for line in end.out.splitlines() if line.startswith("| ")]
-    assert table[1:5] == [
-        "| right | 2 | 33.3% | 9.0 ± 0.0 | 10.5 ± 0.7 |",
-        "| wrong | 3 | 50.0% | 8.3 ± 1.2 | 13.7 ± 1.5 |",
-        '| "I don\'t know" | 1 | 16.7% | 9.0 | 13.0 |',
-        "| no letter (among the wrong) | 1 | 16.7% | 7.0 | 14.0 |",
-    ]
-    assert "6 questions that all 2 models have:" in end.out
-    assert [line for line in table if line.startswith(("| all", "| mixed"))] == [
-        "| all right | 1 | 16.7% |",
-        "| all wrong | 3 | 50.0% |",
-        '| all "I don\'t know" | 1 | 16.7% |',
-        "| all no letter (among the wrong) | 1 | 16.7% |",
-        "| mixed | 1 | 16.7% |",
-    ]
-    assert "All models give the same wrong letter on 1 question:" in end.out
-    assert table[-1] == "| q2 | B | A |"
-    assert call("grade", *given, "--report", "r.md").code == 0
-    assert Path("r.md").read_text(encoding="utf-8") == end.out
-    assert "--report - and --json both write on stdout" in refused(*given, "--report", "-", "--json")
-    alone = call("grade", *given[:3], "--report", "-").out
-    assert "## Replies of a" in alone
-    assert "## Questions" not in alone
 
 
 def test_named_ensembles_vote_with_the_models_they_name() -> None:

@@ -31,26 +31,23 @@ def at_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--table", "t.md", "--risk-chart", "r.svg"],
-        ["rome", "--predictions", "rome.jsonl", "--output", "o", "--updated", "u", "--chart", "c.svg"],
         ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--chart", "silent.jsonl/c.svg"],
-        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--ensembles"],
+        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--ensemble", "x=silent,other"],
     ],
-    ids=["no risk", "no tokens", "no folder", "one model"],
+    ids=["no folder", "an unknown model"],
 )
 def test_what_cannot_all_be_made_leaves_nothing_behind(arguments: list[str]) -> None:
     lines("silent.jsonl", replies("EE-"))
-    lines("rome.jsonl", answers("AB"))
     before = sorted(Path().iterdir())
     refused(*arguments)
     assert sorted(Path().iterdir()) == before
 
 
 def test_everything_is_written_where_everything_can_be_made() -> None:
-    path = lines("p.jsonl", answers("AB", 42.0))
-    end = call("grade", "rome", "--predictions", path, "--output", "o", "--updated", "u", "--chart", "c.svg")
+    path = lines("p.jsonl", answers("AB"))
+    end = call("grade", "rome", "--predictions", path, "--output", "o", "--updated", "u")
     assert end.code == 0
-    assert all(Path(name).stat().st_size for name in ("o", "u", "c.svg"))
+    assert all(Path(name).stat().st_size for name in ("o", "u"))
 
 
 def test_items_without_a_prediction_are_named() -> None:

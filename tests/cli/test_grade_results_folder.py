@@ -89,7 +89,8 @@ def test_a_folder_of_totals_alone_gives_the_published_table_and_chart() -> None:
     assert end.code == 0
     assert [line.split()[1] for line in Path("t.md").read_text(encoding="utf-8").splitlines()[2:]] == ["two", "one"]
     assert "80.00" in Path("c.svg").read_text(encoding="utf-8")
-    assert "two models or more" in refused("mcq_idk", "--predictions", "results", "--ensembles")
+    named = ("--ensemble", "both=one,two")
+    assert "there are no replies of one, two" in refused("mcq_idk", "--predictions", "results", *named)
 
 
 def test_of_several_benchmarks_one_has_to_be_named() -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from tests.support.cli_harness import call
-from tests.support.graded_files import answers, board, lines, models, refused
+from tests.support.graded_files import answers, board, lines, models
 from tests.support.paths import SHARED_DATA
 
 DATA = SHARED_DATA
@@ -84,32 +83,12 @@ def test_rounds_of_one_model_have_mean_and_sample_deviation_by_field() -> None:
     assert (alone.code, "±" in alone.out.partition("deviation, %")[2]) == (0, False)
 
 
-def test_rounds_of_several_models_are_told_apart_by_name_and_drawn_as_points() -> None:
+def test_rounds_of_several_models_are_told_apart_by_name() -> None:
     given = []
-    for name, said, tokens in (("big", "AAAB", 900.0), ("big", "AAAA", 1100.0), ("small", "ABBB", 90.0)):
-        given += ["--predictions", f"{name}={lines(f'{name}{tokens}.jsonl', answers(said, tokens))}"]
-    end = call("grade", "rome", *given, "--rounds", "--chart", "c.svg", "--json")
-    assert end.code == 0
-    found = models(end.table())
+    for name, said in (("big", "AAAB"), ("big", "AAAA"), ("small", "ABBB")):
+        given += ["--predictions", f"{name}={lines(f'{said}.jsonl', answers(said))}"]
+    found = models(board("rome", *given, "--rounds"))
     assert {name: row["score"] for name, row in found.items()} == {"big": 87.5, "small": 25.0}
-    root = ElementTree.parse("c.svg").getroot()
-    titles = [one.get("aria-label") for one in root.iter() if one.get("aria-roledescription") == "circle"]
-    assert titles == ["big: 87.50 ± 17.68 %, 1,000 tokens", "small: 25.00 %, 90 tokens"]
-
-
-@pytest.mark.parametrize("usage", ["output_tokens", "completion_tokens", "usage"])
-def test_tokens_are_found_where_predictions_say_them(usage: str) -> None:
-    path = lines("p.jsonl", answers("AB", 42.0, usage))
-    end = call("grade", "rome", "--predictions", path, "--chart", "c.png")
-    assert end.code == 0
-    assert Path("c.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_scatter_without_tokens_says_how_many_are_missing() -> None:
-    path = lines("p.jsonl", [*answers("AB", 42.0), *answers("ABA")[2:]])
-    told = refused("rome", "--predictions", path, "--chart", "c.svg")
-    assert "p.jsonl: --chart needs the tokens of every answer, and 1 of 3 predictions say none" in told
-    assert not Path("c.svg").exists()
 
 
 def test_the_three_published_shapes_in_a_folder_are_models() -> None:

@@ -54,12 +54,6 @@ def test_a_run_is_graded_by_another_protocol_too_by_name_or_folder(task: str, ru
     assert found[0]["protocol"] == "original"
 
 
-def test_a_runs_tokens_are_what_its_scatter_is_drawn_by(runs: Path, tmp_path: Path) -> None:
-    path = tmp_path / "c.svg"
-    end = call("grade", "rome", "--predictions", "rome", "--runs", runs, "--chart", path)
-    assert (end.code, path.read_text(encoding="utf-8").count('aria-roledescription="circle"')) == (0, 3)
-
-
 def test_rounds_of_a_runs_models_go_by_their_names(runs: Path) -> None:
     twice = ["--predictions", "rome", "--predictions", "rome"]
     document = board("rome", *twice, "--runs", runs, "--rounds")

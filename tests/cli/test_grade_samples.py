@@ -20,16 +20,13 @@ def reply(first: str, second: str, reasoning: str) -> str:
 
 
 RIGHT, WRONG, LONG = reply("Ann", "Bob", "yes"), reply("Bob", "Ann", "no"), reply("Bob", "Ann", "a long story")
-SOLVED = {"best_of_n": 1.0, "majority_of_n": 0.0, "longest_of_n": 0.0, "shortest_of_n": 0.0, "rm_bon": 1.0}
+SOLVED = {"best_of_n": 1.0, "majority_of_n": 0.0}
 
 
 @pytest.fixture(autouse=True)
 def at_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines(
-        "p.jsonl",
-        [{"id": "a", "solution": SOLUTION, "output": [WRONG, RIGHT, LONG], "rm_scores": [0.1, 0.9, 0.5]}],
-    )
+    lines("p.jsonl", [{"id": "a", "solution": SOLUTION, "output": [WRONG, RIGHT, LONG]}])
 
 
 @pytest.mark.parametrize("mode", SOLVED)
@@ -67,9 +64,3 @@ def test_elsewhere_it_is_refused_and_the_modes_are_named(arguments: list[str], t
 def test_the_help_names_every_mode() -> None:
     said = "".join(call("grade", "--help").out.split())
     assert all(mode in said for mode in MODES)
-
-
-def test_scores_that_are_missing_are_told_with_their_row() -> None:
-    lines("q.jsonl", [{"id": "a", "solution": SOLUTION, "output": [WRONG, RIGHT]}])
-    given = ["zebralogic", "--predictions", "q.jsonl", "--protocol", "zeroeval", "--samples", "rm_bon"]
-    assert "q.jsonl: prediction 1 ('a'): column 'rm_scores' must have a number for each" in refused(*given)

@@ -15,7 +15,7 @@ from layton_batch.providers import BUILT_IN
 from layton_batch.tasks import BUILT_IN as TASKS
 
 ROOT = Path(__file__).parents[2]
-LITTLE = "as both has is may no not now only other over own then too up why yes".split()  # noqa: SIM905
+LITTLE = "as both has is may no not now only other over own then up why yes".split()  # noqa: SIM905
 """Words between nouns."""
 TERMS = """
     access account action adapter address agreed agreement ai ambiguous annotation another app arguments audit
@@ -44,7 +44,7 @@ FIELD_TERMS = {
         profile protocol puzzle rejection replay riddle simulate span truth unfit unreadable wrong
     """.split(),  # noqa: SIM905
     "tasks": """
-        abstention advises brace candidate deep estimate factory group justify letter logic mentions numeral
+        abstention advises brace candidate estimate factory justify letter logic
         object offline plain puzzle show span statement strata sum template unfenced unfit zebra
     """.split(),  # noqa: SIM905
 }

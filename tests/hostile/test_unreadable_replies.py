@@ -62,7 +62,7 @@ class Stumbling:
 
 def calls_of(error: Exception, submission: Submission) -> dict[str, Callable[[], object]]:
     """Every call to a dialect that raises the error, as the stages make it."""
-    provider: Any = without_keys(Stumbling(error), [KEY])  # type: ignore[arg-type]
+    provider: Any = without_keys(Stumbling(error), KEY)  # type: ignore[arg-type]
     return {
         "create": lambda: provider.create(submission),
         "upload": lambda: provider.upload(submission),

@@ -72,15 +72,17 @@ PLAIN = '{"justification": "so", "answer": "7"}'
         (f"\n {PLAIN} \n", None),
         (f"```json\n{PLAIN}\n```", "in a code fence"),
         (f"```\n{PLAIN}```", "in a code fence"),
-        (f"Here you are:\n```json\n{PLAIN}\n```\nGood luck!", "in a code fence"),
+        (f"Here you are:\n```json\n{PLAIN}\n```\nGood luck!", "between other text"),
         (f"```json\n{PLAIN}", "in a code fence"),
-        (
-            f'```json\n{{"answer": "6", "justification": "draft"}}\n```\nNo, rather:\n```json\n{PLAIN}\n```',
-            "in a code fence",
-        ),
         (f"My answer is {PLAIN}. Done.", "between other text"),
         (f"<think>maybe {{6}}?</think>{PLAIN}", "after a thought"),
-        (f"<think>x</think>```json\n{PLAIN}\n```", "in a code fence"),
+        (f"<think>x</think>```json\n{PLAIN}\n```", "after a thought"),
+        (f"maybe {{6}}?\n</think>\n{PLAIN}", "after a thought"),
+        (
+            f"<|channel|>analysis<|message|>6?<|end|><|start|>assistant<|channel|>final<|message|>{PLAIN}",
+            "after a thought",
+        ),
+        (f"{PLAIN}\nOnce more:\n{PLAIN}", "between other text"),
         ('{"justification": "so", "answer": "7"', "repaired"),
         ("{'justification': 'so', 'answer': '7',}", "repaired"),
         ('{"justification": so, "answer": 7}', "repaired"),
@@ -90,6 +92,52 @@ def test_an_answer_is_an_answer_however_it_is_wrapped(text: str, note: str | Non
     found = parse(text)
     assert (found.kind, found.answer, found.justification) == (PredictionKind.ANSWERED, "7", "so")
     assert (found.note, found.raw_text) == (note, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>maybe {PLAIN} or not",
+        f"<thinking>First: {PLAIN}. But",
+        f"<|channel|>analysis<|message|>could be {PLAIN}",
+        f'{{"answer": "6", "justification": "draft"}}\nNo, rather: {PLAIN}',
+        f'```json\n{{"answer": "6", "justification": "draft"}}\n```\nNo, rather:\n```json\n{PLAIN}\n```',
+    ],
+)
+def test_an_open_thought_and_two_answers_are_no_answer(text: str) -> None:
+    assert [parse(text, finish).kind for finish in FinishReason] == [PredictionKind.UNPARSED] * len(FinishReason)
+    as_verdict = text.replace('"answer": "7"', '"is_answer_correct": true').replace(
+        '"answer": "6"', '"is_answer_correct": 0'
+    )
+    assert verdict(as_verdict).is_answer_correct is None
+
+
+@pytest.mark.parametrize("text", [PLAIN, f"```json\n{PLAIN}", f"<think>6?</think>{PLAIN}"])
+def test_a_cut_reply_counts_if_it_is_one_whole_object(text: str) -> None:
+    assert parse(text, FinishReason.LENGTH).answer == "7"
+    for cut in (text[:-1], f"So {text} and", f"{text} Now"):
+        assert parse(cut, FinishReason.LENGTH).kind is PredictionKind.UNPARSED
+
+
+def test_a_reply_is_repaired_only_if_the_model_ended_by_itself() -> None:
+    kinds = {finish: parse(PLAIN[:-1], finish).kind for finish in FinishReason}
+    assert kinds.pop(FinishReason.STOP) is PredictionKind.ANSWERED
+    assert set(kinds.values()) == {PredictionKind.UNPARSED}
+
+
+@pytest.mark.parametrize("text", [r"\frac{1}{2}", r"\beta", r"\theta = \nu", r"\rho \neq \text{x}", r"$\alpha$"])
+def test_commands_of_latex_survive_in_an_answer(text: str) -> None:
+    for written in (text, text.replace("\\", "\\\\")):
+        assert parse(f'{{"justification": "so", "answer": "{written}"}}').answer == text
+    assert parse('{"justification": "a\\nb\\tc", "answer": "7"}').justification == "a\nb\tc"
+
+
+def test_thoughts_are_taken_out_of_verdicts_and_a_quoted_tag_hides_nothing() -> None:
+    right, wrong = '{"is_answer_correct": true, "is_justification_correct": true}', '{"is_answer_correct": false}'
+    assert verdict(f"Strictly, {wrong}? No.\n</think>\n\n{right}").both_correct is True
+    assert verdict(f"<thinking>is_answer_correct: false at first</thinking>\n{right}").both_correct is True
+    assert verdict(f"{wrong} They wrote: </think>{right}").is_answer_correct is None
+    assert verdict(f"<think>x</think>{wrong} They wrote: </think>{right}").is_answer_correct is None
 
 
 def test_a_fence_inside_a_justification_does_not_end_the_answer() -> None:
@@ -280,8 +328,8 @@ def test_hostile_replies_are_read_or_not_within_seconds(text: str) -> None:
 
 
 def test_repair_has_bounds() -> None:
-    assert "too long to repair" in str(read_object("{" + "x" * MAX_REPAIR_CHARS).note)
-    assert "too deep to repair" in str(read_object('{"a":' * 100).note)
+    assert "too long to repair" in str(read_object("{" + "x" * MAX_REPAIR_CHARS, ["answer"]).note)
+    assert "too deep to repair" in str(read_object('{"a":' * 100, ["answer"]).note)
 
 
 @given(ANY_TEXT)

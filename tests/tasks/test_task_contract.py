@@ -112,8 +112,7 @@ def test_the_help_of_an_option_names_the_benchmarks_that_know_it(name: str) -> N
     task = load_task(name, TaskOptions("llm"))
     known = offline_form(task, GradingOptions()).options if not task.uses_jury else {}
     protocols = getattr(task, "protocols", ())
-    for option in ("--samples", "--updated", "--table", "--chart", "--risk-chart", "--ensembles", "--rounds",
-                   "--benchmark"):  # fmt: skip
+    for option in ("--samples", "--updated", "--table", "--chart", "--ensemble", "--rounds", "--benchmark"):
         told = getattr(grade_help, option.removeprefix("--").replace("-", "_").upper())
         assert (name in told or any(protocol in told for protocol in protocols)) is (option in known)
 

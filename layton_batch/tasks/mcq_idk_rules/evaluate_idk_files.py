@@ -57,8 +57,7 @@ class McqForm(OfflineForm):
     """evaluate-idk's form."""
 
     options: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("--chart", "--table", "--risk-chart", "--ensembles", "--ensemble", "--benchmark", "--report", "--every-run"),
-        "",
+        ("--chart", "--table", "--ensemble", "--benchmark", "--every-run"), ""
     )
     id_columns = ("item_id", "id", "sample_id")
     gold_columns = ("gold", "n_options")
@@ -67,7 +66,6 @@ class McqForm(OfflineForm):
     def __init__(self, task: McqIdkTask, options: GradingOptions) -> None:
         super().__init__(task, options)
         self.task, self.protocol = task, task.protocol
-        self._voted: list[BoardRow] = []
         self._reads_order_of_items = False
         self._without_letter: list[str] = []
 
@@ -162,7 +160,7 @@ class McqForm(OfflineForm):
     # ---- reports ---------------------------------------------------------------------------------------------------
 
     def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> AbstentionReport:
-        return AbstentionReport(self.task, self.asked.keep_rows)
+        return AbstentionReport(self.asked.keep_rows)
 
     def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
         return model_report.abstention_of_one(model)
@@ -180,34 +178,19 @@ class McqForm(OfflineForm):
         listed: list[JsonValue] = [{"name": row.name, "metrics": as_json(row.estimates)} for row in rows]
         return {"ensembles": listed} if rows else {}
 
-    def text_file(self, option: str, graded: GradedSet) -> str:
-        if option == "--report":
-            from layton_batch.tasks.mcq_idk_rules.analysis import analysis
-
-            return analysis(model_report.rows_by_model(graded.models))
+    def published_table(self, graded: GradedSet) -> str:
         return markdown(self._rows(graded)) + "\n"
 
-    def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
-        if option == "--chart":
-            from layton_batch.tasks.mcq_idk_rules.risk_coverage import bar_chart
+    def chart(self, graded: GradedSet) -> alt.LayerChart:
+        from layton_batch.tasks.mcq_idk_rules.bar_chart import bar_chart
 
-            return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol != CORRECTED)
-        from layton_batch.tasks.mcq_idk_rules.risk_coverage import risk_chart
-
-        seen = model_report.views(graded.models)
-        if not any(view.answered for view in seen.values()):
-            raise DataError("grade: --risk-chart: there is no reply that answers anything, so there is no risk to draw")
-        return risk_chart(list(seen.items()), self.asked.title)
+        return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol != CORRECTED)
 
     def _rows(self, graded: GradedSet) -> list[BoardRow]:
         return model_report.table_rows(graded.models, self._ensembles(graded))
 
     def _ensembles(self, graded: GradedSet) -> list[BoardRow]:
-        named, standard = self.asked.named_ensembles, self.asked.ensembles
-        if (standard or named) and not self._voted:
-            by_letter_too = self.protocol == CORRECTED
-            self._voted = model_report.ensembles(graded.models, named, standard=standard, by_letter_too=by_letter_too)
-        return self._voted
+        return model_report.ensembles(graded.models, self.asked.named_ensembles)
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------

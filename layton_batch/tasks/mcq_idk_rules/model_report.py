@@ -2,23 +2,19 @@
 abstaining is worth.
 
 The published vote of an ensemble is on outcomes (right, wrong, neither), which nobody could hold without the gold
-letters: two wrong models outvote a right one even where their letters differ. ``by_letter`` votes on what the models
-said.
+letters: two wrong models outvote a right one even where their letters differ.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, sqrt
-from typing import TypeVar
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import Grade, JsonValue
-from layton_batch.tasks.mcq_idk import McqIdkTask
-from layton_batch.tasks.mcq_idk_rules.mcq_items import Key, idk_letter
 from layton_batch.tasks.mcq_idk_rules.metrics import (
     METRICS,
     AbstentionCounts,
@@ -32,20 +28,14 @@ from layton_batch.tasks.mcq_idk_rules.metrics import (
 from layton_batch.tasks.offline import GradedModel, GradedReply, GradedSet, percent
 from layton_batch.text import NONE, Table, text_table
 
-_TOP = 3
-
 
 @dataclass(frozen=True, slots=True)
 class LetterRow:
-    """One prediction's letter (None: none could be read) and marks, and what they were held against. ``characters``
-    and ``tokens``: length of the reply; None: not known."""
+    """One prediction's letter (None: none could be read) and marks."""
 
     item_id: str
     letter: str | None
     marks: McqGrade
-    key: Key
-    characters: int = 0
-    tokens: int | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         return {"item_id": self.item_id, "letter": self.letter, **self.marks.as_dict()}
@@ -56,7 +46,6 @@ class AbstentionReport:
     """The totals of one model. ``rows``: in the predictions' order, where they are kept. ``marks``: how often each
     combination occurs."""
 
-    task: McqIdkTask
     keep_rows: bool = True
     rows: list[LetterRow] = field(default_factory=list)
     tally: McqTally = field(default_factory=McqTally)
@@ -67,10 +56,7 @@ class AbstentionReport:
         self.tally.add(marks)
         self.marks[marks] += 1
         if self.keep_rows:
-            key = self.task.key(reply.item)
-            characters, tokens = len(reply.prediction.raw_text or ""), reply.row.get("output_tokens")
-            count = tokens if isinstance(tokens, int) and not isinstance(tokens, bool) else None
-            self.rows.append(LetterRow(reply.item.id, reply.prediction.answer, marks, key, characters, count))
+            self.rows.append(LetterRow(reply.item.id, reply.prediction.answer, marks))
 
     def document(self) -> dict[str, JsonValue]:
         """``metrics``, ``n`` and ``rows``; means and standard errors are fractions, null where undefined."""
@@ -127,40 +113,22 @@ def table_rows(models: Sequence[GradedModel], ensembles: Sequence[BoardRow] = ()
     return ordered([*map(_row, models), *ensembles])
 
 
-def rows_by_model(models: Sequence[GradedModel]) -> dict[str, Sequence[LetterRow]]:
-    """Return the graded replies by model. Models without replies are left out."""
-    return {name: report.rows for name, report in _members(models)}
-
-
 def views(models: Sequence[GradedModel]) -> dict[str, AbstentionCounts]:
     """Return the value of abstaining by model. Models without replies are left out."""
     return {name: selective(report.tally) for name, report in _members(models)}
 
 
-def ensembles(
-    models: Sequence[GradedModel], named: Mapping[str, Sequence[str]], *, standard: bool, by_letter_too: bool
-) -> list[BoardRow]:
-    """All models as one and, of more than three, the best three by trad_score (``standard``); then the ``named``
-    groups: as published, by what is right or wrong.
+def ensembles(models: Sequence[GradedModel], named: Mapping[str, Sequence[str]]) -> list[BoardRow]:
+    """Return each ``named`` group of models as one, by a vote on what is right or wrong.
 
-    ``by_letter_too``: also a vote on letters, which needs no gold to be cast. Raises ManifestError for fewer than two
-    models with replies, an unknown name, and models that have no item in common.
+    Raises ManifestError for an unknown name, and for models that have no item in common.
     """
-    members = _members(models)
-    if len(members) < 2:
-        raise ManifestError("grade: --ensembles needs the replies of two models or more")
-    groups = {f"ensemble-all{len(members)}": members} if standard else {}
-    if standard and len(members) > _TOP:
-        rows = ordered(BoardRow(name, report.tally.estimates()) for name, report in members)
-        best = {row.name: place for place, row in enumerate(rows)}
-        groups = {f"ensemble-top{_TOP}": sorted(members, key=lambda member: best[member[0]])[:_TOP], **groups}
-    groups |= {name: _group(name, names, dict(members)) for name, names in named.items()}
-    voted = []
-    for name, group in groups.items():
-        voted.append(_voted(name, by_outcome([{row.item_id: row.marks for row in report.rows} for _, report in group])))
-        if by_letter_too:
-            voted.append(_voted(f"{name}-letters", _by_letter(group)))
-    return voted
+    members = dict(_members(models))
+    groups = {name: _group(name, names, members) for name, names in named.items()}
+    return [
+        _voted(name, by_outcome([{row.item_id: row.marks for row in report.rows} for _, report in group]))
+        for name, group in groups.items()
+    ]
 
 
 def _group(name: str, names: Sequence[str], members: Mapping[str, AbstentionReport]) -> list[Member]:
@@ -187,15 +155,8 @@ def _row(model: GradedModel) -> BoardRow:
 
 def _voted(name: str, votes: Votes) -> BoardRow:
     if not votes:
-        raise ManifestError(f"grade: --ensembles: the models of {name} have no item in common")
+        raise ManifestError(f"grade: --ensemble: the models of {name} have no item in common")
     return BoardRow(name, vote_estimates(votes))
-
-
-def _by_letter(group: Sequence[Member]) -> Votes:
-    keys = {row.item_id: row.key for row in group[0][1].rows}
-    gold: Mapping[str, str] = {item: key.gold for item, key in keys.items()}
-    idk = {item: idk_letter(key.n_options) for item, key in keys.items()}
-    return by_letter([{row.item_id: row.letter for row in report.rows} for _, report in group], gold, idk)
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------
@@ -308,9 +269,6 @@ def plain_cell(name: str) -> str:
 # ---- several models as one: a vote on every item that all of them replied to ---------------------------------------
 
 
-T = TypeVar("T", bound=Hashable)
-
-
 Votes = Mapping[str, int]
 """The vote by item: +1 right, -1 wrong, 0 neither."""
 
@@ -332,38 +290,23 @@ def vote_estimates(votes: Votes) -> Mapping[str, Estimate]:
 
 
 def by_outcome(members: Sequence[Mapping[str, McqGrade]]) -> Votes:
-    """The published vote. ``members``: each model's marks by item; an unreadable reply votes 0, not -1."""
-    ballots = [
-        {item: 0 if marks.extract_fail else marks.idk_score for item, marks in marks_by_item.items()}
-        for marks_by_item in members
-    ]
-    return _winners(ballots, otherwise=0)
+    """Return the published vote on each item that all members have, in the first member's order.
 
-
-def by_letter(members: Sequence[Mapping[str, str | None]], gold: Mapping[str, str], idk: Mapping[str, str]) -> Votes:
-    """The vote on letters. ``members``: each model's letter by item; an unreadable reply votes to abstain.
-
-    ``gold`` and ``idk``: by item, the right letters and the letter that abstains.
+    ``members``: each model's marks by item; an unreadable reply votes 0, not -1.
     """
-    ballots = [
-        {item: None if letter is None or letter == idk[item] else letter for item, letter in letters.items()}
-        for letters in members
-    ]
-    choice = _winners(ballots, otherwise=None)
-    return {item: 0 if letter is None else 1 if letter in gold[item] else -1 for item, letter in choice.items()}
-
-
-def _winners(ballots: Sequence[Mapping[str, T]], otherwise: T) -> dict[str, T]:
-    """Return the winning vote of each item that all members have, in the first member's order."""
-    if not ballots:
+    if not members:
         return {}
-    shared = [item for item in ballots[0] if all(item in ballot for ballot in ballots[1:])]
-    return {item: _plurality([ballot[item] for ballot in ballots], otherwise) for item in shared}
+    shared = [item for item in members[0] if all(item in member for member in members[1:])]
+    return {item: _plurality([_vote(member[item]) for member in members]) for item in shared}
 
 
-def _plurality(votes: Sequence[T], otherwise: T) -> T:
+def _vote(marks: McqGrade) -> int:
+    return 0 if marks.extract_fail else marks.idk_score
+
+
+def _plurality(votes: Sequence[int]) -> int:
     ranked = Counter(votes).most_common(2)
-    return otherwise if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
+    return 0 if len(ranked) > 1 and ranked[0][1] == ranked[1][1] else ranked[0][0]
 
 
 def _share(count: int, n: int) -> Estimate:

@@ -1,131 +1,310 @@
-"""The five evaluators as they were meant: the stated answer is read, not whatever the text happens to contain.
+"""The five evaluators as they were meant: they read the answer that a reply states, not whatever its text contains.
 
-Every rule checks what the annotation asks for; one it cannot grade by gets 0 and an error in words.
+Each form that is read here was seen in a reply. An item whose ``evaluator_kwargs`` cannot be graded by gets 0 and an
+error in words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.rome_rules.grades import RomeGrade, Score
-from layton_batch.tasks.rome_rules.letters import chosen_letters, label_letters
-from layton_batch.tasks.rome_rules.mentions import Mentions
-from layton_batch.tasks.rome_rules.quantity import gold_number, matches, stated_number
-from layton_batch.tasks.rome_rules.sequence import is_in_order, things_in_order
-from layton_batch.tasks.rome_rules.statement import AnswerStatement, Source, final_statement
+from layton_batch.tasks.thoughts import without_thoughts
 
 Arguments = Mapping[str, JsonValue]
-Evaluator = Callable[[AnswerStatement, Arguments], RomeGrade]
+
+# ---- one spelling, and the part of a reply that states its answer --------------------------------------------------
+
+_SPELLING = str.maketrans(
+    dict.fromkeys("‐‑‒–—―−", "-") | dict.fromkeys("‘’′ʼ", "'") | dict.fromkeys("“”", '"')
+    | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff") | {"\u2044": "/", "⋅": "·", "・": "·"}
+)  # fmt: skip
+_RAISED = re.compile("[⁺⁻⁰¹²³⁴-⁹]+")
+_BOX = re.compile(r"\\f?box(?:ed)?\s?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,50}\}){0,50}\})+)\}")
+_FRACTION = re.compile(r"\\[dt]?frac\s?\{([^{}]{1,60})\}\s?\{([^{}]{1,60})\}")
+_DRESSING = re.compile(
+    r"\\(?:text|math|operatorname|left|right|f?box)[a-z]*|\\[,;! (\[\])]|```\w{0,10}|[*`$#{}]"
+    r"|</?[a-z_]{1,12}\s?/?>|\[/?INST\]"
+)
+_LABEL = re.compile(
+    r"(?:\banswers?|\bans|答案|答)[^\w\n:=(]{0,4}"
+    r"(?:(?:\([^()\n]{1,40}\)[^\w\n:=(]{0,4})?(?:[:=]|\b(?:is|are)\b:?|[是为][:]?)|\n)|<answer>",
+    re.IGNORECASE,
+)
+_PARAGRAPH = re.compile(r"\n[ \t]*\n|\n\s*\([^()\n]*\)\s*$")
+_MARKS = " \t\r\n*_`$#"
+_MOST = 20_000  # characters at the end of a reply that are read
 
 
-class UnfitArgumentsError(ValueError):
-    """The annotation's ``evaluator_kwargs`` cannot be graded by; the message says why."""
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The stated answer: everything behind the last label, or in the last box (``is_marked``), else the whole reply."""
+
+    text: str
+    is_marked: bool
+
+    @property
+    def paragraph(self) -> str:
+        """The first paragraph, without a remark in brackets below it."""
+        return _PARAGRAPH.split(self.text.strip(), maxsplit=1)[0].strip()
 
 
-def grade(evaluator: str, arguments: Arguments, reply: str) -> RomeGrade:
-    """The score of a reply by the evaluator of this name. Never raises."""
-    rule = EVALUATORS.get(evaluator)
-    if rule is None:
-        return RomeGrade(0, reply, f"there is no evaluator {evaluator!r} (there are {', '.join(EVALUATORS)})")
-    function, names = rule
-    statement = final_statement(reply)
-    try:
-        _check_names(evaluator, arguments, names)
-        return function(statement, arguments)
-    except UnfitArgumentsError as error:
-        return RomeGrade(0, statement.text.strip(), str(error))
+def spelled(text: str) -> str:
+    """Return the text in one spelling: widths, dashes, quotes, digits. A superscript 2 becomes ``^2``."""
+    raised = _RAISED.sub(lambda run: "^" + run.group(), text)
+    return unicodedata.normalize("NFKC", raised.translate(_SPELLING)).translate(_SPELLING)
 
 
-def _check_names(evaluator: str, arguments: Arguments, names: Sequence[str]) -> None:
-    if unknown := sorted(set(arguments) - set(names)):
-        raise UnfitArgumentsError(f"{evaluator} takes no {', '.join(unknown)} (it takes {', '.join(names)})")
+def stated_answer(reply: str) -> Statement:
+    """Find the statement of the answer in a reply."""
+    text = spelled(without_thoughts(reply)[-_MOST:]).rstrip(_MARKS)
+    label = max((label.end() for label in _LABEL.finditer(text) if label.end() < len(text)), default=None)
+    rest = text if label is None else text[label:]
+    boxes = [box.group(1) for box in _BOX.finditer(rest)]
+    rest = _DRESSING.sub("", _FRACTION.sub(r"\1/\2", boxes[-1] if boxes else rest)).replace("\\", "")
+    return Statement(rest, label is not None or bool(boxes))
 
 
-def _key_items(statement: AnswerStatement, arguments: Arguments) -> RomeGrade:
-    groups = _variant_groups(arguments.get("key_items"))
-    text = _searched(statement)
-    mentions = Mentions(text, squeezed=arguments.get("remove_space") is True)
-    return RomeGrade(int(all(mentions.any_of(variants) for variants in groups)), text.strip())
+# ---- names: key items and locations --------------------------------------------------------------------------------
+
+_DENIED = re.compile(
+    r"(?:\b(?:not|never|no|neither|nor|without|isn't|wasn't|rather than|instead of|except)\b|不是|并非|不在)"
+    r"[^.;:!?,\n]{0,30}$"
+)
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1780-\u17ff\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff]")
 
 
-def _variant_groups(items: JsonValue) -> list[list[str]]:
-    """A list of lists: one of each is needed. A list of texts: one of all."""
+def _folded(text: str) -> str:
+    """Return the text as names are compared: one spelling, no accents, no case, one blank for many."""
+    decomposed = unicodedata.normalize("NFD", spelled(text).casefold())
+    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign) or _UNSPACED.match(sign))
+    return " ".join(unicodedata.normalize("NFC", plain).split())
+
+
+def _mentions(text: str, name: str) -> bool:
+    """Return whether the folded text has the name as whole words, and somewhere without a denial before it."""
+    wanted = _folded(name)
+    for found in re.finditer(re.escape(wanted), text) if wanted else ():
+        before, after = text[: found.start()], text[found.end() :]
+        if _is_joined(before[-1:], wanted[0]) or (_is_joined(wanted[-1], after[:1]) and not _continues(wanted, after)):
+            continue
+        if not _DENIED.search(before[-60:]):
+            return True
+    return False
+
+
+def _is_joined(left: str, right: str) -> bool:
+    return (
+        (left + "x").isalnum()
+        and (right + "x").isalnum()
+        and bool(left and right)
+        and not (_UNSPACED.match(left) or _UNSPACED.match(right))
+    )
+
+
+def _continues(wanted: str, after: str) -> bool:
+    """Return whether what follows is a plural, a unit behind a number, or the rest of a compound name."""
+    return (wanted[-1].isdigit() and after[:1].isalpha()) or bool(re.match(r"'?e?s\b", after)) or " " in wanted
+
+
+def _key_items(statement: Statement, arguments: Arguments) -> RomeGrade:
+    items = arguments.get("key_items")
     if not isinstance(items, list) or not items:
-        raise UnfitArgumentsError("key_items must be a list with something in it")
-    if all(isinstance(item, str) for item in items):
-        return [_names(items, "key_items")]
-    return [_names(item, f"key_items[{place}]") for place, item in enumerate(items)]
+        raise ValueError("key_items must be a list with something in it")
+    groups = [items] if all(isinstance(item, str) for item in items) else items
+    names = [_names(group, f"key_items[{place}]") for place, group in enumerate(groups)]
+    text = _folded(statement.text)
+    if arguments.get("remove_space") is True:
+        text, names = text.replace(" ", ""), [[name.replace(" ", "") for name in group] for group in names]
+    return RomeGrade(int(all(any(_mentions(text, name) for name in group) for group in names)), statement.text.strip())
 
 
 def _names(value: JsonValue, where: str) -> list[str]:
     values = [value] if isinstance(value, str) else value
-    if not isinstance(values, list) or not all(isinstance(name, str) for name in values):
-        raise UnfitArgumentsError(f"{where} must be a list of texts")
-    names = [name for name in values if isinstance(name, str) and name.strip()]
+    names = [name for name in values if isinstance(name, str) and name.strip()] if isinstance(values, list) else []
     if not names:
-        raise UnfitArgumentsError(f"{where} names nothing to look for")
+        raise ValueError(f"{where} must be a list of texts")
     return names
 
 
-def _searched(statement: AnswerStatement) -> str:
-    """Return the text to search for names: all after a label, since lists span paragraphs; else the statement."""
-    return statement.wide if statement.source is Source.LABEL else statement.text
+def _location(statement: Statement, arguments: Arguments) -> RomeGrade:
+    coarse = arguments.get("location_coarse_grained")
+    places = (
+        (_names(arguments.get("location_fine_grained"), "location_fine_grained"), "fine_grained_score", 1.0),
+        (_names(coarse, "location_coarse_grained") if coarse else [], "coarse_grained_score", 0.5),
+    )
+    text = _folded(statement.text)
+    for names, worth, default in places:
+        score = _finite(arguments.get(worth, default), worth)
+        if any(_mentions(text, name) for name in names):
+            return RomeGrade(score, statement.text.strip())
+    return RomeGrade(0, statement.text.strip())
 
 
-def _choices(statement: AnswerStatement, arguments: Arguments) -> RomeGrade:
+def _finite(value: JsonValue, name: str) -> Score:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number")
+    return value
+
+
+# ---- letters of options --------------------------------------------------------------------------------------------
+
+_LETTER = r"(?<![A-Za-z0-9'])[A-Z](?![A-Za-z0-9']|\s+(?!is\b|and\b|or\b|because\b)[a-z]+)"
+_GROUP = (
+    rf"[(\[{{<\"']?{_LETTER}[)\]}}>.\"']{{0,2}}"
+    rf"(?:(?:\s?[,;/&+、|与和及]\s?(?:and\s|or\s)?|\s(?:and|or)?\s?|)[(\[]?{_LETTER}[)\].]{{0,2}})*"
+)
+_CUED = re.compile(
+    r"(?:\b(?:options?|choices?|choose|select|pick|is|are|so|therefore|be)|选择?|选项)[\s:(\"']{0,3}" + f"({_GROUP})"
+)
+_OPTION = re.compile(r"(?:^|[,;\n]|\band\b)\s{0,3}\(?([A-Z])[).:]\s(?![^,;\n]{0,80}\b(?:not|wrong|incorrect)\b)")
+
+
+def _choices(statement: Statement, arguments: Arguments) -> RomeGrade:
     label = arguments.get("label")
     if not isinstance(label, str) or not label.strip():
-        raise UnfitArgumentsError("label must be a text with at least one letter")
-    wanted = label_letters(label)
-    letters = chosen_letters(statement, len(wanted))
-    is_same = bool(wanted) and frozenset(letters) == wanted
-    return RomeGrade(int(is_same or _is_label_itself(statement, label)), letters)
+        raise ValueError("label must be a text with at least one letter")
+    bare = re.sub(r"[\s,;/&+、|()\[\]]|\band\b", "", label)
+    wanted = set(bare.upper()) if re.fullmatch("[A-Za-z]{1,26}", bare) else set(label[:1].upper())
+    letters = _letters(statement, len(wanted))
+    is_label = statement.paragraph.strip(" .()[]\"'").casefold() == label.strip().casefold()
+    return RomeGrade(int(set(letters) == wanted or is_label), letters)
 
 
-def _is_label_itself(statement: AnswerStatement, label: str) -> bool:
-    """Return whether the whole answer is the label, for labels such as "True" or "7" that are no option letters."""
-    answer = statement.paragraph
-    return len(answer) <= len(label) + 16 and answer.strip(" .*()[]{}\"'").casefold() == label.strip().casefold()
+def _letters(statement: Statement, count: int) -> str:
+    """Return the letters that the answer commits to, without repeats; ``count`` small ones alone are letters, too."""
+    text = statement.paragraph if statement.is_marked else statement.text.strip()
+    bare = re.sub(r"[\s,;/&+、|()\[\]<>.。:\"'与和及-]|\band\b", "", text)
+    if re.fullmatch(f"[A-Z]{{1,26}}|[a-z]{{{count}}}", bare):
+        return bare.upper() if len(set(bare)) == len(bare) else ""
+    options = _OPTION.findall(text)
+    if len(options) > 1 and _OPTION.match(text):
+        return "".join(dict.fromkeys(options))
+    leading = re.match(rf"\W*({_GROUP})", text)
+    groups = [found.group(1) for found in _CUED.finditer(text)] or re.findall(_GROUP, text)[-1:]
+    chosen = leading.group(1) if leading else groups[-1] if groups else ""
+    return "".join(dict.fromkeys(re.findall("[A-Z]", chosen)))
 
 
-def _ordered_list(statement: AnswerStatement, arguments: Arguments) -> RomeGrade:
-    try:
-        things = things_in_order(arguments.get("order"))
-    except ValueError as error:
-        raise UnfitArgumentsError(str(error)) from error
-    return RomeGrade(int(is_in_order(statement, things)), statement.paragraph)
+# ---- lists in order ------------------------------------------------------------------------------------------------
+
+_SEPARATORS = re.compile(r"[-=]>|[,;|/>→⇒、\n]+|\s-+\s|\b(?:and\s)?then\b|\band\b", re.IGNORECASE)
+_NUMBERING = re.compile(r"^(?:\(?\d{1,2}[).:]|[-•]|step \d+:?|and|first|second|third|finally)\s*", re.IGNORECASE)
 
 
-def _number(statement: AnswerStatement, arguments: Arguments) -> RomeGrade:
-    gold = gold_number(arguments.get("value_to_match"))
-    if gold is None:
-        raise UnfitArgumentsError("value_to_match must be a finite number")
-    read, values = stated_number(statement)
-    return RomeGrade(int(any(matches(value, gold) for value in values)), read)
+def _ordered_list(statement: Statement, arguments: Arguments) -> RomeGrade:
+    order = arguments.get("order")
+    if isinstance(order, list) and order and all(isinstance(thing, str | int | float) for thing in order):
+        things = [_folded(str(thing)) for thing in order]
+    elif isinstance(order, str):
+        things = _parts(_folded(order))
+        things = things if len(things) > 1 else list("".join(things))
+    else:
+        raise ValueError("order must be a text or a list of texts and numbers")
+    if not things or not all(things):
+        raise ValueError("order names nothing, or something blank")
+    read = statement.paragraph
+    return RomeGrade(int(any(_lists(text, things) for text in _listings(statement))), read)
 
 
-def _location(statement: AnswerStatement, arguments: Arguments) -> RomeGrade:
-    fine = _names(arguments.get("location_fine_grained"), "location_fine_grained")
-    coarse_names = arguments.get("location_coarse_grained")
-    coarse = _names(coarse_names, "location_coarse_grained") if coarse_names else []
-    worths = _worth(arguments, "fine_grained_score", 1.0), _worth(arguments, "coarse_grained_score", 0.5)
-    text = _searched(statement)
-    mentions = Mentions(text)
-    for names, worth in zip((fine, coarse), worths, strict=True):
-        if mentions.any_of(names):
-            return RomeGrade(worth, text.strip())
-    return RomeGrade(0, text.strip())
+def _listings(statement: Statement) -> Iterator[str]:
+    for text in (statement.paragraph, statement.text.strip(), statement.text.strip().rpartition("\n")[2]):
+        yield text
+        yield re.split(r":|\bis\b", text)[-1]
 
 
-def _worth(arguments: Arguments, name: str, default: float) -> Score:
-    worth = arguments.get(name, default)
-    if isinstance(worth, bool) or not isinstance(worth, int | float) or not abs(worth) <= 1e6:
-        raise UnfitArgumentsError(f"{name} must be a number")
-    return worth
+def _parts(text: str) -> list[str]:
+    parts = (_NUMBERING.sub("", part.strip(" .。()[]\"'")) for part in _SEPARATORS.split(text))
+    return [part for part in parts if part]
 
 
-EVALUATORS: Mapping[str, tuple[Evaluator, tuple[str, ...]]] = {
+def _lists(text: str, things: Sequence[str]) -> bool:
+    folded = [_folded(part) for part in _parts(text.casefold())]
+    joined = "".join(things)
+    return folded == list(things) or (
+        all(len(thing) == 1 for thing in things)
+        and re.sub(r"[\s.-]", "", "".join(folded)) == joined
+        and len(folded) in (1, len(things))
+    )
+
+
+# ---- numbers -------------------------------------------------------------------------------------------------------
+
+_NUMERAL = re.compile(
+    r"(?<![\w.^])(?P<sign>-|minus\s)?\s?(?P<digits>\d{1,3}(?:[ ,]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?!\d)"
+    r"(?:\s?(?:x|×|\btimes\b|·)\s?10\^?(?P<power>[+-]?\d+)|e(?P<exponent>[+-]?\d+)|\^(?P<raised>\d+))?"
+    r"(?:\s?/\s?(?P<below>\d+))?\s?(?P<scale>thousand|million|billion|hundred|万|亿)?",
+    re.IGNORECASE,
+)
+_WORDS = dict(
+    zip(
+        re.findall(
+            "[a-z]+",
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+            "seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety",
+        ),
+        (*range(21), *range(30, 100, 10)),
+        strict=True,
+    )
+)
+_SCALES = {"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "万": 1e4, "亿": 1e8}
+_FIGURES = {figure: value for value, figure in enumerate("零一二三四五六七八九十")} | {"两": 2}
+
+
+def _number(statement: Statement, arguments: Arguments) -> RomeGrade:
+    gold = arguments.get("value_to_match")
+    gold = float(gold) if isinstance(gold, str) and re.fullmatch(r"-?\d+(?:\.\d+)?", gold.strip()) else gold
+    gold = _finite(gold, "value_to_match")
+    read = statement.paragraph if statement.is_marked else statement.text.strip()
+    allowed = abs(gold) * 0.1 if isinstance(gold, float) else 1e-3
+    values = list(_numerals(read.casefold()))
+    stated = values[0] if statement.is_marked and values else values[-1] if values else math.nan
+    return RomeGrade(int(stated == gold or abs(stated - gold) < allowed), read)
+
+
+def _numerals(text: str) -> Iterator[float]:
+    found = [(match.start(), _value(match)) for match in _NUMERAL.finditer(text)]
+    for words in re.finditer(
+        rf"\b(?:minus\s)?(?:{'|'.join(_WORDS)}|hundred|thousand)(?:[\s-](?:and\s)?(?:{'|'.join(_WORDS)}|hundred|thousand|million))*\b",
+        text,
+    ):
+        found.append((words.start(), _spelled_out(words.group())))
+    if not found:
+        found = [(0, float(_FIGURES[text.strip(" 。个")]))] if text.strip(" 。个") in _FIGURES else []
+    return (value for _, value in sorted(found))
+
+
+def _value(match: re.Match[str]) -> float:
+    value = float(re.sub("[ ,]", "", match["digits"]))
+    if match["raised"]:
+        value **= min(int(match["raised"]), 30)
+    if power := match["power"] or match["exponent"]:
+        value *= 10.0 ** min(int(power), 300)
+    if match["below"] and int(match["below"]):
+        value /= int(match["below"])
+    return (-value if match["sign"] else value) * _SCALES.get((match["scale"] or "").casefold(), 1.0)
+
+
+def _spelled_out(words: str) -> float:
+    total = group = 0.0
+    for word in re.split(r"[\s-]", words):
+        if word in _WORDS:
+            group += _WORDS[word]
+        elif word == "hundred":
+            group = (group or 1) * 100
+        elif word in _SCALES:
+            total, group = total + (group or 1) * _SCALES[word], 0.0
+    return -(total + group) if words.startswith("minus") else total + group
+
+
+# ---- the evaluators ------------------------------------------------------------------------------------------------
+
+EVALUATORS: Mapping[str, tuple[Callable[[Statement, Arguments], RomeGrade], tuple[str, ...]]] = {
     "key_items_matching": (_key_items, ("key_items", "remove_space")),
     "choices_matching": (_choices, ("label",)),
     "ordered_list_matching": (_ordered_list, ("order",)),
@@ -136,3 +315,19 @@ EVALUATORS: Mapping[str, tuple[Evaluator, tuple[str, ...]]] = {
     ),
 }
 """The evaluators by the name an annotation gives them, and the arguments each takes."""
+
+
+def grade(evaluator: str, arguments: Arguments, reply: str) -> RomeGrade:
+    """Return the score of a reply by the evaluator of this name. Never raises."""
+    rule = EVALUATORS.get(evaluator)
+    if rule is None:
+        return RomeGrade(0, reply, f"there is no evaluator {evaluator!r} (there are {', '.join(EVALUATORS)})")
+    function, names = rule
+    statement = stated_answer(reply)
+    if unknown := sorted(set(arguments) - set(names)):
+        error = f"{evaluator} takes no {', '.join(unknown)} (it takes {', '.join(names)})"
+        return RomeGrade(0, statement.text.strip(), error)
+    try:
+        return function(statement, arguments)
+    except ValueError as error:
+        return RomeGrade(0, statement.text.strip(), str(error))

@@ -7,8 +7,8 @@ import re
 from layton_batch.records import Response
 from layton_batch.states import FinishReason
 from layton_batch.tasks.reply_json import as_bool, contradiction, object_schema, read_reply
-from layton_batch.tasks.rome_rules.characters import spelled
-from layton_batch.tasks.thoughts import without_thoughts
+from layton_batch.tasks.rome_rules.corrected_evaluators import spelled
+from layton_batch.tasks.thoughts import stages, without_thoughts
 
 # The reasoning comes first, so that a judge writes it before it commits to a verdict.
 VERDICT_SCHEMA = object_schema("answer_verdict", {"reasoning": "string", "is_answer_correct": "boolean"})
@@ -49,10 +49,13 @@ def published_judgement(reply: str) -> int:
 def judgement(reply: str) -> bool | None:
     """Read the last line labelled as the judgement, else the whole reply or its last line; None where nothing
     says 0 or 1, no or yes (a half, a ten or a minus one is no judgement), or where two labelled ones disagree."""
+    # all but a thought that the reply begins with: behind another closing tag may stand what a participant wrote
+    shown = list(stages(reply))[-2:][0]
+    whole = [_value(match.group("value")) for match in _LABELLED.finditer(spelled(shown))]
+    if True in whole and False in whole:
+        return None  # one of them may be quoted
     text = spelled(without_thoughts(reply))
     read = [_value(match.group("value")) for match in _LABELLED.finditer(text)]
-    if True in read and False in read:
-        return None  # one of them may be quoted
     if read:
         return read[-1]
     lines = [line.strip(" \t*_`\"'()[]{}$.!#") for line in text.split("\n")[-_LONGEST_BARE:]]

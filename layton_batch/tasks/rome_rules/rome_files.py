@@ -1,4 +1,4 @@
-"""Predictions made elsewhere: ROME's files in, ``scores.json`` and ``updated_predictions.json`` out, rounds and tokens.
+"""Predictions made elsewhere: ROME's files in, ``scores.json`` and ``updated_predictions.json`` out, and rounds.
 
 Files of annotations and predictions are a JSON list, a JSON object by question id, one prediction as an object, JSONL,
 or Parquet. Predictions have ``question_id`` and ``answer``, annotations ``question_id``, ``evaluator`` and
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, cast
+from typing import IO, ClassVar, cast
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
@@ -35,9 +35,6 @@ from layton_batch.tasks.offline import (
 from layton_batch.tasks.rome import ENDINGS, RomeTask, RuleGrade, rule_of
 from layton_batch.tasks.rome_rules.grades import ORIGINAL, RomeGrade, RomeTally, Rounds, over_rounds
 from layton_batch.text import Table, text_table
-
-if TYPE_CHECKING:
-    import altair as alt
 
 
 @dataclass(slots=True)
@@ -64,7 +61,7 @@ class ScoresReport:
 class RomeForm(OfflineForm):
     """ROME's form."""
 
-    options: ClassVar[Mapping[str, str]] = dict.fromkeys(("--chart", "--updated", "--rounds"), "")
+    options: ClassVar[Mapping[str, str]] = dict.fromkeys(("--updated", "--rounds"), "")
     id_columns = ("question_id",)
     text_column = "answer"
     gold_columns = ("evaluator_kwargs",)
@@ -155,27 +152,6 @@ class RomeForm(OfflineForm):
         ]
         title = "rounds: mean ± sample standard deviation, %"
         yield text_table(title, ["model", "field", "accuracy", "rounds"], lines, text=2)
-
-    def picture(self, option: str, graded: GradedSet) -> alt.LayerChart:
-        """Accuracy against tokens used."""
-        from layton_batch.tasks.rome_rules.scatter import Point, scatter_chart
-
-        for round_ in (round_ for rounds in graded.rounds.values() for round_ in rounds):
-            silent = round_.n_rows - len(round_.tokens)
-            if silent or not round_.tokens:
-                raise DataError(
-                    f"{round_.where}: --chart needs the tokens of every answer, and {silent} of {round_.n_rows} "
-                    "predictions say none; give them a column output_tokens (or usage with it)"
-                )
-        points = [
-            Point(
-                name,
-                _over(rounds)["accuracy"],
-                Rounds.of([sum(round_.tokens) / len(round_.tokens) for round_ in rounds]),
-            )
-            for name, rounds in graded.rounds.items()
-        ]
-        return scatter_chart(points, "Accuracy against tokens used")
 
 
 def _over(rounds: Sequence[GradedModel]) -> dict[str, Rounds]:

@@ -31,7 +31,7 @@ from layton_batch.tasks.offline import (
 from layton_batch.tasks.zebralogic import CellGrade, PuzzleItem, ZebraLogicTask, gold_of
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, GridGrade, Tag, infrastructure_tag
 from layton_batch.tasks.zebralogic_rules.right_grids import GROUPS, GoldGrid, gold_from
-from layton_batch.tasks.zebralogic_rules.zeroeval import BEST_OF_N, MODES, RM_BON, check_mode, grade_samples
+from layton_batch.tasks.zebralogic_rules.zeroeval import BEST_OF_N, MODES, check_mode, grade_samples
 from layton_batch.text import NONE, Table, text_table
 
 _MODES = f"; its modes are {', '.join(MODES)}"
@@ -141,7 +141,7 @@ class GridReport:
 
 
 class ZebraForm(OfflineForm):
-    """The form of ZebraLogic's outputs. Column ``rm_scores`` has the rewards that samples mode ``rm_bon`` reads."""
+    """The form of ZebraLogic's outputs."""
 
     options: ClassVar[Mapping[str, str]] = {"--samples": _MODES}
     id_columns = ("id",)
@@ -195,9 +195,8 @@ class ZebraForm(OfflineForm):
         if self.protocol != "zeroeval":
             raise DataError(f"{where}: {len(outputs)} outputs; only protocol zeroeval makes one answer of several")
         mode, gold = self.asked.samples or BEST_OF_N, gold_of(item)
-        rewards = _rewards(row, len(outputs), where) if mode == RM_BON else None
         last = self._task.parse(item, model, response(outputs[-1], row))
-        return last, self.task.cell_grade(last, grade_samples(outputs, gold, mode, rewards), gold)
+        return last, self.task.cell_grade(last, grade_samples(outputs, gold, mode), gold)
 
     def _never_came(self, item: Item, row: FileRow, model: str) -> tuple[Prediction, Grade]:
         error = row.get("error")
@@ -262,15 +261,6 @@ def _item(name: str, row: FileRow, where: str) -> PuzzleItem:
     gold, size = gold_from(row["solution"], where), row.get("size")
     shown = size if isinstance(size, str) and size else gold.size
     return PuzzleItem(name, "", shown, "", payload={"set": _set(row)}, gold=gold)
-
-
-def _rewards(row: FileRow, outputs: int, where: str) -> list[float]:
-    scores = row.get("rm_scores")
-    listed = scores if isinstance(scores, list) else []
-    rewards = [float(score) for score in listed if isinstance(score, int | float) and not isinstance(score, bool)]
-    if not len(listed) == len(rewards) == outputs:
-        raise DataError(f"{where}: column 'rm_scores' must have a number for each of the {outputs} outputs")
-    return rewards
 
 
 def _outputs(row: FileRow, where: str) -> Sequence[str]:

@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.reply_json import objects
+from layton_batch.tasks.thoughts import without_thoughts
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
 from layton_batch.tasks.zebralogic_rules.right_grids import GoldGrid, house_number, tolerant_house_key
-from layton_batch.tasks.thoughts import without_thoughts
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn

@@ -3,6 +3,7 @@ after 20."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -11,7 +12,6 @@ from functools import lru_cache
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
 from layton_batch.tasks.zebralogic_rules.right_grids import GoldGrid
-from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 MAX_WRONG_CELLS = 20
 NO_GRID = "no JSON solution grid found"
@@ -24,8 +24,8 @@ def read(text: str) -> GridReading:
     """The first fenced block, else the span from the first to the last brace, that is strict JSON with a house key."""
     for candidate in _candidates(text):
         try:
-            value = load(candidate)
-        except TooDeepError:
+            value = json.loads(candidate)
+        except RecursionError:
             return GridReading(tag=Tag.HARNESS_ERROR, note="JSON nested too deep for the original's reader")
         except ValueError:
             continue

@@ -10,9 +10,10 @@ switched the mode off for all puzzles after it, and ``best_of_n`` stopped at a v
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -20,7 +21,6 @@ from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared
 from layton_batch.tasks.zebralogic_rules.right_grids import Cell, GoldGrid
-from layton_batch.tasks.zebralogic_rules.strict_json import TooDeepError, load
 
 _BRACE = re.compile(r"[{}]")
 _ABSENT = object()
@@ -37,8 +37,8 @@ def read(text: str) -> GridReading:
     if group is None:
         return GridReading(tag=Tag.NO_ANSWER, note="no complete {...} group")
     try:
-        value = load(group.replace("\n", ""))
-    except TooDeepError:
+        value = json.loads(group.replace("\n", ""))
+    except RecursionError:
         return GridReading(tag=Tag.MALFORMED_OUTPUT, note="JSON nested too deep for the paper's script")
     except ValueError:
         return GridReading(tag=Tag.NO_ANSWER, note="the last {...} group is not JSON")
@@ -130,24 +130,14 @@ ZEROEVAL = GridRules("zeroeval", read, compare)
 # ---- several samples of one puzzle, made one answer ----------------------------------------------------------------
 
 
-BEST_OF_N, MAJORITY_OF_N, RM_BON = "best_of_n", "majority_of_n", "rm_bon"
-
-Chooser = Callable[[Sequence[GridReading], GoldGrid], int]
-Votes = Mapping[Cell, Sequence[str | None]]
-"""What each sample says of each cell; None where it says nothing."""
+BEST_OF_N, MAJORITY_OF_N = "best_of_n", "majority_of_n"
+MODES = (BEST_OF_N, MAJORITY_OF_N)
+"""The script's modes that are known here; the first is its default."""
 
 
-def grade_samples(
-    texts: Sequence[str], gold: GoldGrid, mode: str = BEST_OF_N, rewards: Sequence[float] | None = None
-) -> GridGrade:
-    """The grade of one or more replies to a puzzle. ``rewards``: a score for each, for mode ``rm_bon`` alone.
-
-    As in the script, the first reward belongs to the first sample that could be read. Raises ManifestError for an
-    unknown mode, and for ``rm_bon`` without a reward for every sample.
-    """
+def grade_samples(texts: Sequence[str], gold: GoldGrid, mode: str = BEST_OF_N) -> GridGrade:
+    """Return the grade of one or more replies to a puzzle. Raises ManifestError for an unknown mode."""
     check_mode(mode)
-    if mode == RM_BON and (rewards is None or len(rewards) < len(texts)):
-        raise ManifestError(f"samples {mode}: every sample needs its score; column 'rm_scores' has too few or none")
     readings = [read(text) for text in texts]
     readable = [reading for reading in readings if reading.tag is not Tag.NO_ANSWER] or readings[:1]
     if mode == BEST_OF_N:
@@ -155,17 +145,9 @@ def grade_samples(
     if unfit := next((reading for reading in readable if reading.tag is not Tag.NONE), None):
         return compare(unfit, gold)
     try:
-        return compare(readable[0] if len(readable) == 1 else _chosen(readable, gold, mode, rewards or ()), gold)
+        return compare(readable[0] if len(readable) == 1 else _voted(readable, gold), gold)
     except UnfitError as error:
         return replace(compare(GridReading(tag=Tag.MALFORMED_OUTPUT), gold), note=str(error))
-
-
-def _chosen(samples: Sequence[GridReading], gold: GoldGrid, mode: str, rewards: Sequence[float]) -> GridReading:
-    if mode == MAJORITY_OF_N:
-        return _voted(samples, gold)
-    if mode == RM_BON:
-        return samples[max(range(len(samples)), key=rewards.__getitem__)]
-    return samples[_CHOOSERS[mode](samples, gold)]
 
 
 def check_mode(mode: str) -> None:
@@ -174,65 +156,11 @@ def check_mode(mode: str) -> None:
         raise ManifestError(f"samples {mode!r}: there are {', '.join(MODES)}")
 
 
-# ---- by the votes of all -------------------------------------------------------------------------------------------
-
-
-def _votes(samples: Sequence[GridReading], gold: GoldGrid) -> Votes:
-    return {cell: [cell_value(reading.grid, cell) for reading in samples] for cell in gold.cells}
-
-
 def _voted(samples: Sequence[GridReading], gold: GoldGrid) -> GridReading:
     """A grid of each cell's most frequent value, the first named of equals; its reasoning is the first sample's."""
     rows: dict[str, dict[str, JsonValue]] = {}
-    for cell, values in _votes(samples, gold).items():
+    for cell in gold.cells:
+        values = (cell_value(reading.grid, cell) for reading in samples)
         counts = Counter(value for value in values if value is not None)
         rows.setdefault(cell.house, {})[cell.attribute] = counts.most_common(1)[0][0] if counts else None
     return GridReading({**rows}, samples[0].reasoning)
-
-
-def _popularity(samples: Sequence[GridReading], gold: GoldGrid) -> list[int]:
-    """Return for each sample how many samples share each of its values, summed over cells."""
-    sums = [0] * len(samples)
-    for values in _votes(samples, gold).values():
-        counts = Counter(value for value in values if value is not None)
-        for place, value in enumerate(values):
-            sums[place] += counts[value] if value is not None else 0
-    return sums
-
-
-def _most_common(samples: Sequence[GridReading], gold: GoldGrid) -> int:
-    sums = _popularity(samples, gold)
-    return sums.index(max(sums))
-
-
-def _middle_common(samples: Sequence[GridReading], gold: GoldGrid) -> int:
-    return _in_order(_popularity(samples, gold))[len(samples) // 2]
-
-
-def _least_common(samples: Sequence[GridReading], gold: GoldGrid) -> int:
-    sums = _popularity(samples, gold)
-    return sums.index(min(sums))
-
-
-# ---- by the length of the reasoning --------------------------------------------------------------------------------
-
-
-def _by_length(samples: Sequence[GridReading]) -> list[int]:
-    return _in_order([length(reading.reasoning) for reading in samples])
-
-
-def _in_order(sizes: Sequence[int]) -> list[int]:
-    """Places from the smallest on; equals in their order."""
-    return sorted(range(len(sizes)), key=sizes.__getitem__)
-
-
-_CHOOSERS: Mapping[str, Chooser] = {
-    "most_common_of_n": _most_common,
-    "middle_common_of_n": _middle_common,
-    "least_common_of_n": _least_common,
-    "longest_of_n": lambda samples, _: _by_length(samples)[-1],
-    "shortest_of_n": lambda samples, _: _by_length(samples)[0],
-    "median_of_n": lambda samples, _: _by_length(samples)[len(samples) // 2],
-}
-MODES = (BEST_OF_N, MAJORITY_OF_N, *_CHOOSERS, RM_BON)
-"""The script's modes; the first is its default."""

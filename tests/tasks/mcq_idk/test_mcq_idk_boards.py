@@ -12,17 +12,16 @@ import pytest
 from PIL import Image
 
 from layton_batch.drawing import rendered
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, AbstentionCounts, Estimate, McqGrade
+from layton_batch.tasks.mcq_idk_rules.bar_chart import bar_chart
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, Estimate, McqGrade
 from layton_batch.tasks.mcq_idk_rules.model_report import (
     BoardRow,
-    by_letter,
     by_outcome,
     markdown,
     ordered,
     vote_estimates,
 )
 from layton_batch.tasks.mcq_idk_rules.result_files import ResultFile, latest
-from layton_batch.tasks.mcq_idk_rules.risk_coverage import bar_chart, risk_chart
 
 RIGHT, WRONG, ABSTAINED = McqGrade(1, 1, 0, 0), McqGrade(0, -1, 0, 0), McqGrade(0, 0, 1, 0)
 
@@ -70,18 +69,6 @@ def test_an_ensembles_standard_errors_are_the_populations() -> None:
     assert found["trad_score"].se == sqrt(0.6 * 0.4 / 10)
     assert isclose(found["idk_score"].se or 0, sqrt(spread / 10))
     assert found["idk_freq"].se == sqrt(0.1 * 0.9 / 10)
-
-
-def test_a_vote_on_letters_needs_no_gold_to_be_cast() -> None:
-    """Two wrong models outvote a right one only where they agree."""
-    members: list[dict[str, str | None]] = [
-        {"a": "B", "b": "B", "c": None},
-        {"a": "C", "b": "C", "c": "E"},
-        {"a": "D", "b": "C", "c": "B"},
-    ]
-    voted = by_letter(members, dict.fromkeys("abc", "B"), dict.fromkeys("abc", "E"))
-    assert voted == {"a": 0, "b": -1, "c": 0}
-    assert by_outcome([{"a": RIGHT}, {"a": WRONG}, {"a": WRONG}]) == {"a": -1}
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------
@@ -184,17 +171,3 @@ def test_the_png_has_the_published_size() -> None:
     assert image.format == "PNG"
     assert image.size == (1600, 960)
     assert len(image.convert("RGB").getcolors(1_000_000) or ()) > 50
-
-
-def test_the_risk_chart_has_a_point_for_every_model_that_answers() -> None:
-    views = [
-        ("m", AbstentionCounts(6, 2, 3, 1)),
-        ("silent", AbstentionCounts(0, 0, 4, 0)),
-        ("all wrong", AbstentionCounts(0, 5, 0, 0)),
-    ]
-    chart = risk_chart(views, "GPQA")
-    root = ElementTree.fromstring(rendered(chart, ".svg"))
-    assert sum(one.get("aria-roledescription") == "circle" for one in root.iter()) == 2
-    assert {"m", "all wrong"} <= set(texts(chart))
-    assert "silent" not in texts(chart)
-    assert rendered(risk_chart([], "empty"), ".png").startswith(b"\x89PNG")

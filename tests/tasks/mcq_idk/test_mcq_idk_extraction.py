@@ -11,7 +11,7 @@ import pytest
 from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
 from layton_batch.tasks.mcq_idk_rules import original_letters
 from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
-from layton_batch.tasks.mcq_idk_rules.letter_reading import CLOSE, OPEN, after_thoughts, without_thoughts
+from layton_batch.tasks.mcq_idk_rules.letter_reading import CLOSE, OPEN, without_think_blocks
 from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter, shuffled_order
 from layton_batch.tasks.mcq_idk_rules.original_letters import read_original
 
@@ -42,7 +42,7 @@ def naive_without_thoughts(text: str) -> str:
     ],
 )
 def test_think_blocks_go_from_the_first_open_tag_to_the_first_close_tag(text: str, left: str) -> None:
-    assert without_thoughts(text) == left == naive_without_thoughts(text)
+    assert without_think_blocks(text) == left == naive_without_thoughts(text)
 
 
 def test_one_pass_over_the_tags_equals_cutting_them_one_by_one() -> None:
@@ -50,11 +50,7 @@ def test_one_pass_over_the_tags_equals_cutting_them_one_by_one() -> None:
     pieces = [OPEN, CLOSE, "<thi", "nk>", "<", "think>", "</thi", "k>", "a", "\n", "<think", ">"]
     for _ in range(8_000):
         text = "".join(draw.choices(pieces, k=draw.randint(1, 14)))
-        assert without_thoughts(text) == naive_without_thoughts(text), text
-
-
-def test_corrected_drops_a_thought_whose_open_tag_was_never_sent() -> None:
-    assert after_thoughts("maybe Answer: A\n</think>\nAnswer: B") == "\nAnswer: B"
+        assert without_think_blocks(text) == naive_without_thoughts(text), text
 
 
 # ---- original ------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
-from layton_batch.tasks.mcq_idk_rules.letter_reading import without_thoughts
+from layton_batch.tasks.mcq_idk_rules.letter_reading import without_think_blocks
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
 from layton_batch.tasks.mcq_idk_rules.model_report import AbstentionReport, cell
 from tests.support.paths import SHARED_DATA
@@ -61,7 +61,7 @@ def test_every_letter_is_found_by_the_rule_that_found_it_in_the_original(path: P
 @every_sample
 def test_what_is_scored_is_the_reply_without_its_thoughts(path: Path) -> None:
     scored = sample(path).filter(pl.col("scored_text").is_not_null())
-    assert all(without_thoughts(row["response"]) == row["scored_text"] for row in scored.iter_rows(named=True))
+    assert all(without_think_blocks(row["response"]) == row["scored_text"] for row in scored.iter_rows(named=True))
 
 
 def test_the_published_table_is_reproduced_to_the_digit() -> None:

@@ -10,12 +10,10 @@ import pytest
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.json_objects import objects
 from layton_batch.tasks.zebralogic import PROTOCOLS, rules_of
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, Tag, infrastructure_tag
 from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL, _fenced
 from layton_batch.tasks.zebralogic_rules.right_grids import gold_from
-from layton_batch.tasks.zebralogic_rules.strict_json import MAX_DEPTH, TooDeepError, load
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply
 
@@ -204,65 +202,7 @@ def test_corrected_a_row_with_its_own_house_number_is_not_a_grid() -> None:
     assert outcome("corrected", f'{{"solution": {{"House 1": {row}, "House 2": {{"House"') == ("no_answer", 0)
 
 
-def simple_objects(text: str) -> list[object]:
-    """What ``objects`` promises, in quadratic time and but for braces in the strings of broken objects."""
-    decoder = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
-    found, position = [], text.find("{")
-    while position >= 0:
-        try:
-            value, position = decoder.raw_decode(text, position)
-            found.append(value)
-        except json.JSONDecodeError:
-            position += 1
-        position = text.find("{", position)
-    return found
-
-
-def test_objects_are_those_that_trying_every_brace_finds() -> None:
-    draw = random.Random(11)
-    pieces = [
-        '{"a":',
-        '{"b": 1}',
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        '"c":',
-        '"d"',
-        " ",
-        "x",
-        "1.50",
-        "null",
-        "tru",
-        "\n",
-        '"',
-        "{}",
-    ]
-    compared = 0
-    for _ in range(20_000):
-        text = "".join(draw.choices(pieces, k=draw.randint(1, 16)))
-        if re.search(r'"[^"]*\{[^"]*"', text):
-            continue  # a brace that may be in a string
-        compared += 1
-        assert [found.value for found in objects(text)] == simple_objects(text), text
-    assert compared > 5_000
-
-
 # ---- all -----------------------------------------------------------------------------------------------------------
-
-
-def test_nesting_is_too_deep_at_the_same_depth_whatever_the_python() -> None:
-    def nested(depth: int) -> str:
-        return "[" * depth + "]" * depth
-
-    assert load(nested(400)) is not None
-    for text in (nested(MAX_DEPTH + 1), nested(20_000), "[" * (MAX_DEPTH + 1) + "rubbish"):
-        with pytest.raises(TooDeepError):
-            load(text)
-    with pytest.raises(json.JSONDecodeError):
-        load("rubbish" + nested(20_000))
-    assert load(json.dumps(["[" * 20_000, '\\"[' * 2_000])) is not None
 
 
 def test_who_is_to_blame_for_an_exception_goes_by_its_name() -> None:

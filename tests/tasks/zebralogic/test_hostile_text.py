@@ -53,6 +53,11 @@ def texts(size: int) -> dict[str, str]:
 
 
 NAMES = list(texts(1))
+BROKEN = {
+    "broken values", "open objects", "nested 10,000 deep", "nested 100,000 deep", "a deep start and a long tail",
+    "a deeper start and a long tail", "a tail in the middle", "objects in strings", "bad escapes",
+}  # fmt: skip
+"""Thousands of broken objects: the search for a whole one ends before their end."""
 
 
 @pytest.mark.parametrize("protocol", list(PROTOCOLS))
@@ -66,7 +71,7 @@ def test_hostile_text_is_graded_in_linear_time(size: int, protocol: str, name: s
     assert time.monotonic() - start < SECONDS[size]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in BROKEN])
 @pytest.mark.parametrize("size", tiered(SECONDS, ci=(100_000,)))
 def test_the_tolerant_reader_finds_the_grid_that_comes_after(size: int, name: str) -> None:
     start = time.monotonic()

@@ -13,8 +13,6 @@ from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.agi_evals_files import GridReport
 from tests.support.paths import SHARED_DATA
 from tests.tasks.offline_rows import form, grade_rows
-from tools.logic_grids.clues import Clue, Relation, Thing
-from tools.logic_grids.solver import solutions
 
 from .grids import grade
 
@@ -102,26 +100,3 @@ def test_every_extraction_case(case: dict[str, dict[str, JsonValue]]) -> None:
         assert paper.reasoning_chars == theirs["reason"]
     if case["ideal"] is not None:
         assert grade("corrected", text).tag.value == case["ideal"]
-
-
-def test_the_solver_finds_the_one_solution_of_every_real_puzzle() -> None:
-    for row in table("puzzles.parquet"):
-        houses, attributes, clues = formal(row)
-        assert solutions(houses, attributes, clues) == [(tuple(range(houses)),) * attributes], row["id"]
-
-
-def formal(row: Row) -> tuple[int, int, list[Clue]]:
-    """A real puzzle's clues, values numbered by their houses in the solution."""
-    names = {"dleft": "directly_left", "next": "next_to", "b1": "one_between", "b2": "two_between"}
-    solution = json.loads(str(row["solution"]).lower())
-    header, rows = solution["header"], solution["rows"]
-
-    def thing(entry: list[str]) -> Thing:
-        place = header.index(entry[0].lower())
-        return Thing(place - 1, [house[place] for house in rows].index(entry[1].lower()))
-
-    clues = [
-        Clue(Relation(names.get(kind, kind)), thing(first), other - 1 if isinstance(other, int) else thing(other))
-        for kind, first, other in json.loads(str(row["clues"]))
-    ]
-    return len(rows), len(header) - 1, clues

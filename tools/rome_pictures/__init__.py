@@ -1,1 +1,0 @@
-"""Draws the bundled visual questions in the form of ROME."""
