@@ -30,6 +30,10 @@ class DataError(LaytonBatchError):
     exit_code = 2
 
 
+class NotInBundleError(DataError):
+    """A stranger's bundle names a source that is not in it: the source is not read."""
+
+
 class MissingKeyError(LaytonBatchError):
     """A provider's API key is not in the environment."""
 

@@ -116,6 +116,8 @@ class Settings:
     _keys_of_file: frozenset[str] = frozenset()
     _blank: Mapping[str, str] = field(default_factory=dict)
     """Names of variables that are set but blank, with the place of each."""
+    only_below: Path | None = None
+    """The one folder below which sources may be read: that of a stranger's bundle. None: wherever a manifest says."""
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str], cwd: Path) -> Settings:

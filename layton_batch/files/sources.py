@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import orjson
 
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, NotInBundleError
 from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
 from layton_batch.files.content_kinds import PARQUET_MAGIC, START_BYTES, check_kind
@@ -139,12 +139,21 @@ def portions(
     source: str, base: Path, settings: Settings, clock: Clock | None = None, *, patient: bool = True
 ) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
     """Yield the rows as ``placed_rows`` does, in portions; possibly none. Portions of JSONL are :class:`JsonLines`."""
+    if settings.only_below is not None and not _is_below(source, settings.only_below):
+        raise NotInBundleError(f"{shown(source)}: is not in the bundle, and nothing else is read")
     if is_address(source):
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
             yield from _taken(path, shown(source), _AT_ONCE)
     else:
         for path in local_files(source, base, settings.cwd):
             yield from _taken(path, str(path), _AT_ONCE)
+
+
+def _is_below(source: str, folder: Path) -> bool:
+    """Return whether a source is a plain path below the folder, or below this package's own data."""
+    path = Path(source)
+    homes = (folder.resolve(), Path(__file__).resolve().parents[1])
+    return path.is_absolute() and path.is_file() and any(path.resolve().is_relative_to(home) for home in homes)
 
 
 def with_text_id(row: Row, column: str) -> Row:
@@ -216,6 +225,7 @@ def local_files(source: str, base: Path, cwd: Path) -> list[Path]:
     wanted = Path(source).expanduser()
     for folder in dict.fromkeys((base, cwd)):
         path = folder / wanted
+        limits.check_is_file(path, str(path))
         if path.is_file():
             return [path]
         matches = [Path(match) for match in sorted(glob.glob(str(path), recursive=True))]

@@ -17,6 +17,7 @@ from typing import TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import DataError, LaytonBatchError
+from layton_batch.files import limits
 from layton_batch.manifest.form import JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.hint_levels import MOST_HINTS
 from layton_batch.manifest.logo import logo_url
@@ -134,7 +135,7 @@ class _Check:
         self._check_models(self.raw.get("models"), self.file, ("models",))
         self._check_models(panel_source.judges, panel_source.file, panel_source.key)
         self._check_prices()
-        for name in limits if isinstance(limits := self.raw.get("limits"), Mapping) else ():
+        for name in own if isinstance(own := self.raw.get("limits"), Mapping) else ():
             self._check_provider(name, self.file, ("limits", name))
         texts = self._prompt_texts()
         logo = self._logo(self.raw.get("site"))
@@ -167,6 +168,7 @@ class _Check:
         other_form = f"; a manifest is TOML{for_questions}" if is_manifest else ""
         text = ""
         try:
+            limits.check_is_file(path, file)
             text = path.read_bytes().decode("utf-8-sig")
             return tomllib.loads(text)
         except OSError as error:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import tarfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from layton_batch.store.run_store import RunStore
 
 _ABOUT = "sources.json"
 _PREFIX = "layton-batch-verify-"
+_DAMAGED = (tarfile.TarError, zstandard.ZstdError, sqlite3.Error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,9 @@ def unpacked_sources(path: Path) -> Iterator[RunSources]:
             about = orjson.loads((root / _ABOUT).read_bytes())
             run_id, written = str(about["run"]), about["board_written_at"]
             written = None if written is None else int(written)
+            _check_database(Workspace(root).database)
             batches = _check_names(Workspace(root), run_id)
-        except (OSError, ValueError, KeyError, TypeError, tarfile.TarError, zstandard.ZstdError) as error:
+        except (OSError, ValueError, KeyError, TypeError, *_DAMAGED) as error:
             raise DataError(f"{path}: holds no sources of a run, or is damaged ({error})") from error
         yield RunSources(Workspace(root).run(run_id), batches, written)
 
@@ -152,6 +155,19 @@ def _unpack(path: Path, root: Path) -> None:
             with target.open("xb") as out:
                 while chunk := content.read(1 << 20):
                     out.write(chunk)
+
+
+def _check_database(path: Path) -> None:
+    """Raise ValueError where the database holds more than plain tables: a stranger's view, trigger, virtual table or
+    computed column is code that runs when it is read."""
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+        kinds = database.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
+        for kind, name, sql in kinds:
+            if kind not in ("table", "index") or sql.upper().lstrip().startswith("CREATE VIRTUAL"):
+                raise ValueError(f"its database has the {kind} {name!r}, which is no plain table")
+            columns = database.execute("SELECT hidden FROM pragma_table_xinfo(?)", (name,)) if kind == "table" else ()
+            if any(hidden for (hidden,) in columns):
+                raise ValueError(f"table {name!r} of its database has a computed column")
 
 
 def _check_names(workspace: Workspace, run_id: str) -> tuple[CopiedBatch, ...]:

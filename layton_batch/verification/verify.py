@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import orjson
 
 from layton_batch.costs.notes import bill_notes
-from layton_batch.errors import DataError
+from layton_batch.errors import DataError, NotInBundleError
 from layton_batch.files import sealed, tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
@@ -321,7 +321,13 @@ def _verify_run_site(site: Path, settings: Settings, checked: Verification) -> V
         checked.notes.append("nothing was computed again: the site is without its data (`site --with-data`)")
     elif not checked.differences:
         with unpacked_sources(site / SOURCES) as sources:
-            done = recompute(sources, Settings(settings.cwd), with_pages=False)
+            # the bundle is a stranger's: nothing that it names elsewhere is read
+            settings = Settings(settings.cwd, only_below=sources.folder.workspace.root)
+            try:
+                done = recompute(sources, settings, with_pages=False)
+            except NotInBundleError as error:
+                checked.notes.append(f"nothing was computed again: {error}")
+                return checked
             checked.take(done)
             if done.is_revised:
                 checked.differences += _compare_pages(site, sources, checked, settings)
@@ -335,7 +341,7 @@ def _compare_pages(site: Path, sources: RunSources, checked: Verification, setti
     with TemporaryDirectory(prefix="layton-batch-pages-") as temporary:
         pages = Path(temporary).resolve() / "pages"
         has_answers = (site / ANSWERS).is_file()
-        with open_store(copy, Settings(settings.cwd)) as store:
+        with open_store(copy, settings) as store:
             build_site(
                 copy, read_status(store), pages, origin=made_from(site), home=str(home),
                 bill_notes=bill_notes(cost_report([copy])), add_answers=lambda _path: has_answers,

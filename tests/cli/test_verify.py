@@ -45,7 +45,7 @@ from layton_batch.verification.verify import (
 )
 from tests.support.cli_harness import call, desk
 from tests.support.flips import count_database_flips, count_file_flips, draw_bits, draw_database_bits
-from tests.support.lab import BUNDLED, MODELS, manifest_text
+from tests.support.lab import BUNDLED, MODELS, manifest_text, write_few_labels
 from tests.support.tiers import tiered
 
 GOLD = f'[gold]\nsource = "{BUNDLED / "gold_llm.jsonl"}"'
@@ -292,28 +292,82 @@ def test_the_data_of_a_stranger_s_site_writes_nothing_elsewhere(tmp_path: Path, 
         pass
 
 
-def test_rows_of_a_stranger_s_site_name_no_paths(site: Path) -> None:
-    from sqlalchemy import update
-
-    from layton_batch.store import schema
-    from layton_batch.store.engine import open_engine, sqlite_url
-
+def repack(site: Path, change: Callable[[Path], None]) -> Path:
+    """Change the workspace in a site's data as a stranger may, and return the data's path."""
     path = site / "sources.tar.zst"
     with unpacked_sources(path) as sources:
         root = sources.folder.workspace.root
-        engine = open_engine(sqlite_url(sources.folder.workspace.database))
-        with engine.begin() as connection:
-            connection.execute(update(schema.jobs).values(job_id=schema.jobs.c.job_id + "/../../../planted"))
-        engine.dispose()
+        change(root)
         packed = io.BytesIO()
         with tarfile.open(fileobj=packed, mode="w") as archive:
-            archive.add(root, ".", filter=lambda one: None if one.isdir() and one.name != "." else one)
             for member in root.rglob("*"):
                 if member.is_file():
                     archive.add(member, member.relative_to(root).as_posix())
     path.write_bytes(zstandard.ZstdCompressor().compress(packed.getvalue()))
+    write_digests(site)
+    return path
+
+
+def changing(*statements: str) -> Callable[[Path], None]:
+    def change(root: Path) -> None:
+        with closing(sqlite3.connect(root / "state.sqlite3")) as database, database:
+            for statement in statements:
+                database.execute(statement)
+
+    return change
+
+
+def test_rows_of_a_stranger_s_site_name_no_paths(site: Path) -> None:
+    path = repack(site, changing("UPDATE jobs SET job_id = job_id || '/../../../planted'"))
     with pytest.raises(DataError, match="is no"), unpacked_sources(path):
         pass
+
+
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS run_id FROM n"
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ("ALTER TABLE events RENAME TO other", f"CREATE VIEW events AS {ENDLESS}"),
+        ("CREATE TRIGGER t AFTER UPDATE ON runs BEGIN SELECT 1; END",),
+        ("CREATE VIRTUAL TABLE text USING fts5(words)",),
+        ("CREATE TABLE odd (a, b GENERATED ALWAYS AS (hex(zeroblob(1000000000))))",),
+    ],
+    ids=["view", "trigger", "virtual table", "computed column"],
+)
+def test_a_stranger_s_database_holds_plain_tables_only(site: Path, statements: tuple[str, ...]) -> None:
+    repack(site, changing(*statements))
+    ending = call("verify", site)
+    assert (ending.code, "holds no sources of a run" in ending.err) == (2, True)
+
+
+def test_nothing_that_a_stranger_s_site_names_elsewhere_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels = write_few_labels(tmp_path)
+    with desk(tmp_path, monkeypatch) as bench:
+        text = manifest_text(("openai",), limit=2, top=f'[gold]\nsource = "{labels}"\nrejudge = 0\ntrust = true')
+        assert call("run", bench.write(text)).code == 0
+        assert call("site", "lab", "--out", tmp_path / "public", "--with-data").code == 0
+
+    def forget(root: Path) -> None:
+        for path in (root / "lab").glob("gold*"):
+            path.unlink()
+
+    repack(tmp_path / "public", forget)
+    labels.write_text("what nobody may read", encoding="utf-8")
+    ending = call("verify", tmp_path / "public")
+    assert ending.code == 0, ending.err
+    assert f"nothing was computed again: {labels}: is not in the bundle" in ending.err
+
+
+@pytest.mark.parametrize("command", ["verify", "run", "plan", "leaderboard", "check-items"])
+def test_a_pipe_is_refused_where_a_file_is_expected(offline: Path, command: str) -> None:
+    for name in ("pipe.toml", "pipe.jsonl"):
+        os.mkfifo(offline / name)
+        words = ["items", "check"] if command == "check-items" else [command]
+        assert call(*words, offline / name).code == 2
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "a\0b", "x" * 300])
