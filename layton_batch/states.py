@@ -50,6 +50,7 @@ class ErrorClass(StrEnum):
     NOT_EXECUTED = "not_executed"  # expired, cancelled, batch failed before its turn
     TOO_LARGE = "too_large"
     OUT_OF_REACH = "out_of_reach"  # it may have been answered, and the results cannot be had: not sent again by itself
+    ACCOUNT = "account"  # no credit, no access, our file not found: no outcome of a request, which is asked again
     UNREADABLE = "unreadable"  # its line is damaged: it may have been paid for, so only a person has it sent again
 
 
