@@ -265,7 +265,7 @@ _ACCOUNT_CODES = frozenset(
     }
 )  # fmt: skip
 _ACCOUNT_WORDS = re.compile(
-    r"\bcredit balance is too low|\b(used all available|run out of|out of|not have any|n't have any) credits\b"
+    r"\bcredit balance is too low|(\b(used all available|out of|not have any)|n't have any) credits\b"
     r"|\binsufficient (credits?|balance|funds)\b|\bcredit limit\b|\bspend(ing)? limit\b|\bbilling hard limit\b"
     r"|\b(enable|requires) billing\b|\bbilling (has been |is )?(suspended|disabled|not active)\b"
     r"|\baccount is not active\b|\bspecified API usage limits\b|\b(incorrect|invalid|expired) (x-)?api[ -]key\b"

@@ -123,7 +123,7 @@ class RunStore(Events):
         """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests."""
         table = schema.batches
         collected = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED), table.c.needs_person)
-        writing.connection.execute(update(table).where(collected).values(needs_person=False))
+        writing.connection.execute(update(table).where(collected).values(needs_person=False, reason=None))
 
     def take_back_retries(self, at: float) -> None:
         """Delete the pending orders to retry of a run that is done, where a person cancels it."""

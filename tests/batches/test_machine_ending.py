@@ -72,10 +72,7 @@ def test_a_cancel_that_nobody_here_asked_for_is_a_persons(
     before: Batch, outcome: BatchOutcome, stopped_elsewhere: bool
 ) -> None:
     stopping = machine.after_snapshot(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
-    assert (type(stopping), stopping.after.provider_status) == (
-        Wait,
-        "cancelling",
-    )  # so may a cancel that came too late
+    assert (type(stopping), stopping.after.provider_status) == (Wait, "cancelling")
     end = machine.after_snapshot(before, reading(Lifecycle.ENDED, "cancelled", outcome=outcome), AT).after
     assert end.facts.stopped_elsewhere is stopped_elsewhere
     left = (RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED)
@@ -467,7 +464,7 @@ def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_
 ) -> None:
     before = flying(
         **LOST, provider_id=provider_id, input_ref="file-1", submitting_at=NOW - DAY,
-        facts=BatchFacts(1, 2, 3, 4, 5, absent_creates=1, resent=1),
+        facts=BatchFacts(1, 2, 3, 4, absent_creates=1, resent=1),
     )  # fmt: skip
     cost = machine.settle(before, reserved=COST, unknown_cost=COST)
     decision = machine.sent_again(before, cost, NOW + 1)
