@@ -379,9 +379,9 @@ def with_unknown_cost(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
 
 
 def _list_unread(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
-    """The provider did not list its batches. Where it never does, a person decides; what it refuses to the account, a
-    person mends, and the batch is looked for again."""
-    is_of_account = _is_of_account(error)
+    """The provider did not list its batches. If this key may never read the list (a plain 403), a person decides; the
+    account's trouble a person mends, and the batch is looked for again."""
+    is_of_account = concerns_account(error.status, error.code, str(error))
     is_refused = isinstance(error, RequestRefusedError) and not is_of_account
     patience = at.pacing.refused_list if is_refused else at.window + at.pacing.may_tell
     if batch.facts.unsure_looks >= len(at.pacing.looks) and at.is_after((batch.submitting_at or 0.0) + patience):

@@ -219,8 +219,11 @@ def test_the_accounts_trouble_ends_no_batch_and_a_person_is_told_in_the_end(erro
         decision = machine.after_create(submitting(facts=BatchFacts(failed_calls=failed)), error, AT)
         assert (decision.after.state, decision.after.needs_person) == (Lifecycle.PLANNED, needs_person)
         assert str(error) in str(decision.after.reason)
-        looked = machine.after_look(submitting(facts=BatchFacts(unsure_looks=failed)), error, AT)
-        assert (looked.after.state, looked.after.needs_person) == (Lifecycle.SUBMITTING, needs_person)
+        looked = machine.after_look(
+            submitting(facts=BatchFacts(unsure_looks=failed), submitting_at=NOW - DAY), error, AT
+        )
+        if error.status != machine.FORBIDDEN:  # a key may never read the list, and nobody else can tell then
+            assert (looked.after.state, looked.after.needs_person) == (Lifecycle.SUBMITTING, needs_person)
         assert not machine.after_look(looked.after, [], AT).after.needs_person
     assert type(machine.after_upload(planned(), error, AT)) is Wait
 
@@ -345,9 +348,8 @@ def test_a_list_that_proves_no_absence_is_read_as_often_as_any_and_then_a_person
         (busy(), BatchFacts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
         (busy(), BatchFacts(unsure_looks=LOOKS), 3 * DAY + 1000.0, Lifecycle.LOST),
         (busy(), BatchFacts(unsure_looks=LOOKS - 1), 9 * DAY, Lifecycle.SUBMITTING),
-        (refused(405), BatchFacts(unsure_looks=LOOKS), 3000.0, Lifecycle.SUBMITTING),
-        (refused(405), BatchFacts(unsure_looks=LOOKS), 3600.0 + 1000.0, Lifecycle.LOST),
-        (refused(403), BatchFacts(unsure_looks=LOOKS), 2 * DAY, Lifecycle.SUBMITTING),
+        (refused(403), BatchFacts(unsure_looks=LOOKS), 3000.0, Lifecycle.SUBMITTING),
+        (refused(403), BatchFacts(unsure_looks=LOOKS), 3600.0 + 1000.0, Lifecycle.LOST),
     ],
 )
 def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
