@@ -133,8 +133,8 @@ TO_SEND = frozenset({_L.PLANNED, _L.SUBMITTING})
 AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
 """States in which the provider is to be asked how it is going."""
 
-PASSING = frozenset({ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED})
-"""Error classes whose rows go into another attempt, while attempts are left."""
+PASSING = frozenset({ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED, ErrorClass.ACCOUNT})
+"""Error classes whose rows go into another attempt, while attempts are left; ``ACCOUNT`` takes none."""
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""

@@ -61,9 +61,8 @@ class Attempts:
         whether they go again."""
         if self.batch.facts.stopped_elsewhere:
             return frozenset()
-        classes = {ErrorClass.ACCOUNT}
-        if self.is_split or self.are_left(most):
-            classes |= PASSING | ({ErrorClass.TOO_LARGE} if self.is_split else set())
+        classes = PASSING if self.is_split or self.are_left(most) else frozenset({ErrorClass.ACCOUNT})
+        classes |= {ErrorClass.TOO_LARGE} if self.is_split else set()
         return frozenset(
             name
             for name, (outcome, error_class) in ends.items()

@@ -689,7 +689,7 @@ def settle(
 
 
 @dataclass(frozen=True, slots=True)
-class NextAttempt:
+class AttemptWait:
     """The wait before the next attempt at a batch's requests: seconds, why, and whether a person has to end it."""
 
     pause: float = 0.0
@@ -697,10 +697,10 @@ class NextAttempt:
     needs_person: bool = False
 
 
-AT_ONCE = NextAttempt()
+AT_ONCE = AttemptWait()
 
 
-def next_attempt(batch: Batch, turned_away: int, pacing: Pacing) -> NextAttempt:
+def wait_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> AttemptWait:
     """Return the wait before the next attempt at the batch's requests: none, unless the batch failed as a whole, or the
     account was refused. ``turned_away``: the attempts before it that the provider carried out nothing of."""
     is_of_account = batch.error_class is ErrorClass.ACCOUNT
@@ -708,10 +708,10 @@ def next_attempt(batch: Batch, turned_away: int, pacing: Pacing) -> NextAttempt:
         return AT_ONCE
     pause = max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
     if not is_of_account:
-        return NextAttempt(pause)
+        return AttemptWait(pause)
     needs_person = turned_away >= REFUSED_CALLS
     reason = f"{batch.provider} refused {batch.id}: {batch.reason}"
-    return NextAttempt(pause, f"{WAITS}{reason}" if needs_person else reason, needs_person)
+    return AttemptWait(pause, f"{WAITS}{reason}" if needs_person else reason, needs_person)
 
 
 # ---- a person ------------------------------------------------------------------------------------------------------

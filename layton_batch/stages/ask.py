@@ -18,7 +18,7 @@ from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.cost_tables import name_model_in_cost_tables
-from layton_batch.batches.machine import AT_ONCE, NextAttempt, next_attempt
+from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
 from layton_batch.batches.names import custom_id_prefix, tag
 from layton_batch.costs.estimate import CostBounds, output_bound
 from layton_batch.errors import ManifestError
@@ -160,7 +160,7 @@ class _AttemptOrigin:
     cause: str | None = None
     due_at: float = 0.0
     most_requests: int = 0
-    wait: NextAttempt = AT_ONCE
+    wait: AttemptWait = AT_ONCE
 
     @classmethod
     def of(cls, run: Run, names: _BatchNames, parent_id: str | None, reask: int, count: int) -> _AttemptOrigin:
@@ -176,7 +176,7 @@ class _AttemptOrigin:
             return cls(parent.attempt, parent_id, reask, "half of a batch too large", most_requests=(count + 1) // 2)
         cause = f"{count} of {parent.requests} requests of attempt {parent.attempt} got no answer"
         by_itself = parent.error_class is ErrorClass.ACCOUNT or attempts.are_left(run.manifest.policy.attempts)
-        wait = next_attempt(parent, attempts.turned_away, run.pacing) if by_itself else AT_ONCE
+        wait = wait_before_next(parent, attempts.turned_away, run.pacing) if by_itself else AT_ONCE
         return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + wait.pause, count, wait)
 
 

@@ -393,11 +393,11 @@ def test_what_a_batch_cost_takes_the_place_of_its_reserve(amounts: tuple[str, st
         (BatchOutcome.FAILED, 12, 9, PACING.longest_pause),
     ],
 )
-def test_the_next_attempt_waits_only_where_the_whole_batch_failed(
+def test_the_wait_before_next_waits_only_where_the_whole_batch_failed(
     outcome: BatchOutcome, attempt: int, turned_away: int, pause: float
 ) -> None:
     failed = ended(outcome=outcome, attempt=attempt)
-    assert machine.next_attempt(failed, turned_away, PACING) == machine.NextAttempt(pause)
+    assert machine.wait_before_next(failed, turned_away, PACING) == machine.AttemptWait(pause)
 
 
 @pytest.mark.parametrize("outcome", [BatchOutcome.COMPLETED, BatchOutcome.FAILED])
@@ -409,7 +409,7 @@ def test_what_was_refused_to_the_account_is_asked_again_with_pauses_and_a_person
     filed = machine.collected(end, "no credit", NOW, ends=refusal)
     assert told(filed) == ["account_refused", "collected"]
     for turned_away, needs_person in ((1, False), (machine.REFUSED_CALLS, True)):
-        wait = machine.next_attempt(filed.after, turned_away, PACING)
+        wait = machine.wait_before_next(filed.after, turned_away, PACING)
         assert (wait.pause >= PACING.no_room, wait.needs_person) == (True, needs_person)
         assert "no credit" in str(wait.reason)
 

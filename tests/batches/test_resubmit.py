@@ -28,7 +28,7 @@ def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_ano
     outcome: RequestOutcome, error_class: ErrorClass
 ) -> None:
     ends = {"r": (outcome, error_class)}
-    unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING | {ErrorClass.ACCOUNT}
+    unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING
     assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 3)) == (unanswered and passing)
     assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 1)) == (unanswered and error_class is ErrorClass.ACCOUNT)
     stopped = replace(FIRST, facts=BatchFacts(stopped_elsewhere=True))
