@@ -53,9 +53,6 @@ from layton_batch.text import money
 
 HELD = "held back: "
 """Beginning of the reason of a planned batch that a limit or the budget holds back. For people only."""
-WAITS = "waits for a person: "
-"""Beginning of the reason of a batch that goes on after a person has repaired something. For people only: the column
-``needs_person`` says the same to the program."""
 STALE_SECONDS = 60.0
 """The longest time between the intent to create a batch and the call that does."""
 PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN = 413, 404, 403
@@ -115,7 +112,7 @@ def held_back(batch: Batch, reason: str, until: float | None = None) -> Wait:
 
 def without_file(batch: Batch, folder: Path) -> Wait:
     """The file of the planned batch is not in the workspace ``folder``: a person has to put it back."""
-    reason = f"{WAITS}its file {batch.path} is not in {folder}: put it back, or share that folder"
+    reason = f"its file {batch.path} is not in {folder}: put it back, or share that folder"
     return Wait(replace(batch, reason=reason, needs_person=True))
 
 
@@ -147,10 +144,9 @@ def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | Non
 
 def after_file_trouble(batch: Batch, error: FileError) -> Wait:
     """The batch file is not what was planned. The batch stays due, so that it is sent when the file is repaired."""
-    reason = f"{WAITS}{error}"
-    if reason == batch.reason:
+    if str(error) == batch.reason:
         return Wait(batch)
-    return Wait(replace(batch, reason=reason, needs_person=True), (("file_changed", str(error)),))
+    return Wait(replace(batch, reason=str(error), needs_person=True), (("file_changed", str(error)),))
 
 
 def after_upload(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
@@ -177,7 +173,7 @@ def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: D
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     after = replace(
         _with(batch, failed_calls=failed), due_at=due, failures=batch.failures + 1, failed_status=error.status,
-        reason=f"{WAITS}{reason}" if needs_person else reason, needs_person=needs_person,
+        reason=reason, needs_person=needs_person,
     )  # fmt: skip
     return Wait(after, ((event, str(error)),))
 
@@ -256,8 +252,8 @@ def _not_created(batch: Batch, error: ProviderError, event: str, at: DecisionLim
         _with(batch, failed_calls=refused), failures=batch.failures + 1, failed_status=error.status,
         input_ref=None if error.status in (400, FORBIDDEN, NOT_FOUND) else batch.input_ref, needs_person=needs_person,
     )  # fmt: skip
-    reason, pause = f"not created: {error}", at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
-    return _planned_again(after, f"{WAITS}{reason}" if needs_person else reason, event, pause, at)
+    pause = at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
+    return _planned_again(after, f"not created: {error}", event, pause, at)
 
 
 def _planned_again(batch: Batch, reason: str, event: str, pause: float, at: DecisionLimits) -> Move:
@@ -386,10 +382,8 @@ def _list_unread(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move
     patience = at.pacing.refused_list if is_refused else at.window + at.pacing.may_tell
     if batch.facts.unsure_looks >= len(at.pacing.looks) and at.is_after((batch.submitting_at or 0.0) + patience):
         return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
-    reason, needs_person = f"cannot look for it yet: {error}", batch.facts.unsure_looks + 1 >= REFUSED_CALLS
-    if is_of_account and needs_person:
-        return _look_again(replace(batch, needs_person=True), f"{WAITS}{reason}", at)
-    return _look_again(batch, reason, at)
+    needs_person = is_of_account and batch.facts.unsure_looks + 1 >= REFUSED_CALLS
+    return _look_again(replace(batch, needs_person=needs_person), f"cannot look for it yet: {error}", at)
 
 
 def _unsure(batch: Batch, candidates: Sequence[MatchingBatch], at: DecisionLimits) -> Move | Wait:
@@ -475,7 +469,6 @@ def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderEr
     if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.retention):
         return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
     needs_person = _is_of_account(error) and batch.failures + 1 >= REFUSED_CALLS
-    reason = f"{WAITS}{reason}" if needs_person else reason
     after = replace(
         batch, due_at=at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None)),
         failures=batch.failures + 1, failed_status=error.status, reason=reason, needs_person=needs_person,
@@ -541,7 +534,6 @@ def after_failed_download(batch: Batch, error: ProviderError, at: DecisionLimits
     if is_elsewhere := _is_refused(error) and is_of_another_account(batch, at):
         reason = f"{reason}; {_other_account(batch)}: set the earlier key, address and organisation again"
     needs_person = is_elsewhere or (_is_of_account(error) and batch.failures + 1 >= REFUSED_CALLS)
-    reason = f"{WAITS}{reason}" if needs_person else reason
     tried = replace(_cap_failures(batch, error), needs_person=needs_person)
     return _download_again(tried, reason, at, error)
 
@@ -660,8 +652,8 @@ def collected(
     needs_person = batch.facts.stopped_elsewhere and unanswered > 0
     if needs_person:
         reason = (
-            f"{WAITS}it was cancelled at {batch.provider}, and not by this run; {unanswered} of {batch.requests} "
-            "requests have no answer. `layton-batch retry` asks for them again, `layton-batch cancel` does without"
+            f"it was cancelled at {batch.provider}, and not by this run; {unanswered} of {batch.requests} requests "
+            "have no answer. `layton-batch retry` asks for them again, `layton-batch cancel` does without"
         )
         events = (*events, ("cancelled_elsewhere", reason))
     after = replace(
@@ -709,9 +701,7 @@ def wait_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> AttemptW
     pause = max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
     if not is_of_account:
         return AttemptWait(pause)
-    needs_person = turned_away >= REFUSED_CALLS
-    reason = f"{batch.provider} refused {batch.id}: {batch.reason}"
-    return AttemptWait(pause, f"{WAITS}{reason}" if needs_person else reason, needs_person)
+    return AttemptWait(pause, f"{batch.provider} refused {batch.id}: {batch.reason}", turned_away >= REFUSED_CALLS)
 
 
 # ---- a person ------------------------------------------------------------------------------------------------------

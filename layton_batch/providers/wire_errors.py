@@ -256,12 +256,10 @@ def _until(then: str | None, now: str | None) -> float | None:
 _ACCOUNT_STATUSES = frozenset({401, 402})
 _ACCOUNT_CODES = frozenset(
     {
-        "access_terminated", "account_deactivated", "authentication_error", "billing_error", "billing_not_active",
-        "billing_hard_limit_reached", "credit_balance_exhausted", "insufficient_quota", "invalid_api_key",
-        "permission_error",
-        # reasons and status words of Google; the last means no billing where there is no free tier, by its documents
-        "access_token_expired", "api_key_invalid", "api_key_service_blocked", "billing_disabled", "consumer_invalid",
-        "consumer_suspended", "credentials_missing", "service_disabled", "unauthenticated", "failed_precondition",
+        "authentication_error", "billing_error", "billing_not_active", "billing_hard_limit_reached",
+        "credit_balance_exhausted", "insufficient_quota", "invalid_api_key", "permission_error",
+        # Google's; the last means no billing where there is no free tier, by its documents
+        "api_key_invalid", "unauthenticated", "failed_precondition",
     }
 )  # fmt: skip
 _ACCOUNT_WORDS = re.compile(

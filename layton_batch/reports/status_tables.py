@@ -157,7 +157,10 @@ def _words(status: Status) -> Iterator[str]:
     """
     held = [batch for batch in status.batches if _is_held_by_budget(batch, status)]
     reasons = dict.fromkeys(
-        (f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}", batch.reason)
+        (
+            f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}",
+            f"{'waits for a person: ' if batch.needs_person else ''}{batch.reason}",
+        )
         for batch in status.batches
         if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED) and batch not in held
     )

@@ -258,8 +258,6 @@ def test_a_batch_of_ours_without_a_name_is_not_passed_over(tmp_path: Path, made:
     ("status", "word", "reason", "said", "is_of_account"),
     [
         (400, "INVALID_ARGUMENT", "API_KEY_INVALID", "API key not valid. Please pass a valid API key.", True),
-        (403, "PERMISSION_DENIED", "CONSUMER_SUSPENDED", "Permission denied: Consumer has been suspended.", True),
-        (403, "PERMISSION_DENIED", "BILLING_DISABLED", "This API method requires billing to be enabled.", True),
         (400, "FAILED_PRECONDITION", None, "Free tier is not available in your country. Please enable billing.", True),
         (400, "INVALID_ARGUMENT", None, "Request contains an invalid argument about an API key and billing.", False),
         (404, "NOT_FOUND", None, "models/x is not found for API version v1", False),

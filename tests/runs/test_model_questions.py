@@ -129,7 +129,7 @@ def test_a_key_that_the_provider_does_not_accept_is_refused_before_a_run_waits_f
     ((line,), others) = (findings.warnings, findings.refused) if elsewhere else (findings.refused, findings.warnings)
     assert others == ()
     assert line.startswith("openai does not accept the key: ")
-    assert "Set OPENAI_API_KEY in the environment to a key that is valid" in line
+    assert "See to the account of OPENAI_API_KEY in the environment: " in line
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503])
