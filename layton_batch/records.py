@@ -170,12 +170,12 @@ class BatchFacts:
 
     absent_looks: int = 0  # lists without the batch, since its create became unclear
     unsure_looks: int = 0  # looks for the batch that told nothing, since the same moment
-    unread_lists: int = 0  # free calls (uploads, lists) that failed before its create
-    forbidden: int = 0  # calls refused with status 403
+    failed_calls: int = 0  # uploads and lists that failed, and creates refused to the account, before it was created
     not_found: int = 0  # calls refused with status 404
     short_downloads: int = 0  # downloads in a row that came short and brought nothing new
     absent_creates: int = 0  # creates that were given up, because no list showed their batch
     resent: int = 0  # how often a person had the batch sent again
+    stopped_elsewhere: bool = False  # it was cancelled at the provider, and this run had not asked for it
     stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
     other_account_told: bool = False  # an event says that the batch is asked about under another account
     expiry_warned: bool = False  # a person was warned that the results will not be kept much longer

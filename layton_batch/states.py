@@ -50,6 +50,7 @@ class ErrorClass(StrEnum):
     NOT_EXECUTED = "not_executed"  # expired, cancelled, batch failed before its turn
     TOO_LARGE = "too_large"
     OUT_OF_REACH = "out_of_reach"  # it may have been answered, and the results cannot be had: not sent again by itself
+    ACCOUNT = "account"  # no credit, no access, our file not found: no outcome of a request, which is asked again
     UNREADABLE = "unreadable"  # its line is damaged: it may have been paid for, so only a person has it sent again
 
 
@@ -132,8 +133,8 @@ TO_SEND = frozenset({_L.PLANNED, _L.SUBMITTING})
 AT_PROVIDER = frozenset({_L.IN_FLIGHT, _L.CANCELLING})
 """States in which the provider is to be asked how it is going."""
 
-PASSING = frozenset({ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED})
-"""Error classes whose rows go into another attempt, while attempts are left."""
+PASSING = frozenset({ErrorClass.RATE_LIMITED, ErrorClass.PROVIDER_FAULT, ErrorClass.NOT_EXECUTED, ErrorClass.ACCOUNT})
+"""Error classes whose rows go into another attempt, while attempts are left; ``ACCOUNT`` takes none."""
 
 PERHAPS_BILLED = frozenset({ErrorClass.UNREADABLE, ErrorClass.OUT_OF_REACH})
 """Classes of requests that may have been answered and billed, though we have no answer."""

@@ -17,8 +17,8 @@ MOST_WAITS = 100
 @dataclass(frozen=True, slots=True)
 class Attempts:
     """The attempts that led to a batch, itself included, since its requests were answered last. ``creates``: those that
-    count; ``turned_away``: those that the provider had no room for (queued tokens, rate limits), or that were not sent:
-    no fault of the requests. ``splits``: how often it was halved."""
+    count; ``turned_away``: those that the provider had no room for (queued tokens, rate limits), those refused to the
+    account, and those that were not sent: no fault of the requests. ``splits``: how often it was halved."""
 
     batch: Batch
     creates: int
@@ -32,7 +32,7 @@ class Attempts:
         turned_away, splits, earlier = 0, 0, by_id.get(batch.id)
         is_halved = True
         while earlier is not None and earlier.reask == batch.reask:
-            turned_away += _had_no_room(earlier)
+            turned_away += _was_turned_away(earlier)
             earlier = by_id.get(earlier.parent_id or "")
             is_halved &= earlier is not None and earlier.error_class is ErrorClass.TOO_LARGE
             splits += is_halved
@@ -57,10 +57,12 @@ class Attempts:
     def again(self, ends: Mapping[str, End], most: int) -> frozenset[str]:
         """Return the custom_ids that go into another batch by themselves: without an answer, and known not to have been
         billed for one. What a batch that was too large left unanswered comes back as two halves, which costs no
-        attempt."""
-        if not (self.is_split or self.are_left(most)):
+        attempt, and neither does a refusal of the account. After a cancel that this run did not ask for, a person says
+        whether they go again."""
+        if self.batch.facts.stopped_elsewhere:
             return frozenset()
-        classes = PASSING | {ErrorClass.TOO_LARGE} if self.is_split else PASSING
+        classes = PASSING if self.is_split or self.are_left(most) else frozenset({ErrorClass.ACCOUNT})
+        classes |= {ErrorClass.TOO_LARGE} if self.is_split else set()
         return frozenset(
             name
             for name, (outcome, error_class) in ends.items()
@@ -68,6 +70,6 @@ class Attempts:
         )
 
 
-def _had_no_room(batch: Batch) -> bool:
+def _was_turned_away(batch: Batch) -> bool:
     was_limited = batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
-    return was_limited or batch.was_withdrawn
+    return was_limited or batch.error_class is ErrorClass.ACCOUNT or batch.was_withdrawn

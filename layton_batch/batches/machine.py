@@ -31,7 +31,7 @@ from layton_batch.errors import (
     UnknownStatusError,
 )
 from layton_batch.providers.protocol import Limits
-from layton_batch.providers.wire_errors import failure_class
+from layton_batch.providers.wire_errors import concerns_account, failure_class
 from layton_batch.records import (
     Account,
     Batch,
@@ -46,29 +46,24 @@ from layton_batch.records import (
     Snapshot,
     Wait,
 )
-from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
 from layton_batch.store.standing import HOUR, ProviderLoad
 from layton_batch.text import money
 
 HELD = "held back: "
 """Beginning of the reason of a planned batch that a limit or the budget holds back. For people only."""
-WAITS = "waits for a person: "
-"""Beginning of the reason of a batch that goes on after a person has repaired something. For people only: the column
-``needs_person`` says the same to the program."""
 STALE_SECONDS = 60.0
 """The longest time between the intent to create a batch and the call that does."""
 PAYLOAD_TOO_LARGE, NOT_FOUND, FORBIDDEN = 413, 404, 403
 FILE_REFUSALS = frozenset({400, PAYLOAD_TOO_LARGE, 415, 422})
 """Statuses by which the provider refuses the uploaded file itself, so that its requests have an outcome."""
-NO_ACCESS = frozenset({401, 402})
-"""Refusals of the account: an expired key, no credit. The batch waits until that is repaired."""
-TRIES, FORBIDDEN_TRIES = 4, 8
-"""The number of creates that may be refused with 404, or with 403, before the refusal is final. A file that was
-uploaded a moment ago can be late in becoming visible; one that was uploaded long ago may be deleted."""
-REFUSED_CALLS, FAILED_CALLS = 12, 300
-"""After so many failed free calls before a create, with growing pauses, a person is told: after about an hour of
-refusals, or three days of other errors."""
+TRIES = 4
+"""The number of creates that may be refused with 404 before the refusal is final. A file that was uploaded a moment ago
+can be late in becoming visible; one that was uploaded long ago may be deleted."""
+REFUSED_CALLS, FAILED_CALLS = 16, 300
+"""After so many failed calls, with growing pauses, a person is told: after some two hours of refusals, or three days of
+other errors."""
 RETENTION_SHARE = 0.75
 """The share of the provider's retention after which results that are not downloaded yet are worth a warning."""
 BYTES_PER_TOKEN = 4
@@ -117,7 +112,7 @@ def held_back(batch: Batch, reason: str, until: float | None = None) -> Wait:
 
 def without_file(batch: Batch, folder: Path) -> Wait:
     """The file of the planned batch is not in the workspace ``folder``: a person has to put it back."""
-    reason = f"{WAITS}its file {batch.path} is not in {folder}: put it back, or share that folder"
+    reason = f"its file {batch.path} is not in {folder}: put it back, or share that folder"
     return Wait(replace(batch, reason=reason, needs_person=True))
 
 
@@ -126,7 +121,7 @@ def beside_a_copy(batch: Batch, unknown: Sequence[MatchingBatch]) -> Wait:
     one that sent them, or is used elsewhere, too. The planned batch waits: its requests may have been paid for."""
     shown = ", ".join(map(str, unknown))
     reason = (
-        f"{WAITS}{batch.provider} has {shown} of this run, which this workspace does not know: a newer copy of it sent "
+        f"{batch.provider} has {shown} of this run, which this workspace does not know: a newer copy of it sent "
         f"them. Go on with that copy; to pay here as well, `layton-batch resolve {batch.id} --ignore`"
     )
     if reason == batch.reason:
@@ -167,15 +162,14 @@ def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | Non
 
 def after_file_trouble(batch: Batch, error: FileError) -> Wait:
     """The batch file is not what was planned. The batch stays due, so that it is sent when the file is repaired."""
-    reason = f"{WAITS}{error}"
-    if reason == batch.reason:
+    if str(error) == batch.reason:
         return Wait(batch)
-    return Wait(replace(batch, reason=reason, needs_person=True), (("file_changed", str(error)),))
+    return Wait(replace(batch, reason=str(error), needs_person=True), (("file_changed", str(error)),))
 
 
 def after_upload(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
     """The upload failed, and nothing was paid. Only a refusal of the file itself ends the batch."""
-    if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS:
+    if isinstance(error, RequestRefusedError) and error.status in FILE_REFUSALS and not _is_of_account(error):
         return _refused(batch, f"the upload was refused: {error}", error, at)
     failure = "does not take its file" if error.is_sent else "cannot be reached"
     reason = f"not sent: {batch.provider} {failure}: {error}"
@@ -191,13 +185,13 @@ def after_unread_list(batch: Batch, error: ProviderError, at: DecisionLimits) ->
 def _not_sent(batch: Batch, error: ProviderError, event: str, reason: str, at: DecisionLimits) -> Wait:
     """A free call before the create failed. This is no outcome of a request: the call is repeated with growing pauses,
     and a person is told in the end."""
-    failed = batch.facts.unread_lists + 1
-    is_refused = isinstance(error, RequestRefusedError | LookUpRefusedError) and error.status not in NO_ACCESS
+    failed = batch.facts.failed_calls + 1
+    is_refused = isinstance(error, RequestRefusedError | LookUpRefusedError) or _is_of_account(error)
     needs_person = failed >= (REFUSED_CALLS if is_refused else FAILED_CALLS)
     due = at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     after = replace(
-        _with(batch, unread_lists=failed), due_at=due, failures=batch.failures + 1, failed_status=error.status,
-        reason=f"{WAITS}{reason}" if needs_person else reason, needs_person=needs_person,
+        _with(batch, failed_calls=failed), due_at=due, failures=batch.failures + 1, failed_status=error.status,
+        reason=reason, needs_person=needs_person,
     )  # fmt: skip
     return Wait(after, ((event, str(error)),))
 
@@ -227,7 +221,7 @@ def before_create(batch: Batch, input_ref: str | None, at: DecisionLimits) -> Mo
     after = replace(
         batch, state=Lifecycle.SUBMITTING, input_ref=input_ref, account=at.account.key,
         organisation=at.account.organisation, submitting_at=at.now, due_at=at.now, reason=None, needs_person=False,
-        facts=replace(batch.facts, absent_looks=0, unsure_looks=0, unread_lists=0),
+        facts=replace(batch.facts, absent_looks=0, unsure_looks=0),
     )  # fmt: skip
     reserved = LedgerEntry(batch.id, RESERVED, batch.max_cost or Decimal(0))
     return Move(after, (("submitting", f"tag {batch.tag}"),), (reserved,))
@@ -254,9 +248,10 @@ def after_create(batch: Batch, reply: str | ProviderError | FileError, at: Decis
     if isinstance(reply, RequestRefusedError):
         if not _may_pass(batch, reply):
             return _refused(batch, f"the create was refused: {reply}", reply, at)
-        return _not_created(_count_refusal(batch, reply), reply, f"refused_{reply.status}", None, at)
+        not_found = batch.facts.not_found + (reply.status == NOT_FOUND)
+        return _not_created(_with(batch, not_found=not_found), reply, f"refused_{reply.status}", at)
     if isinstance(reply, TransientProviderError):
-        return _not_created(batch, reply, "not_created", reply.retry_after, at)
+        return _not_created(batch, reply, "not_created", at)
     due = at.now + at.pacing.looks[0]
     return Wait(replace(_unclear(batch, str(reply)), due_at=due), (("create_unclear", str(reply)),))
 
@@ -266,13 +261,16 @@ def _unclear(batch: Batch, reason: str) -> Batch:
     return replace(batch, reason=reason, failures=0, facts=replace(batch.facts, absent_looks=0, unsure_looks=0))
 
 
-def _not_created(batch: Batch, error: ProviderError, event: str, retry_after: float | None, at: DecisionLimits) -> Move:
-    pause = at.pacing.backoff(batch.failures, retry_after)
-    upload_again = error.status in (FORBIDDEN, NOT_FOUND)
+def _not_created(batch: Batch, error: ProviderError, event: str, at: DecisionLimits) -> Move:
+    """The create certainly did nothing. A refusal of the account lasts until a person mends it, and is told one in the
+    end; with 400, 403 or 404 the provider may mean that it does not find the file."""
+    refused = batch.facts.failed_calls + _is_of_account(error)
+    needs_person = _is_of_account(error) and refused >= REFUSED_CALLS
     after = replace(
-        batch, failures=batch.failures + 1, failed_status=error.status,
-        input_ref=None if upload_again else batch.input_ref,
+        _with(batch, failed_calls=refused), failures=batch.failures + 1, failed_status=error.status,
+        input_ref=None if error.status in (400, FORBIDDEN, NOT_FOUND) else batch.input_ref, needs_person=needs_person,
     )  # fmt: skip
+    pause = at.pacing.backoff(batch.failures, getattr(error, "retry_after", None))
     return _planned_again(after, f"not created: {error}", event, pause, at)
 
 
@@ -287,18 +285,14 @@ def _released(batch: Batch) -> LedgerEntry:
 
 
 def _may_pass(batch: Batch, error: RequestRefusedError) -> bool:
-    """Return whether the same create may be accepted later. Refusals are counted by status, whatever else failed."""
-    if error.status in NO_ACCESS:
-        return True
-    if error.status == FORBIDDEN:
-        return batch.facts.forbidden + 1 < FORBIDDEN_TRIES
-    return error.status == NOT_FOUND and batch.facts.not_found + 1 < TRIES
+    """Return whether the same create may be accepted later."""
+    return _is_of_account(error) or (error.status == NOT_FOUND and batch.facts.not_found + 1 < TRIES)
 
 
-def _count_refusal(batch: Batch, error: ProviderError) -> Batch:
-    if error.status == FORBIDDEN:
-        return _with(batch, forbidden=batch.facts.forbidden + 1)
-    return _with(batch, not_found=batch.facts.not_found + 1) if error.status == NOT_FOUND else batch
+def _is_of_account(error: ProviderError) -> bool:
+    """Return whether a call was refused to the account, whatever it asked: that says nothing of a request. A call, in
+    contrast to a row, is answered with 403 for no other reason."""
+    return error.status == FORBIDDEN or concerns_account(error.status, error.code, str(error))
 
 
 def _refused(batch: Batch, reason: str, error: ProviderError, at: DecisionLimits) -> Move:
@@ -315,7 +309,7 @@ def _in_flight(batch: Batch, provider_id: str, event: str, at: DecisionLimits) -
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, submitted_at=at.now,
         due_at=at.now + min(at.poll, at.pacing.first_poll), deadline_at=at.now + at.deadline, failures=0,
-        reason=None,
+        reason=None, facts=replace(batch.facts, failed_calls=0),
     )  # fmt: skip
     return Move(after, ((event, provider_id),))
 
@@ -347,6 +341,7 @@ def after_look(
     create of another batch for some of the same answers was given up, because no list showed it. Under another account
     than that of the create the list tells nothing of the batch: a second create would be paid for beside the first.
     """
+    batch = replace(batch, needs_person=False)
     if is_of_another_account(batch, at):
         person = "look in the console of the account that was set then; with its key and address set again, `resolve`"
         return lost(batch, f"{_other_account(batch)}, and this account does not show it: {person}")
@@ -398,12 +393,15 @@ def with_unknown_cost(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
 
 
 def _list_unread(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
-    """The provider did not list its batches. Where it never does, a person decides."""
-    is_refused = isinstance(error, RequestRefusedError)
+    """The provider did not list its batches. If this key may never read the list (a plain 403), a person decides; the
+    account's trouble a person mends, and the batch is looked for again."""
+    is_of_account = concerns_account(error.status, error.code, str(error))
+    is_refused = isinstance(error, RequestRefusedError) and not is_of_account
     patience = at.pacing.refused_list if is_refused else at.window + at.pacing.may_tell
     if batch.facts.unsure_looks >= len(at.pacing.looks) and at.is_after((batch.submitting_at or 0.0) + patience):
         return lost(batch, f"cannot be looked for: {error}; look in {batch.provider}'s console, then `resolve`")
-    return _look_again(batch, f"cannot look for it yet: {error}", at)
+    needs_person = is_of_account and batch.facts.unsure_looks + 1 >= REFUSED_CALLS
+    return _look_again(replace(batch, needs_person=needs_person), f"cannot look for it yet: {error}", at)
 
 
 def _unsure(batch: Batch, candidates: Sequence[MatchingBatch], at: DecisionLimits) -> Move | Wait:
@@ -436,6 +434,7 @@ def lost(batch: Batch, reason: str) -> Move:
 
 def after_snapshot(batch: Batch, reply: Snapshot | ProviderError, at: DecisionLimits) -> Move | Wait:
     """Decide from one snapshot, or from the error in its place. A batch past its deadline is asked to stop."""
+    batch = replace(batch, needs_person=False)
     if isinstance(reply, ProviderError):
         return _no_snapshot(batch, reply, at)
     if reply.state is Lifecycle.ENDED:
@@ -461,23 +460,24 @@ def _no_snapshot(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move
 
 
 def _ended(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Move:
+    """The provider is done. A cancel that this run did not ask for is a person's."""
     outcome = snapshot.outcome or BatchOutcome.COMPLETED
+    was_asked = batch.state is Lifecycle.CANCELLING or batch.facts.stop_refused or at.is_after(batch.deadline_at)
+    stopped_elsewhere = outcome is BatchOutcome.CANCELLED and not was_asked
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=outcome, provider_status=snapshot.provider_status,
         results_ref=snapshot.results_ref, errors_ref=snapshot.errors_ref, error_class=failure_class(snapshot),
         read_at=at.now, ended_at=at.now, due_at=at.now, failures=0, reason=snapshot.message,
-        facts=replace(batch.facts, short_downloads=0),
+        facts=replace(batch.facts, short_downloads=0, stopped_elsewhere=stopped_elsewhere),
     )  # fmt: skip
     return Move(after, (("ended", f"{outcome} ({snapshot.provider_status}) {snapshot.message or ''}".strip()),))
 
 
-def _goes_on(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Move | Wait:
+def _goes_on(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Wait:
     after = replace(
         batch, due_at=at.now + min(at.poll, LONGEST_PAUSE), provider_status=snapshot.provider_status, failures=0,
         reason=None, read_at=at.now,
     )  # fmt: skip
-    if snapshot.state is Lifecycle.CANCELLING and batch.state is Lifecycle.IN_FLIGHT:
-        return Move(replace(after, state=Lifecycle.CANCELLING), (("cancelling", "seen at the provider"),))
     is_new = snapshot.provider_status != batch.provider_status
     events = (("status", snapshot.provider_status),) if is_new else ()
     return Wait(after, events, stop=snapshot.state is Lifecycle.IN_FLIGHT and batch.state is Lifecycle.CANCELLING)
@@ -486,9 +486,10 @@ def _goes_on(batch: Batch, snapshot: Snapshot, at: DecisionLimits) -> Move | Wai
 def _unreadable(batch: Batch, reason: str, status: str | None, error: ProviderError, at: DecisionLimits) -> Move | Wait:
     if batch.deadline_at is not None and at.is_after(batch.deadline_at + at.retention):
         return _lost_there(batch, f"cannot be asked about any more: {reason}", at)
+    needs_person = _is_of_account(error) and batch.failures + 1 >= REFUSED_CALLS
     after = replace(
         batch, due_at=at.now + at.pacing.backoff(batch.failures, getattr(error, "retry_after", None)),
-        failures=batch.failures + 1, failed_status=error.status, reason=reason,
+        failures=batch.failures + 1, failed_status=error.status, reason=reason, needs_person=needs_person,
         provider_status=status or batch.provider_status,
     )  # fmt: skip
     events = (("unclear", reason),) if reason != batch.reason else ()
@@ -543,14 +544,15 @@ def under_another_account(batch: Batch, at: DecisionLimits) -> Wait | None:
 
 
 def after_failed_download(batch: Batch, error: ProviderError, at: DecisionLimits) -> Wait | None:
-    """The download failed. Retry while the provider may still keep the results, which were paid for; where another
-    account is refused them, a person sets the right one. Return None when they are gone."""
+    """The download failed. Retry while the provider may still keep the results, which were paid for; if the account is
+    refused them, a person mends it, or sets the right one. Return None when they are gone."""
     if not _may_be_kept(batch, error, at):
         return None
     reason = f"download failed: {error}"
     if is_elsewhere := _is_refused(error) and is_of_another_account(batch, at):
-        reason = f"{WAITS}{reason}; {_other_account(batch)}: set the earlier key, address and organisation again"
-    tried = replace(_cap_failures(batch, error), needs_person=is_elsewhere)
+        reason = f"{reason}; {_other_account(batch)}: set the earlier key, address and organisation again"
+    needs_person = is_elsewhere or (_is_of_account(error) and batch.failures + 1 >= REFUSED_CALLS)
+    tried = replace(_cap_failures(batch, error), needs_person=needs_person)
     return _download_again(tried, reason, at, error)
 
 
@@ -661,9 +663,21 @@ def collected(
     if len(ends) != batch.requests:
         raise AssertionError(f"batch {batch.id}: {batch.requests} requests, but {len(ends)} have an end")
     outcomes = ", ".join(f"{count} {outcome}" for (outcome, _), count in Counter(ends.values()).items())
+    reason, is_of_account = decision.lacking or message, any(end[1] is ErrorClass.ACCOUNT for end in ends.values())
+    if is_of_account:
+        events = (*events, ("account_refused", reason or ""))
+    unanswered = sum(outcome is not RequestOutcome.SUCCEEDED for outcome, _ in ends.values())
+    needs_person = batch.facts.stopped_elsewhere and unanswered > 0
+    if needs_person:
+        reason = (
+            f"it was cancelled at {batch.provider}, and not by this run; {unanswered} of {batch.requests} requests "
+            "have no answer. `layton-batch retry` asks for them again, `layton-batch cancel` does without"
+        )
+        events = (*events, ("cancelled_elsewhere", reason))
     after = replace(
-        batch, state=Lifecycle.COLLECTED, due_at=now, reason=decision.lacking or message, needs_person=False,
-        stated_usd=stated.usd, stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
+        batch, state=Lifecycle.COLLECTED, due_at=now, reason=reason, needs_person=needs_person,
+        error_class=ErrorClass.ACCOUNT if is_of_account else batch.error_class, stated_usd=stated.usd,
+        stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
     )  # fmt: skip
     return Move(
         after,
@@ -684,12 +698,28 @@ def settle(
     return tuple(LedgerEntry(batch.id, kind, usd) for kind, usd in amounts.items() if usd)
 
 
-def pause_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> float:
-    """Seconds before the next attempt at the batch's requests is sent: none, unless the batch failed as a whole.
-    ``turned_away``: how many attempts in its line the provider had no room for."""
-    if batch.outcome is not BatchOutcome.FAILED:
-        return 0.0
-    return max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
+@dataclass(frozen=True, slots=True)
+class AttemptWait:
+    """The wait before the next attempt at a batch's requests: seconds, why, and whether a person has to end it."""
+
+    pause: float = 0.0
+    reason: str | None = None
+    needs_person: bool = False
+
+
+AT_ONCE = AttemptWait()
+
+
+def wait_before_next(batch: Batch, turned_away: int, pacing: Pacing) -> AttemptWait:
+    """Return the wait before the next attempt at the batch's requests: none, unless the batch failed as a whole, or the
+    account was refused. ``turned_away``: the attempts before it that the provider carried out nothing of."""
+    is_of_account = batch.error_class is ErrorClass.ACCOUNT
+    if batch.outcome is not BatchOutcome.FAILED and not is_of_account:
+        return AT_ONCE
+    pause = max(pacing.backoff(turned_away or batch.attempt), pacing.no_room if turned_away else 0.0)
+    if not is_of_account:
+        return AttemptWait(pause)
+    return AttemptWait(pause, f"{batch.provider} refused {batch.id}: {batch.reason}", turned_away >= REFUSED_CALLS)
 
 
 # ---- a person ------------------------------------------------------------------------------------------------------
@@ -731,7 +761,7 @@ def sent_again(batch: Batch, cost: Sequence[LedgerEntry], now: float) -> Move:
     person = "a person said that it was never made"
     if batch.provider_id:
         person = f"it was {batch.provider_id}: a person has it paid for once more"
-    facts = replace(batch.facts, unread_lists=0, forbidden=0, not_found=0, resent=batch.facts.resent + 1)
+    facts = replace(batch.facts, failed_calls=0, not_found=0, resent=batch.facts.resent + 1)
     after = replace(
         batch, state=Lifecycle.PLANNED, due_at=now, failures=0, input_ref=None, reason=None, provider_id=None,
         provider_status=None, account=None, organisation=None, submitting_at=None, submitted_at=None, ended_at=None,

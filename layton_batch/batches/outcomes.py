@@ -23,6 +23,12 @@ class ReplyTally:
     anomalies: list[tuple[str, str]] = field(default_factory=list)
 
     @property
+    def account_trouble(self) -> str | None:
+        """Return the provider's sentence about the account, where it refused a request to that."""
+        responses = (reply.response for reply in self.replies.values())
+        return next((one.error_message for one in responses if one.error_class is ErrorClass.ACCOUNT), None)
+
+    @property
     def ends(self) -> Mapping[str, End]:
         """Return the outcome and error class of each request, by custom_id."""
         return {name: (reply.response.outcome, reply.response.error_class) for name, reply in self.replies.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from layton_batch.batches.cancel import is_cancelled
 from layton_batch.runs.context import Run
-from layton_batch.states import AnswerState
+from layton_batch.states import AnswerState, Lifecycle
 from layton_batch.store.orders import Order
 from layton_batch.store.reopening import go_on, reopen
 
@@ -20,7 +20,8 @@ def retry_run(run: Run, order: Order | None = None) -> int:
     left as it is.
     """
     was_cancelled = is_cancelled(run)  # a cancel that comes later stands
-    sendable = {batch.id for batch in run.store.batches() if batch.path}
+    batches = run.store.batches()
+    sendable = {batch.id for batch in batches if batch.path}
     jobs: set[str] = set()
     answers: set[bytes] = set()
     unanswered = 0
@@ -36,7 +37,7 @@ def retry_run(run: Run, order: Order | None = None) -> int:
                 unanswered += 1  # it is sent because the run goes on
     if was_cancelled:
         go_on(run.store, run.clock.now(), order)
-    if answers:
+    if answers or any(batch.state is Lifecycle.COLLECTED and batch.needs_person for batch in batches):
         detail = f"{unanswered} requests without an answer go again: a person asked for it"
         reopen(run.store, jobs, answers, run.clock.now(), detail, order)
     return unanswered

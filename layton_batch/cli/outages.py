@@ -58,7 +58,7 @@ class ProviderOutages:
 
 
 def _is_asked(batch: Batch) -> bool:
-    return batch.state in OPEN - {Lifecycle.LOST} and not batch.needs_person
+    return batch.state in OPEN - {Lifecycle.LOST}
 
 
 def _failing(status: Status) -> dict[str, Batch]:

@@ -146,7 +146,7 @@ class Anthropic:
             provider_id=provider_id,
             provider_status=status,
             state=state,
-            outcome=_outcome(counts) if ended else None,
+            outcome=_outcome(batch, counts) if ended else None,
             results_ref=provider_id if ended and not archived else None,
             total=_sum(counts, *_KINDS),
             succeeded=_sum(counts, "succeeded"),
@@ -296,8 +296,8 @@ def _sum(counts: JsonObject, *kinds: str) -> int | None:
     return None if None in numbers else sum(number or 0 for number in numbers)
 
 
-def _outcome(counts: JsonObject) -> BatchOutcome:
-    if count(counts, "canceled"):
+def _outcome(batch: JsonObject, counts: JsonObject) -> BatchOutcome:
+    if count(counts, "canceled") or text(batch, "cancel_initiated_at"):
         return BatchOutcome.CANCELLED
     if count(counts, "expired") and not count(counts, "succeeded") and not count(counts, "errored"):
         return BatchOutcome.EXPIRED

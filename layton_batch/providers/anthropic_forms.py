@@ -5,7 +5,7 @@ from __future__ import annotations
 from layton_batch import model_table
 from layton_batch.errors import ProviderReplyError
 from layton_batch.providers.damaged_rows import malformed, unreadable
-from layton_batch.providers.wire_errors import clean, parse_object
+from layton_batch.providers.wire_errors import clean, concerns_account, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text, whole
 from layton_batch.records import Image, JsonValue, ModelSpec, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
@@ -25,12 +25,9 @@ _STOPS = {
 }
 _ERRORS = {
     "invalid_request_error": ErrorClass.INVALID_REQUEST,
-    "authentication_error": ErrorClass.INVALID_REQUEST,
-    "permission_error": ErrorClass.INVALID_REQUEST,
     "not_found_error": ErrorClass.INVALID_REQUEST,
     "request_too_large": ErrorClass.TOO_LARGE,
     "rate_limit_error": ErrorClass.RATE_LIMITED,
-    "billing_error": ErrorClass.RATE_LIMITED,
 }
 _NOT_RUN = {"canceled": RequestOutcome.CANCELLED, "expired": RequestOutcome.EXPIRED}
 
@@ -171,11 +168,12 @@ def _usage(usage: JsonObject) -> Usage:
 
 def _error(custom_id: str, error: JsonObject) -> Response:
     inner = at(error, "error") or error
-    kind = text(inner, "type")
+    kind, message = text(inner, "type"), text(inner, "message")
+    error_class = _ERRORS.get(kind or "", ErrorClass.PROVIDER_FAULT)
     return Response(
         custom_id,
         RequestOutcome.ERRORED,
-        error_class=_ERRORS.get(kind or "", ErrorClass.PROVIDER_FAULT),
+        error_class=ErrorClass.ACCOUNT if concerns_account(None, kind, message) else error_class,
         error_code=kind,
-        error_message=text(inner, "message"),
+        error_message=message,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -262,13 +262,8 @@ class Gemini:
     def _address(self) -> str:
         return ((self._access.base_url if self._access else None) or ADDRESS).rstrip("/")
 
-    @contextmanager
-    def _wire(self, call: str, *, paid: bool = False) -> Iterator[None]:
-        try:
-            with wire(self.name, call, secret=self._key(), paid=paid):
-                yield
-        except RequestRefusedError as error:
-            raise forms.of_access(error) from None
+    def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
+        return wire(self.name, call, secret=self._key(), paid=paid)
 
     def _in_a_version_that_knows(self, call: Callable[[], _Made], *, paid: bool = False) -> _Made:
         """Return the result of ``call``. Repeat the call in the older version where ours may lack the method.

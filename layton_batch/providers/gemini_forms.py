@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from layton_batch.errors import ProviderReplyError, RequestRefusedError
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.openai_shape import class_of_code, class_of_status
-from layton_batch.providers.wire_errors import clean, excerpt, parse_object
+from layton_batch.providers.wire_errors import clean, concerns_account, excerpt, parse_object
 from layton_batch.providers.wire_json import JsonObject, at, count, merged, objects, text, whole
 from layton_batch.records import EMPTY, Image, JsonValue, ModelSpec, Reasoning, Request, Response, Usage
 from layton_batch.states import ErrorClass, FinishReason, RequestOutcome
@@ -41,18 +41,12 @@ _RPC = {
     9: ErrorClass.INVALID_REQUEST,  # FAILED_PRECONDITION
     11: ErrorClass.INVALID_REQUEST,  # OUT_OF_RANGE
     12: ErrorClass.INVALID_REQUEST,  # UNIMPLEMENTED
-    16: ErrorClass.INVALID_REQUEST,  # UNAUTHENTICATED
+    16: ErrorClass.ACCOUNT,  # UNAUTHENTICATED
 }
 """google.rpc.Code; the ones left out (unknown, deadline, internal, unavailable …) are the provider's fault."""
 
 _RPC_CANCELLED = 1
 
-_ACCESS: Mapping[str, int] = {
-    "API_KEY_INVALID": 401, "CREDENTIALS_MISSING": 401, "ACCESS_TOKEN_EXPIRED": 401, "CONSUMER_INVALID": 401,
-    "CONSUMER_SUSPENDED": 401, "API_KEY_SERVICE_BLOCKED": 401, "BILLING_DISABLED": 402, "FAILED_PRECONDITION": 402,
-}  # fmt: skip
-"""By reason (google.rpc.ErrorInfo) or status word: what refuses the caller, not the request. FAILED_PRECONDITION: the
-project has no billing where the free tier is not offered (ai.google.dev/gemini-api/docs/troubleshooting)."""
 _OWN_CODES = frozenset({"404", "NOT_FOUND"})
 """What the API's own 404 holds; another comes from who knows no such path."""
 _OF_A_METHOD = re.compile(r"\bfor API version\b|\b(unknown|no such) method\b|\bmethod not found\b", re.IGNORECASE)
@@ -174,17 +168,13 @@ def errored(custom_id: str, error: JsonValue) -> Response:
 
 def error_class_of(error: JsonObject) -> ErrorClass:
     """Classify an error for the next attempt. ``code`` is a google.rpc code or an HTTP status."""
-    code = count(error, "code")
-    if 0 < code < 20:
+    code, word = count(error, "code"), text(error, "status")
+    is_rpc = 0 < code < 20
+    if concerns_account(None if is_rpc else code, word, text(error, "message")):
+        return ErrorClass.ACCOUNT
+    if is_rpc:
         return _RPC.get(code, ErrorClass.PROVIDER_FAULT)
-    return class_of_status(code or None) or class_of_code((text(error, "status") or "").replace("RESOURCE_EX", "quota"))
-
-
-def of_access(error: RequestRefusedError) -> RequestRefusedError:
-    """Return the refusal as 401 or 402 where it concerns the key or the account, which Google answers by 400 or 403."""
-    if error.status not in (400, 403):
-        return error
-    return type(error)(str(error), status=_ACCESS.get(error.code or "", error.status), code=error.code)
+    return class_of_status(code or None) or class_of_code((word or "").replace("RESOURCE_EX", "quota"))
 
 
 def is_of_version(error: RequestRefusedError, *, named: bool) -> bool:

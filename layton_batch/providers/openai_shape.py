@@ -12,7 +12,7 @@ from layton_batch.errors import ProviderReplyError, UnknownStatusError
 from layton_batch.providers.chat_usage import usage_of
 from layton_batch.providers.damaged_rows import malformed, unreadable
 from layton_batch.providers.protocol import NO_REPLY, StatusMeaning
-from layton_batch.providers.wire_errors import REFUSALS, clean, excerpt, parse_json, parse_object
+from layton_batch.providers.wire_errors import REFUSALS, clean, concerns_account, excerpt, parse_json, parse_object
 from layton_batch.providers.wire_json import whole
 from layton_batch.records import (
     Image,
@@ -330,13 +330,19 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
     if status == 0 and outcome is None:
         word = NO_REPLY
     numeric = int(word) if word and word.isascii() and word.isdigit() else None
-    error_class = class_of_status(status if status is not None else numeric) or class_of_code(word or "")
+    status = status if status is not None else numeric
+    told = clean(_in_words(message), 500) if message else None
+    error_class = class_of_status(status) or class_of_code(word or "")
+    if outcome is not None:
+        error_class = ErrorClass.NOT_EXECUTED
+    elif concerns_account(status, word, told):
+        error_class = ErrorClass.ACCOUNT
     return Response(
         custom_id=custom_id,
         outcome=outcome or RequestOutcome.ERRORED,
-        error_class=ErrorClass.NOT_EXECUTED if outcome else error_class,
+        error_class=error_class,
         error_code=word or (str(status) if status else None),
-        error_message=clean(_in_words(message), 500) if message else None,
+        error_message=told,
     )
 
 
@@ -362,6 +368,8 @@ def class_of_code(code: str) -> ErrorClass:
     """Classify an error code without an HTTP status. Unknown codes count as the provider's fault: sending the
     row again is bounded and errored rows are not billed, while giving it up would lose an answer."""
     word = code.lower()
+    if concerns_account(None, word, None):
+        return ErrorClass.ACCOUNT
     if "rate_limit" in word or "token_limit" in word or "quota" in word:
         return ErrorClass.RATE_LIMITED
     if "too_large" in word or word == "too_many_tasks":  # the file has more rows than a batch may have

@@ -49,8 +49,6 @@ REFUSALS = frozenset(
 certain: a timeout, a conflict, a client that is said to have gone (499), a gateway's own words."""
 _NOT_NOW = frozenset({407, 429})
 """Too many calls, or a proxy that wants to know who we are: nothing was done, and it passes or can be mended."""
-_NO_MONEY = "billing_hard_limit_reached"
-"""OpenAI's word, said with status 400, for what 402 is for."""
 _LOOK_FIRST = "it may have been carried out: the batch is looked for before anything is sent again"
 
 
@@ -185,7 +183,7 @@ def _refusal(reply: _ErrorReply, where: str, fallback: str, secret: str, *, paid
         return AmbiguousCallError(f"{message}; {_LOOK_FIRST}", status=status, code=code)
     if status == 404:
         return NotFoundError(message, status=status, code=code)
-    return RequestRefusedError(message, status=402 if code == _NO_MONEY else status, code=code)
+    return RequestRefusedError(message, status=status, code=code)
 
 
 def _message(body: object, depth: int = 0) -> str | None:
@@ -250,6 +248,40 @@ def _until(then: str | None, now: str | None) -> float | None:
         return (parsedate_to_datetime(then) - parsedate_to_datetime(now)).total_seconds() if then and now else None
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+# ---- the account -----------------------------------------------------------------------------------------------------
+
+
+_ACCOUNT_STATUSES = frozenset({401, 402})
+_ACCOUNT_CODES = frozenset(
+    {
+        "authentication_error", "billing_error", "billing_not_active", "billing_hard_limit_reached",
+        "credit_balance_exhausted", "insufficient_quota", "invalid_api_key", "permission_error",
+        # Google's; the last means no billing where there is no free tier, by its documents
+        "api_key_invalid", "unauthenticated", "failed_precondition",
+    }
+)  # fmt: skip
+_ACCOUNT_WORDS = re.compile(
+    r"\bcredit balance is too low|(\b(used all available|out of|not have any)|n't have any) credits\b"
+    r"|\binsufficient (credits?|balance|funds)\b|\bcredit limit\b|\bspend(ing)? limit\b|\bbilling hard limit\b"
+    r"|\b(enable|requires) billing\b|\bbilling (has been |is )?(suspended|disabled|not active)\b"
+    r"|\baccount is not active\b|\bspecified API usage limits\b|\b(incorrect|invalid|expired) (x-)?api[ -]key\b"
+    r"|\bapi[ -]key (is )?(not valid|invalid|expired|disabled|revoked)\b|\bcaller does not have permission\b"
+    r"|\b(organi[sz]ation|account|project|team|consumer)( '[^']*')? (has been|is) (disabled|deactivated|suspended)\b"
+    r"|\b(cannot|could not|failed to) (find|download) (the )?(input )?file\b",
+    re.IGNORECASE,
+)
+"""Sentences of providers, whose statuses and codes are those of a bad request. The last one is of a file that we have
+uploaded: OpenAI and Together said it while the file was there."""
+
+
+def concerns_account(status: int | None, code: str | None, text: str | None) -> bool:
+    """Return whether an error is the account's trouble: no credit, a wrong key, no access, a file of ours that is not
+    found. It says nothing of a request, was not billed, and passes when it is mended. ``status``: of HTTP."""
+    if status in _ACCOUNT_STATUSES or (code or "").lower() in _ACCOUNT_CODES:
+        return True
+    return _ACCOUNT_WORDS.search(text or "") is not None
 
 
 # ---- text ----------------------------------------------------------------------------------------------------------
@@ -334,6 +366,8 @@ _OVER_A_LIMIT = re.compile(
 def failure_class(reading: Snapshot) -> ErrorClass:
     """Why a batch failed as a whole: by the provider's code where that is telling, else by its sentence."""
     reason, by_code = reading.message or "", reading.error_class
+    if reading.outcome is BatchOutcome.FAILED and concerns_account(None, None, reason):
+        return ErrorClass.ACCOUNT
     if reading.outcome is not BatchOutcome.FAILED or by_code in (ErrorClass.RATE_LIMITED, ErrorClass.TOO_LARGE):
         return by_code
     if _NO_ROOM.search(reason):

@@ -11,7 +11,7 @@ from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.imported import FROM_FILE, is_imported
-from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
+from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved, waits_for_a_person
 from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle, Role
 from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural, shortened
 
@@ -69,7 +69,7 @@ def _batch(batch: Batch, expected_end: float | None) -> dict[str, object]:
         "id": batch.id,
         "job": batch.job_id,
         "provider": batch.provider,
-        "state": str(batch.state),
+        "state": str(Lifecycle.LOST if waits_for_a_person(batch) else batch.state),
         "outcome": str(batch.outcome) if batch.outcome else None,
         "provider_id": batch.provider_id,
         "provider_status": batch.provider_status,
@@ -157,7 +157,10 @@ def _words(status: Status) -> Iterator[str]:
     """
     held = [batch for batch in status.batches if _is_held_by_budget(batch, status)]
     reasons = dict.fromkeys(
-        (f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}", batch.reason)
+        (
+            f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}",
+            f"{'waits for a person: ' if batch.needs_person else ''}{batch.reason}",
+        )
         for batch in status.batches
         if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED) and batch not in held
     )
@@ -289,6 +292,11 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
         for batch in status.batches
         if batch.state is Lifecycle.LOST
     ][:3]
+    if any(batch.state is Lifecycle.COLLECTED and batch.needs_person for batch in status.batches):
+        steps.append(
+            f"`layton-batch retry {run}` and then `run` ask again for what was cancelled; "
+            f"`layton-batch cancel {run}` ends the run without it."
+        )
     match status.state:
         case RunState.NEEDS_PERSON if not steps:
             steps.append("Fix what the line above names, then run the same command again.")

@@ -93,12 +93,8 @@ def outage_advice(settings: Settings, provider: str, status: int | None) -> str:
             proxies = [name for name in _PROXIES if settings.get(name)]
             checks = [*([str(address)] if address else []), *(f"{name} in the environment" for name in proxies)]
             return f"Check {' and '.join(checks) or 'the connection'}"
-        case 401:
-            return f"Set {key} to a key that is valid"
-        case 402:
-            return f"Add credit to the account of {key}, or raise its limit"
-        case 403:
-            return f"Give the account of {key} access to the model and to batches, or name another model"
+        case 401 | 402 | 403:
+            return f"See to the account of {key}: its credit, its limits and its access, or set another key"
         case 404 | 405 if address is not None:
             own = OWN_ADDRESSES.get(provider)
             return f"Check that {address} is the address of a batch API" + (

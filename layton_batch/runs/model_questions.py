@@ -19,6 +19,7 @@ from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
 from layton_batch.model_table import KnownModels, is_same_model
 from layton_batch.providers import closing, connect, knows_models
 from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
+from layton_batch.providers.wire_errors import concerns_account
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.runs.environment_notes import outage_advice
 from layton_batch.settings import Settings
@@ -26,23 +27,17 @@ from layton_batch.settings import Settings
 SECONDS = 5.0
 """For one call."""
 PATIENCE = CallLimits(SECONDS)
-UNAUTHORISED = 401
-"""Status of a call whose key is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ModelNotices:
     """Statements of a provider about its models by id (None: it has no such model), and why it said no more.
-    ``status``: the HTTP status of that reply."""
+    ``status``: the HTTP status of that reply. ``refuses_account``: it is a wrong key, or the account's trouble."""
 
     notices: dict[str, ModelNotice | None]
     trouble: str | None = None
     status: int | None = None
-
-    @property
-    def refuses_key(self) -> bool:
-        """Tell whether the provider does not accept the key."""
-        return self.status == UNAUTHORISED
+    refuses_account: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +75,10 @@ def ask_providers(
     refused: list[str] = []
     warnings: list[str] = []
     for provider, answer in answers.items():
-        if answer.refuses_key:
+        if answer.refuses_account:
             trouble = (answer.trouble or "").rstrip(".")
-            line = (
-                f"{provider} does not accept the key: {trouble}. Set {settings.key_variable(provider)} to a key that "
-                "is valid. If it is valid all the same: --offline does not ask"
-            )
+            line = f"{provider} does not serve the account: {trouble}. {outage_advice(settings, provider, 402)}"
+            line += ". If it does all the same: --offline does not ask"
             (warnings if (is_elsewhere or settings.is_elsewhere)(provider) else refused).append(line)
         for model, notice in answer.notices.items():
             for statement in _against(provider, model, notice, table, today):
@@ -119,8 +112,11 @@ def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNoti
             if (informant := knows_models(connected)) is not None:
                 for model in models:
                     notices[model] = informant.about(model)
+    except ProviderError as error:
+        refuses_account = concerns_account(error.status, error.code, str(error))
+        return _ModelNotices(notices, str(error), error.status, refuses_account)
     except LaytonBatchError as error:
-        return _ModelNotices(notices, str(error), error.status if isinstance(error, ProviderError) else None)
+        return _ModelNotices(notices, str(error))
     return _ModelNotices(notices)
 
 
@@ -157,7 +153,7 @@ def _of_trouble(answers: dict[str, _ModelNotices], settings: Settings) -> Iterat
     reasons = {
         provider: answer.trouble
         for provider, answer in answers.items()
-        if answer.trouble is not None and not answer.refuses_key
+        if answer.trouble is not None and not answer.refuses_account
     }
     if reasons:
         yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons.values())}"

@@ -200,14 +200,13 @@ def is_over(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -
 
 def _state(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
     cancelled, reason = bool(row and row.cancelled), row.stopped_reason if row else None
-    open_batches = [batch for batch in batches if batch.state in OPEN]
-    open_states = {batch.state for batch in open_batches}
-    stuck = [batch for batch in open_batches if waits_for_a_person(batch)]
+    open_states = {batch.state for batch in batches if batch.state in OPEN}
+    is_stuck = any(map(waits_for_a_person, batches))
     if is_over(row, jobs, batches):
         return RunState.CANCELLED if cancelled else RunState.DONE
     if cancelled and not open_states:
         return RunState.CANCELLED  # before anything was planned
-    if stuck and (len(stuck) == len(open_batches) or (open_states <= _IDLE and reason)):
+    if is_stuck and (not any(map(_goes_on, batches)) or (open_states <= _IDLE and reason)):
         return RunState.NEEDS_PERSON
     if reason and open_states <= _IDLE:
         return RunState.OVER_BUDGET
@@ -218,8 +217,8 @@ _IDLE = frozenset({Lifecycle.PLANNED, Lifecycle.LOST})
 
 
 def waits_for_a_person(batch: Batch) -> bool:
-    """Return whether the batch is lost, or cannot go on before a person removes the reason that it names."""
-    return batch.state is Lifecycle.LOST or (batch.state in OPEN and batch.needs_person)
+    """Return whether the batch is lost, or a person has to decide about it, or to remove the reason that it names."""
+    return batch.state is Lifecycle.LOST or batch.needs_person
 
 
 _ENDED = frozenset({AnswerState.ANSWERED, AnswerState.FAILED, AnswerState.UNCERTAIN})

@@ -15,7 +15,7 @@ OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting"
 _ROLES = {"predict": "answers", "judge": "verdicts", "rejudge": "verdicts on labelled answers"}
 _WORDS = {
     RunState.RUNNING: "This run is not finished; its numbers will change.",
-    RunState.NEEDS_PERSON: "This run waits for a person: a batch is lost or cannot be sent, or another run has it.",
+    RunState.NEEDS_PERSON: "This run waits for a person, who has to decide about a batch, or to mend what stops it.",
     RunState.OVER_BUDGET: "This run stopped at its budget; its numbers are not final.",
     RunState.CANCELLED: "This run was cancelled; its numbers rest on what came back before.",
 }

@@ -18,7 +18,7 @@ from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.cost_tables import name_model_in_cost_tables
-from layton_batch.batches.machine import pause_before_next
+from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
 from layton_batch.costs.estimate import CostBounds, output_bound
 from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
@@ -160,6 +160,7 @@ class _AttemptOrigin:
     cause: str | None = None
     due_at: float = 0.0
     most_requests: int = 0
+    wait: AttemptWait = AT_ONCE
 
     @classmethod
     def of(cls, run: Run, names: _BatchNames, parent_id: str | None, reask: int, count: int) -> _AttemptOrigin:
@@ -174,9 +175,9 @@ class _AttemptOrigin:
         if attempts.is_split:
             return cls(parent.attempt, parent_id, reask, "half of a batch too large", most_requests=(count + 1) // 2)
         cause = f"{count} of {parent.requests} requests of attempt {parent.attempt} got no answer"
-        by_itself = attempts.are_left(run.manifest.policy.attempts)
-        pause = pause_before_next(parent, attempts.turned_away, run.pacing) if by_itself else 0.0
-        return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + pause, count)
+        by_itself = parent.error_class is ErrorClass.ACCOUNT or attempts.are_left(run.manifest.policy.attempts)
+        wait = wait_before_next(parent, attempts.turned_away, run.pacing) if by_itself else AT_ONCE
+        return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + wait.pause, count, wait)
 
 
 def _reach(run: Run, job: Job, paid: PaidAnswers, requests: Sequence[KnownRequest]) -> None:
@@ -276,6 +277,8 @@ class _BatchNames:
             cause=origin.cause,
             reask=origin.reask,
             due_at=origin.due_at,
+            reason=origin.wait.reason,
+            needs_person=origin.wait.needs_person,
             content=Content(contents.custom_ids, contents.answers, contents.max_costs),
         )
 

@@ -146,6 +146,7 @@ def _file(
     """``snapshot``: what the provider says of the batch as a whole. ``max_costs``: upper bounds in USD by custom_id."""
     reason = (snapshot.message if snapshot else None) or batch.reason
     tally = assign_outcomes(replies.entries, list(max_costs), batch, reason)
+    reason = reason or tally.account_trouble
     if decision.lacking is not None:
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
         _put_out_of_reach(tally, named, decision.lacking)

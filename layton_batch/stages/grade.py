@@ -12,6 +12,7 @@ from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.fingerprints import FIRST_SAMPLE
+from layton_batch.runs.status import waits_for_a_person
 from layton_batch.stages.final_responses import ResponseLocations, locate_responses
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
 from layton_batch.stages.reask import reask
@@ -20,9 +21,10 @@ from layton_batch.states import OPEN, Role
 
 
 def grade(run: Run) -> bool:
-    """Grade every planned job that has no open batch left, and write the tables of graded ones again that are gone."""
+    """Grade every planned job that has no open batch left, nor one that waits for a person, and write the tables of
+    graded ones again that are gone."""
     jobs, batches = run.store.jobs(), run.store.batches()
-    busy = {batch.job_id for batch in batches if batch.state in OPEN}
+    busy = {batch.job_id for batch in batches if batch.state in OPEN or waits_for_a_person(batch)}
     over = [job for job in jobs if job.planned and (not job.graded or job.is_stale) and job.id not in busy]
     unfinished = run.store.unfinished([job.id for job in over])
     over = [job for job in over if job.id not in unfinished and not run.store.requests_to_ask(job.id)]

@@ -15,7 +15,8 @@ from layton_batch.store.run_store import RunStore
 def reopen(
     store: RunStore, jobs: Collection[str], answers: Collection[bytes], at: float, detail: str, order: Order | None
 ) -> None:
-    """Have ``answers`` be asked for again that brought nothing, and the ``jobs`` that want them graded again.
+    """Have ``answers`` be asked for again that brought nothing, and the ``jobs`` that want them graded again. What was
+    collected waits for a person no more.
 
     Nothing happens where a cancel took the ``order`` of it back.
     """
@@ -25,6 +26,7 @@ def reopen(
         request_rows.take_turn(writing.connection)
         request_rows.want_again(writing.connection, answers)
         store.move_jobs(writing, jobs, JobState.GRADED, JobState.PLANNED)
+        store.end_waits(writing)
         writing.event(at, None, "reopened", detail)
 
 

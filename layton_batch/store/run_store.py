@@ -116,7 +116,14 @@ class RunStore(Events):
             now_cancelled = self._this_run().where(schema.runs.c.cancelled.is_(False)).values(cancelled=True)
             if writing.connection.execute(now_cancelled).rowcount:
                 writing.event(at, None, "run_cancelled", "a person asked for it")
+            self.end_waits(writing)
             take_back_retries(writing, at)
+
+    def end_waits(self, writing: Writing) -> None:
+        """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests."""
+        table = schema.batches
+        collected = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED), table.c.needs_person)
+        writing.connection.execute(update(table).where(collected).values(needs_person=False, reason=None))
 
     def take_back_retries(self, at: float) -> None:
         """Delete the pending orders to retry of a run that is done, where a person cancels it."""
@@ -315,7 +322,8 @@ class RunStore(Events):
             return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
 
     def _all_batches(self) -> list[Batch]:
-        """Read open batches now, and collected ones only where there are more: a run of years has thousands."""
+        """Read open batches now, also what waits for a person, and collected ones only where there are more: a run of
+        years has thousands."""
         still_open, count, collected = _all_batches_queries(self.run_id)
         with self.reading() as connection:
             batches = {row["seq"]: batch_from(row) for row in connection.execute(still_open).mappings()}
@@ -683,7 +691,7 @@ def _batches_query(
 def _all_batches_queries(run_id: str) -> tuple[Select[Any], Select[Any], Select[Any]]:
     """Return the statements that read the open batches, count the collected ones, and read these."""
     table = schema.batches
-    mine, collected = table.c.run_id == run_id, table.c.state == str(Lifecycle.COLLECTED)
+    mine, collected = table.c.run_id == run_id, and_(table.c.state == str(Lifecycle.COLLECTED), ~table.c.needs_person)
     return (
         select(table).where(mine, ~collected, visible(run_id)),
         select(func.count()).select_from(table).where(mine, collected),

@@ -25,6 +25,7 @@ from tests.support.batch_states import (
     AT,
     COST,
     DAY,
+    NO_CREDIT,
     PACING,
     busy,
     check,
@@ -57,9 +58,29 @@ def test_a_batch_that_goes_on_is_read_again_and_a_new_word_is_told() -> None:
         assert machine.after_snapshot(batch, reading(), slow).after.due_at == NOW + LONGEST_PAUSE
 
 
-def test_a_batch_that_somebody_stopped_is_seen_to_be_stopping() -> None:
-    decision = machine.after_snapshot(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
-    assert (type(decision), decision.after.state) == (Move, Lifecycle.CANCELLING)
+@pytest.mark.parametrize(
+    ("before", "outcome", "stopped_elsewhere"),
+    [
+        (flying(), BatchOutcome.CANCELLED, True),
+        (flying(), BatchOutcome.EXPIRED, False),
+        (flying(facts=BatchFacts(stop_refused=True)), BatchOutcome.CANCELLED, False),
+        (flying(state=Lifecycle.CANCELLING), BatchOutcome.CANCELLED, False),
+        (flying(deadline_at=NOW - 1.0), BatchOutcome.CANCELLED, False),
+    ],
+)
+def test_a_cancel_that_nobody_here_asked_for_is_a_persons(
+    before: Batch, outcome: BatchOutcome, stopped_elsewhere: bool
+) -> None:
+    stopping = machine.after_snapshot(flying(), reading(Lifecycle.CANCELLING, "cancelling"), AT)
+    assert (type(stopping), stopping.after.provider_status) == (Wait, "cancelling")
+    end = machine.after_snapshot(before, reading(Lifecycle.ENDED, "cancelled", outcome=outcome), AT).after
+    assert end.facts.stopped_elsewhere is stopped_elsewhere
+    left = (RequestOutcome.CANCELLED, ErrorClass.NOT_EXECUTED)
+    answered = (RequestOutcome.SUCCEEDED, ErrorClass.NONE)
+    for ends, needs_person in ((left, stopped_elsewhere), (answered, False)):
+        filed = machine.collected(Collect(end), None, NOW, ends={"a": answered, "b": ends, "c": answered})
+        assert filed.after.needs_person is needs_person
+        assert ("retry" in str(filed.after.reason)) is needs_person
 
 
 def test_a_provider_that_does_not_show_that_it_was_asked_to_stop_is_asked_again_and_told_of_once() -> None:
@@ -80,6 +101,8 @@ def test_a_provider_that_does_not_show_that_it_was_asked_to_stop_is_asked_again_
     ("outcome", "said", "by_code", "error_class"),
     [
         (BatchOutcome.COMPLETED, "too many requests", ErrorClass.NONE, ErrorClass.NONE),
+        (BatchOutcome.FAILED, str(NO_CREDIT), ErrorClass.INVALID_REQUEST, ErrorClass.ACCOUNT),
+        (BatchOutcome.FAILED, "invalid_request: Cannot find file f-1", ErrorClass.INVALID_REQUEST, ErrorClass.ACCOUNT),
         (BatchOutcome.FAILED, "Too many requests: the batch was stopped", ErrorClass.NONE, ErrorClass.RATE_LIMITED),
         (BatchOutcome.FAILED, "the file exceeds 200 MB", ErrorClass.NONE, ErrorClass.TOO_LARGE),
         (BatchOutcome.FAILED, "the file exceeds 200 MB", ErrorClass.RATE_LIMITED, ErrorClass.RATE_LIMITED),
@@ -370,10 +393,37 @@ def test_what_a_batch_cost_takes_the_place_of_its_reserve(amounts: tuple[str, st
         (BatchOutcome.FAILED, 12, 9, PACING.longest_pause),
     ],
 )
-def test_the_next_attempt_waits_only_where_the_whole_batch_failed(
+def test_the_wait_before_next_waits_only_where_the_whole_batch_failed(
     outcome: BatchOutcome, attempt: int, turned_away: int, pause: float
 ) -> None:
-    assert machine.pause_before_next(ended(outcome=outcome, attempt=attempt), turned_away, PACING) == pause
+    failed = ended(outcome=outcome, attempt=attempt)
+    assert machine.wait_before_next(failed, turned_away, PACING) == machine.AttemptWait(pause)
+
+
+@pytest.mark.parametrize("outcome", [BatchOutcome.COMPLETED, BatchOutcome.FAILED])
+def test_what_was_refused_to_the_account_is_asked_again_with_pauses_and_a_person_is_told_in_the_end(
+    outcome: BatchOutcome,
+) -> None:
+    end = Collect(ended(outcome=outcome))
+    refusal = {**ALL, "r3": (RequestOutcome.ERRORED, ErrorClass.ACCOUNT)}
+    filed = machine.collected(end, "no credit", NOW, ends=refusal)
+    assert told(filed) == ["account_refused", "collected"]
+    for turned_away, needs_person in ((1, False), (machine.REFUSED_CALLS, True)):
+        wait = machine.wait_before_next(filed.after, turned_away, PACING)
+        assert (wait.pause >= PACING.no_room, wait.needs_person) == (True, needs_person)
+        assert "no credit" in str(wait.reason)
+
+
+@pytest.mark.parametrize("error", [refused(401), NO_CREDIT])
+def test_a_provider_that_tells_this_account_nothing_more_has_a_person_told_in_the_end(error: ProviderError) -> None:
+    for failures, needs_person in ((0, False), (machine.REFUSED_CALLS - 1, True)):
+        reading_failed = machine.after_snapshot(flying(failures=failures), error, AT)
+        download_failed = machine.after_failed_download(ended(failures=failures), error, AT)
+        assert download_failed is not None
+        for decision in (reading_failed, download_failed):
+            assert decision.after.needs_person is needs_person
+            assert str(error) in str(decision.after.reason)
+        assert not machine.after_snapshot(reading_failed.after, reading(), AT).after.needs_person
 
 
 # ---- a person ------------------------------------------------------------------------------------------------------
@@ -414,7 +464,7 @@ def test_a_lost_batch_that_is_sent_again_begins_anew_and_keeps_what_it_may_have_
 ) -> None:
     before = flying(
         **LOST, provider_id=provider_id, input_ref="file-1", submitting_at=NOW - DAY,
-        facts=BatchFacts(1, 2, 3, 4, 5, absent_creates=1, resent=1),
+        facts=BatchFacts(1, 2, 3, 4, absent_creates=1, resent=1),
     )  # fmt: skip
     cost = machine.settle(before, reserved=COST, unknown_cost=COST)
     decision = machine.sent_again(before, cost, NOW + 1)

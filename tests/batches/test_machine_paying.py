@@ -24,10 +24,13 @@ from tests.support.batch_states import (
     COST,
     DAY,
     LOOKS,
+    NO_CREDIT,
+    NO_QUOTA,
     PACING,
     RELEASED,
     RESERVED,
     UNLISTED,
+    WRONG_KEY,
     busy,
     check,
     differs,
@@ -46,7 +49,7 @@ from tests.support.store_rows import NOW, batch
 def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once() -> None:
     before, error = planned(), FileError("its file was changed")
     decision = machine.after_file_trouble(before, error)
-    check(before, decision, Wait, reason="waits for a person: its file was changed", needs_person=True)
+    check(before, decision, Wait, reason="its file was changed", needs_person=True)
     assert told(decision) == ["file_changed"]
     again = machine.after_file_trouble(decision.after, error)
     assert (differs(decision.after, again), again.events) == ({}, ())
@@ -60,29 +63,29 @@ def test_a_batch_whose_file_was_changed_stays_due_and_says_so_once() -> None:
         (busy(99_999.0), 900.0, machine.FAILED_CALLS),
         (AmbiguousCallError("timeout"), 5.0, machine.FAILED_CALLS),
         (ProviderReplyError("a page of HTML"), 5.0, machine.FAILED_CALLS),
-        (refused(401), 5.0, machine.FAILED_CALLS),
-        (refused(402), 5.0, machine.FAILED_CALLS),
+        (refused(401), 5.0, machine.REFUSED_CALLS),
+        (NO_CREDIT, 5.0, machine.REFUSED_CALLS),
+        (NO_QUOTA, 5.0, machine.REFUSED_CALLS),
         (refused(403), 5.0, machine.REFUSED_CALLS),
         (refused(404), 5.0, machine.REFUSED_CALLS),
         (refused(405), 5.0, machine.REFUSED_CALLS),
         (LookUpRefusedError("GET /files: 404", status=404), 5.0, machine.REFUSED_CALLS),
         (LookUpRefusedError("GET /files: 400", status=400), 5.0, machine.REFUSED_CALLS),
-        (LookUpRefusedError("GET /files: 401", status=401), 5.0, machine.FAILED_CALLS),
+        (LookUpRefusedError("GET /files: 401", status=401), 5.0, machine.REFUSED_CALLS),
     ],
 )
 def test_a_free_call_that_fails_before_the_create_is_tried_later_and_a_person_is_told_in_the_end(
     error: ProviderError, pause: float, tries: int
 ) -> None:
     for failed, needs_person in ((0, False), (tries - 2, False), (tries - 1, True)):
-        before = planned(facts=BatchFacts(unread_lists=failed))
+        before = planned(facts=BatchFacts(failed_calls=failed))
         decision = machine.after_upload(before, error, AT)
-        reason, facts = str(decision.after.reason), BatchFacts(unread_lists=failed + 1)
+        reason, facts = str(decision.after.reason), BatchFacts(failed_calls=failed + 1)
         more: dict[str, object] = {"needs_person": True} if needs_person else {}
         if error.status is not None:
             more["failed_status"] = error.status
         check(before, decision, Wait, reason=reason, due_at=NOW + pause, failures=1, facts=facts, **more)
-        assert reason.removeprefix(machine.WAITS).startswith(f"not sent: {before.provider}")
-        assert reason.startswith(machine.WAITS) is needs_person
+        assert reason.startswith(f"not sent: {before.provider}")
         assert told(decision) == ["upload_failed"]
 
 
@@ -97,7 +100,6 @@ def test_a_provider_that_an_upload_does_not_reach_is_not_said_to_refuse_the_file
         (400, BatchFacts(), ErrorClass.INVALID_REQUEST),
         (413, BatchFacts(), ErrorClass.TOO_LARGE),
         (422, BatchFacts(), ErrorClass.INVALID_REQUEST),
-        (403, BatchFacts(forbidden=machine.FORBIDDEN_TRIES - 1), ErrorClass.INVALID_REQUEST),
         (404, BatchFacts(not_found=machine.TRIES - 1), ErrorClass.INVALID_REQUEST),
     ],
 )
@@ -118,7 +120,7 @@ def test_what_is_refused_for_good_ends_and_lets_go_of_what_was_set_aside(
     ("error", "looks"),
     [
         (refused(403), machine.REFUSED_CALLS),
-        (refused(401), machine.FAILED_CALLS),
+        (refused(401), machine.REFUSED_CALLS),
         (busy(), machine.FAILED_CALLS),
         (ProviderReplyError("a page of HTML"), machine.FAILED_CALLS),
     ],
@@ -127,11 +129,10 @@ def test_nothing_is_sent_while_the_list_cannot_be_read_and_a_person_is_told_in_t
     error: ProviderError, looks: int
 ) -> None:
     for before, needs_person in ((looks - 2, False), (looks - 1, True)):
-        decision = machine.after_unread_list(planned(facts=BatchFacts(unread_lists=before)), error, AT)
+        decision = machine.after_unread_list(planned(facts=BatchFacts(failed_calls=before)), error, AT)
         assert type(decision) is Wait
-        assert decision.after.facts.unread_lists == before + 1
+        assert decision.after.facts.failed_calls == before + 1
         assert decision.after.needs_person is needs_person
-        assert str(decision.after.reason).startswith(machine.WAITS) is needs_person
         assert decision.after.due_at > NOW
 
 
@@ -146,11 +147,11 @@ def test_a_withdrawn_batch_is_over_before_it_was_sent() -> None:
 
 
 def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
-    before = planned(needs_person=True, reason="old", facts=BatchFacts(3, 4, 5, 1, 1, absent_creates=1))
+    before = planned(needs_person=True, reason="old", facts=BatchFacts(3, 4, 5, 1, absent_creates=1))
     decision = machine.before_create(before, "file-1", AT)
     check(
         before, decision, Move, state=Lifecycle.SUBMITTING, input_ref="file-1", submitting_at=NOW, reason=None,
-        needs_person=False, facts=BatchFacts(0, 0, 0, 1, 1, absent_creates=1),
+        needs_person=False, facts=BatchFacts(0, 0, 5, 1, absent_creates=1),
     )  # fmt: skip
     assert decision.entries == (RESERVED,)
     paid = machine.before_create(before, "file-1", replace(AT, account=Account("key", "organisation"))).after
@@ -173,11 +174,11 @@ def test_an_intent_too_old_or_of_another_time_is_looked_for(age: float, is_fresh
 
 
 def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
-    before = submitting(failures=2, reason="old")
+    before = submitting(failures=2, reason="old", facts=BatchFacts(failed_calls=3))
     decision = machine.after_create(before, "b-1", AT)
     check(
         before, decision, Move, state=Lifecycle.IN_FLIGHT, provider_id="b-1", submitted_at=NOW, due_at=NOW + 5.0,
-        deadline_at=NOW + 2 * DAY, failures=0, reason=None,
+        deadline_at=NOW + 2 * DAY, failures=0, reason=None, facts=BatchFacts(),
     )  # fmt: skip
     assert decision.events == (("submitted", "b-1"),)
     quick = replace(AT, poll=1.0)
@@ -190,8 +191,10 @@ def test_a_reply_with_an_id_puts_the_batch_in_flight() -> None:
         (busy(), "not_created", 10.0, "file-1", 2, BatchFacts()),
         (busy(60.0), "not_created", 60.0, "file-1", 2, BatchFacts()),
         (FileError("it is gone"), "not_created", 0.0, "file-1", 0, BatchFacts()),
-        (refused(401), "refused_401", 10.0, "file-1", 2, BatchFacts()),
-        (refused(403), "refused_403", 10.0, None, 2, BatchFacts(forbidden=1)),
+        (refused(401), "refused_401", 10.0, "file-1", 2, BatchFacts(failed_calls=1)),
+        (refused(403), "refused_403", 10.0, None, 2, BatchFacts(failed_calls=1)),
+        (NO_CREDIT, "refused_400", 10.0, None, 2, BatchFacts(failed_calls=1)),
+        (NO_QUOTA, "not_created", 10.0, "file-1", 2, BatchFacts(failed_calls=1)),
         (refused(404), "refused_404", 10.0, None, 2, BatchFacts(not_found=1)),
         (TransientProviderError("gone", status=404), "not_created", 10.0, None, 2, BatchFacts()),
     ],
@@ -205,6 +208,22 @@ def test_a_create_that_certainly_did_nothing_goes_again(
     assert (after.state, after.due_at, after.input_ref) == (Lifecycle.PLANNED, NOW + pause, input_ref)
     assert (after.failures, after.facts) == (failures, facts)
     assert (decision.entries, told(decision)) == ((RELEASED,), [event])
+
+
+@pytest.mark.parametrize("error", [refused(401), refused(402), refused(403), WRONG_KEY, NO_CREDIT, NO_QUOTA])
+def test_the_accounts_trouble_ends_no_batch_and_a_person_is_told_in_the_end(error: ProviderError) -> None:
+    tries = machine.REFUSED_CALLS
+    for failed, needs_person in ((0, False), (tries - 2, False), (tries - 1, True), (9 * tries, True)):
+        decision = machine.after_create(submitting(facts=BatchFacts(failed_calls=failed)), error, AT)
+        assert (decision.after.state, decision.after.needs_person) == (Lifecycle.PLANNED, needs_person)
+        assert str(error) in str(decision.after.reason)
+        looked = machine.after_look(
+            submitting(facts=BatchFacts(unsure_looks=failed), submitting_at=NOW - DAY), error, AT
+        )
+        if error.status != machine.FORBIDDEN:  # a key may never read the list, and nobody else can tell then
+            assert (looked.after.state, looked.after.needs_person) == (Lifecycle.SUBMITTING, needs_person)
+        assert not machine.after_look(looked.after, [], AT).after.needs_person
+    assert type(machine.after_upload(planned(), error, AT)) is Wait
 
 
 @pytest.mark.parametrize("reply", [AmbiguousCallError("timeout"), ProviderReplyError("no id"), ProviderError("odd")])

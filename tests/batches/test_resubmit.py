@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from layton_batch.batches.attempts import MOST_SPLITS, MOST_WAITS, Attempts
-from layton_batch.records import Batch, End
+from layton_batch.records import Batch, BatchFacts, End
 from layton_batch.states import PASSING, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from tests.support.store_rows import batch
 
@@ -30,6 +30,9 @@ def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_ano
     ends = {"r": (outcome, error_class)}
     unanswered, passing = outcome is not RequestOutcome.SUCCEEDED, error_class in PASSING
     assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 3)) == (unanswered and passing)
+    assert bool(Attempts.of(FIRST, [FIRST]).again(ends, 1)) == (unanswered and error_class is ErrorClass.ACCOUNT)
+    stopped = replace(FIRST, facts=BatchFacts(stopped_elsewhere=True))
+    assert not Attempts.of(stopped, [stopped]).again(ends, 3)
     refused = replace(FIRST, outcome=BatchOutcome.FAILED, error_class=ErrorClass.TOO_LARGE)
     in_parts = unanswered and (passing or error_class is ErrorClass.TOO_LARGE)
     assert bool(Attempts.of(refused, [refused]).again(ends, 3)) == in_parts
@@ -41,6 +44,7 @@ def test_only_requests_without_an_answer_that_were_surely_not_billed_go_into_ano
         ({"outcome": BatchOutcome.COMPLETED}, 2, 0),
         ({"outcome": BatchOutcome.FAILED, "error_class": ErrorClass.PROVIDER_FAULT}, 2, 0),
         ({"outcome": BatchOutcome.FAILED, "error_class": ErrorClass.RATE_LIMITED}, 1, 1),
+        ({"outcome": BatchOutcome.COMPLETED, "error_class": ErrorClass.ACCOUNT}, 1, 1),
         ({"outcome": BatchOutcome.CANCELLED}, 2, 0),  # at the provider
     ],
 )

@@ -184,9 +184,7 @@ def test_a_database_that_is_written_wrongly_is_answered_with_the_form(
 @pytest.mark.parametrize(
     ("status", "variables", "words"),
     [
-        (401, {}, "Set OPENAI_API_KEY in the environment to a key that is valid"),
-        (402, {}, "Add credit to the account of OPENAI_API_KEY in the environment, or raise its limit"),
-        (403, {}, "Give the account of OPENAI_API_KEY in the environment access to the model and to batches, or name"),
+        (402, {}, "See to the account of OPENAI_API_KEY in the environment: its credit, its limits and its access"),
         (
             404,
             {"OPENAI_BASE_URL": "https://g.example"},
@@ -214,7 +212,7 @@ def test_an_outage_comes_with_what_to_check(status: int | None, variables: dict[
 def test_a_run_whose_provider_refuses_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch, Fault(on="upload", action="status", status=402, times=2)) as there:
         message = call("run", there.write(quiz_text())).err
-    words = "Add credit to the account of OPENAI_API_KEY in the environment, or raise its limit."
+    words = "See to the account of OPENAI_API_KEY in the environment: "
     assert "openai answers with HTTP 402 (1 batch waits to be sent, nothing is lost); next try " in message
     assert words in message
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
+from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from tests.pipeline.test_outages import first, ticks
@@ -89,8 +91,13 @@ def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
     tmp_path: Path, provider: str, action: str
 ) -> None:
     late = Fault(on="batch", action=action, provider=provider, share=0.8, late=100.0, name="no reason", times=1)
+    text = quiz_text((provider,), limit=4)
     with hostile(tmp_path, late) as (bench, _):
-        bench.finish_paid_once(quiz_text((provider,), limit=4))
+        if action == "cancel":  # not by this run: a person has the rest asked again
+            assert bench.finish(text).state is RunState.NEEDS_PERSON
+            with bench.open(text) as run:
+                assert retry_run(run)
+        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize(

@@ -83,10 +83,9 @@ def test_a_page_of_html_in_place_of_the_results_is_a_download_that_failed(tmp_pa
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("action", ["expire", "cancel"])
-def test_so_it_is_for_a_batch_that_did_not_complete_and_has_no_counts(tmp_path: Path, action: str) -> None:
+def test_so_it_is_for_a_batch_that_did_not_complete_and_has_no_counts(tmp_path: Path) -> None:
     text = quiz_text(("together",), limit=4)
-    ended = Fault(on="batch", action=action, provider="together", share=0.8, times=1)
+    ended = Fault(on="batch", action="expire", provider="together", share=0.8, times=1)
     empty = Fault(on="results", action="short", share=0.0, provider="together", times=6)
     with lab(tmp_path, ended, page("together", times=6), empty) as bench:
         collect_first(bench, text)

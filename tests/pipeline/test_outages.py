@@ -163,13 +163,6 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
                 adopt_batch(run, lost.id, stranger)
 
 
-@pytest.mark.parametrize("on", tiered(("upload", "create"), ci=("create",)))
-def test_an_expired_key_keeps_what_is_planned_until_it_is_mended(tmp_path: Path, on: str) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path, failing(on, "openai", status=401, times=6)) as bench:
-        bench.finish_paid_once(text)
-
-
 def test_a_batch_waits_for_its_file_and_says_so(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     with lab(tmp_path, failing("upload", "openai", times=1)) as bench:

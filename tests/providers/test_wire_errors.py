@@ -21,11 +21,13 @@ from layton_batch.errors import (
     TransientProviderError,
 )
 from layton_batch.providers import provider_class, provider_names
+from layton_batch.providers.openai_shape import errored
 from layton_batch.providers.protocol import Access
 from layton_batch.providers.wire_errors import (
     REFUSALS,
     api_key,
     clean,
+    concerns_account,
     parse_json,
     parse_object,
     retry_after,
@@ -34,6 +36,7 @@ from layton_batch.providers.wire_errors import (
     wire,
 )
 from layton_batch.records import Submission
+from layton_batch.states import ErrorClass
 
 SECRET = "sk-a-secret"
 
@@ -122,9 +125,41 @@ def test_a_create_counts_as_refused_only_by_a_status_that_says_so_for_certain() 
     assert [code for code in others if type(of(status(code), paid=True)) is not AmbiguousCallError] == []
 
 
-def test_an_account_that_cannot_pay_is_told_from_a_call_that_is_wrong() -> None:
-    error = of(status(400, {"error": {"message": "Limit reached", "code": "billing_hard_limit_reached"}}), paid=True)
-    assert (type(error), error.status) == (RequestRefusedError, 402)
+@pytest.mark.parametrize(
+    ("code", "body", "is_of_account"),
+    [
+        (401, {}, True),
+        (402, {}, True),
+        (400, {"type": "invalid_request_error", "message": "Your credit balance is too low for this API."}, True),
+        (400, {"type": "invalid_request_error", "message": "This organization has been disabled."}, True),
+        (400, {"type": "invalid_request_error", "message": "You have reached your specified API usage limits."}, True),
+        (400, {"code": "billing_hard_limit_reached", "message": "Limit reached"}, True),
+        (429, {"code": "insufficient_quota", "message": "You exceeded your current quota"}, True),
+        (429, {"code": "billing_not_active", "message": "Look at your billing details"}, True),
+        (400, "Incorrect API key provided: ab***yz.", True),
+        (403, "Your new team doesn't have any credits yet.", True),
+        (429, "Your team ab-12 has either used all available credits or reached its monthly limit.", True),
+        (400, {"status": "INVALID_ARGUMENT", "message": "API key not valid. Please pass a valid API key."}, True),
+        (400, {"status": "FAILED_PRECONDITION", "message": "Please enable billing on your project."}, True),
+        (429, {"status": "RESOURCE_EXHAUSTED", "message": "You exceeded your current quota and billing plan"}, False),
+        (
+            429,
+            {"type": "rate_limit_error", "message": "This would exceed your organization's rate limit"},
+            False,
+        ),
+        (404, {"code": "model_not_found", "message": "The model x does not exist or you do not have access"}, False),
+        (400, {"type": "invalid_request_error", "message": "max_tokens: an API key and billing are no numbers"}, False),
+        (403, {"message": "Your chosen model requires moderation and your input was flagged"}, False),
+    ],
+)
+def test_the_trouble_of_an_account_is_told_from_a_wrong_request_in_whichever_way_it_is_said(
+    code: int, body: object, is_of_account: bool
+) -> None:
+    error = of(status(code, {"error": body}), paid=True)
+    assert concerns_account(error.status, error.code, str(error)) is is_of_account
+    assert error.status == code
+    row = errored("c", code, body)
+    assert (row.error_class is ErrorClass.ACCOUNT) is is_of_account
 
 
 @pytest.mark.parametrize("library", [httpx, httpx2])

@@ -120,16 +120,16 @@ def test_a_dated_snapshot_of_the_model_is_the_model(tmp_path: Path) -> None:
         assert found(tmp_path, model("openai", "m"), environment) == ModelFindings((), ())
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(("elsewhere", "status"), [(False, 400), (True, 401)])
 def test_a_key_that_the_provider_does_not_accept_is_refused_before_a_run_waits_for_days(
-    tmp_path: Path, elsewhere: bool
+    tmp_path: Path, elsewhere: bool, status: int
 ) -> None:
-    with serving(openai=reply({"error": {"message": "Incorrect API key"}}, 401)) as (environment, _):
+    with serving(openai=reply({"error": {"message": "Incorrect API key provided"}}, status)) as (environment, _):
         findings = found(tmp_path, model("openai", "a"), environment, elsewhere=elsewhere)
     ((line,), others) = (findings.warnings, findings.refused) if elsewhere else (findings.refused, findings.warnings)
     assert others == ()
-    assert line.startswith("openai does not accept the key: ")
-    assert "Set OPENAI_API_KEY in the environment to a key that is valid" in line
+    assert line.startswith("openai does not serve the account: ")
+    assert "OPENAI_API_KEY in the environment" in line
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503])

@@ -70,7 +70,8 @@ def is_stuck(found: History, status: Status) -> bool:
 
 def resolve(found: History, asked: Manifest, clock: Clock) -> None:
     """What a person does who comes when the outage is over: sets the keys of the accounts that have the batches, looks
-    for every `lost` batch at its provider, and puts back the damaged files that batches wait for."""
+    for every `lost` batch at its provider, puts back the damaged files that batches wait for, and has asked again what
+    a provider cancelled."""
     clock.sleep(sum(outage.seconds for outage in found.plan.outages))
     found.troubles.last = found.clock.true()  # a person took so long
     if found.plan.swarm.changes_account:
@@ -80,6 +81,8 @@ def resolve(found: History, asked: Manifest, clock: Clock) -> None:
         for batch in run.store.batches({Lifecycle.LOST}):
             if _is_other(found, run.store, batch) == found.troubles.surroundings.has_other(batch.provider):
                 _resolve(found, run, batch.id, clock)
+        if any(batch.state is Lifecycle.COLLECTED and batch.needs_person for batch in run.store.batches()):
+            retry_run(run)
 
 
 def _set_keys(found: History) -> None:
@@ -160,8 +163,9 @@ def is_unclear(fault: Fault) -> bool:
 
 
 def calls_for_a_person(plan: Plan) -> bool:
-    """Whether the program may rightly wait for a person: after an outage, a clock that was set, a change of keys or two
-    creates in doubt, while a list is refused, or where a batch of Gemini's has no row to name."""
+    """Whether the program may rightly wait for a person: after an outage, a clock that was set, a change of keys, two
+    creates in doubt or a cancel that it did not ask for, while a list is refused, or where a batch of Gemini's has no
+    row to name."""
     commands = [at for at in (plan.cancel_at, plan.retry_at) if at is not None and plan.programs == 1]
     kills = len(plan.stops) + len(plan.edits) + len(commands)  # a command and an edit come when the program is killed
     kills += len(plan.freezes)  # another program goes on, and this one may have been about to pay
@@ -173,5 +177,6 @@ def calls_for_a_person(plan: Plan) -> bool:
         or plan.swarm.leaves_doubts
         or doubts > 1
         or any(fault.on == "list" and fault.times > 1 for fault in plan.faults)
+        or any((fault.on, fault.action) == ("batch", "cancel") for fault in plan.faults)
         or any(fault.action == "missing" and fault.provider in ("*", "gemini") for fault in plan.faults)
     )

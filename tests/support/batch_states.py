@@ -53,6 +53,11 @@ def refused(status: int) -> RequestRefusedError:
     return RequestRefusedError(f"status {status}", status=status)
 
 
+NO_CREDIT = RequestRefusedError("HTTP 400: Your credit balance is too low to go on", status=400)
+WRONG_KEY = RequestRefusedError("HTTP 400: Incorrect API key provided: ab***yz", status=400)
+NO_QUOTA = TransientProviderError("HTTP 429: pay first", status=429, code="insufficient_quota")
+
+
 def busy(retry_after: float | None = None) -> TransientProviderError:
     return TransientProviderError("status 429", status=429, retry_after=retry_after)
 

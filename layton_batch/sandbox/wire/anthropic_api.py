@@ -164,7 +164,7 @@ class AnthropicApi:
             "created_at": rfc3339(batch.created),
             "expires_at": rfc3339(batch.created + _DAY),
             "ended_at": rfc3339(batch.ended),
-            "cancel_initiated_at": rfc3339(batch.cancel_asked),
+            "cancel_initiated_at": rfc3339(batch.ended if batch.outcome == "cancelled" else batch.cancel_asked),
             "archived_at": None,
             "results_url": f"{call.root}{_PREFIX}{_AT}/{batch.id}/results" if batch.outcome is not None else None,
         }

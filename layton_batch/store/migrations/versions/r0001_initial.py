@@ -161,12 +161,11 @@ def _batches() -> None:
 
 
 _COUNTERS = (
-    "absent_looks", "unsure_looks", "unread_lists", "forbidden", "not_found", "short_downloads", "absent_creates",
-    "resent",
+    "absent_looks", "unsure_looks", "failed_calls", "not_found", "short_downloads", "absent_creates", "resent",
 )  # fmt: skip
 
 
-_FLAGS = ("stop_refused", "other_account_told", "expiry_warned")
+_FLAGS = ("stopped_elsewhere", "stop_refused", "other_account_told", "expiry_warned")
 
 
 def _files() -> None:
