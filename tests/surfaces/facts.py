@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -30,11 +31,13 @@ MONEY = ("cost_usd", "unbatched_usd", "saved_usd", "unknown_cost_usd")
 JUDGE = ("labels", "accuracy", "lower", "upper", "kappa", "leniency")
 JURY = ("labels", "majority_accuracy", "mean_vote", "mean_label", "bias")
 MARKUP = "<script src=frozen"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def read_facts(place: Workspace, runs: Sequence[str]) -> Facts:
     """Return the facts that were noted while the workspace was built, those of the server, and those of each run."""
     facts = dict(place.facts)
+    facts["control characters printed"] = len(CONTROL.findall(place.printed))
     for name, tally in (("asked", place.server.asked), ("billed", place.server.billed)):
         facts |= {f"server/{name}/{model}": rows for model, rows in tally.items()}
     facts |= {f"server/billed tokens/{kind}": tokens for kind, tokens in place.server.tokens.items()}
@@ -162,5 +165,6 @@ def _hostile(place: Workspace, run: str) -> Facts:
         "pages with markup of a model": sum(MARKUP in path.read_text(encoding="utf-8") for path in pages),
         "cells that are formulas": sum(cell.startswith("=") for cell in cells),
         "cells with text of a model": sum(MARKUP in cell for cell in cells),
+        "cells with control characters": sum(CONTROL.search(cell) is not None for cell in cells),
         "exit/export csv": code,
     }

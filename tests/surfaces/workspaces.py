@@ -31,11 +31,12 @@ Facts = dict[str, Any]
 
 @dataclass(slots=True)
 class Workspace:
-    """A folder in which commands are called, the server that they ask, and the facts noted so far."""
+    """A folder in which commands are called, the server that they ask, the facts noted so far, and what was printed."""
 
     folder: Path
     server: ReplayServer
     facts: Facts = field(default_factory=dict)
+    printed: str = ""
 
     def write(self, name: str, text: str) -> str:
         """Write a file into the folder. Return its name."""
@@ -62,13 +63,13 @@ class Workspace:
                 main(arguments)
             except SystemExit as end:
                 code = int(end.code or 0)
-        self.errors = errors.getvalue()
+        self.printed += output.getvalue() + errors.getvalue()
         return code, output.getvalue()
 
     def document(self, *arguments: str) -> Any:
         """Call a command that prints one JSON document, and read that."""
         code, output = self.call(*arguments)
-        assert code == 0, (arguments, code, self.errors)
+        assert code == 0, (arguments, code, self.printed[-2000:])
         return json.loads(output)
 
     def step(self, name: str, *arguments: str) -> None:
@@ -78,8 +79,6 @@ class Workspace:
     def run(self, manifest: str, step: str = "run") -> None:
         """Run a manifest to its end, and note its exit code."""
         self.step(step, "run", manifest, "--yes", "--offline", "--poll-seconds", "0.05")
-
-    errors: str = ""
 
 
 def plain_amount(money: str) -> str:
