@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.parser import BytesParser
+from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -62,15 +63,23 @@ def read_replies(*paths: Path) -> list[FrozenReply]:
     return [FrozenReply(**json.loads(line)) for line in lines]
 
 
+class Incident(StrEnum):
+    """What becomes of the first create of a batch of a model."""
+
+    MADE_TWICE = "made twice"  # and the reply is lost
+    NOT_MADE = "not made"  # and the reply is lost
+    REFUSED = "refused"  # for too many calls
+
+
 class ReplayServer:
-    """The server; a context manager. ``twice_unheard``: so many creates are carried out twice, and their reply is lost.
+    """The server; a context manager. ``incidents``: by the model of the batch.
 
     ``asked`` and ``billed`` count rows by model, ``tokens`` holds the billed tokens of prompts and replies.
     """
 
-    def __init__(self, replies: Iterable[FrozenReply], *, twice_unheard: int = 0) -> None:
+    def __init__(self, replies: Iterable[FrozenReply], incidents: Mapping[str, Incident]) -> None:
         self.replies = list(replies)
-        self.twice_unheard = twice_unheard
+        self.incidents = dict(incidents)
         self.asked: Counter[str] = Counter()
         self.billed: Counter[str] = Counter()
         self.tokens: Counter[str] = Counter()
@@ -135,11 +144,18 @@ class ReplayServer:
         return _shown(self._keep(fields["file"].get_filename(), purpose, fields["file"].get_payload(decode=True)))
 
     def _create(self, wanted: Mapping[str, Any]) -> tuple[int, Any] | None:
-        unheard = self.twice_unheard > 0
-        self.twice_unheard -= unheard
-        for _ in range(1 + unheard):
-            batch = self._run(wanted)
-        return None if unheard else (200, batch)
+        first = json.loads(self.files[wanted["input_file_id"]]["bytes"].splitlines()[0])
+        match self.incidents.pop(first["body"]["model"], None):
+            case Incident.MADE_TWICE:
+                self._run(wanted)
+                self._run(wanted)
+                return None
+            case Incident.NOT_MADE:
+                return None
+            case Incident.REFUSED:
+                error = {"message": "Too many requests.", "type": "requests", "code": "rate_limit_exceeded"}
+                return 429, {"error": error}
+        return 200, self._run(wanted)
 
     def _run(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out a batch: all of its rows, at once. Its end shows at the first look at it."""

@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 from layton_batch.cli import main
-from tests.surfaces.replay_server import ReplayServer, read_replies
+from tests.surfaces.replay_server import Incident, ReplayServer, read_replies
 
 HERE = Path(__file__).parent
 FAMILIES = {"kestrel-1": "aldine", "plover-2": "bembo", "siskin-3": "caslon"}
@@ -162,14 +162,14 @@ def _lost(place: Workspace) -> Sequence[str]:
 
 
 def _over_budget(place: Workspace) -> Sequence[str]:
-    """The answers fit the budget, their judges do not; then there is more money."""
+    """The answers fit the budget, their judges do not; then there is more money, and one model is not wanted any more."""
     place.write("frozen.toml", manifest("frozen", ALL, top="[budget]\nmax_usd = 0.2\n", judge_tokens=8000))
     place.run("frozen.toml")
     status = place.document("status", "frozen", "--json")
     place.facts["state of the small budget"] = status["state"]
     place.facts["spent of the small budget"] = plain_amount(status["spent_usd"])
     place.facts["billed rows of the small budget"] = place.server.billed.total()
-    place.write("frozen.toml", manifest("frozen", ALL, top="[budget]\nmax_usd = 9\n", judge_tokens=8000))
+    place.write("frozen.toml", manifest("frozen", ALL[:2], top="[budget]\nmax_usd = 9\n", judge_tokens=8000))
     place.run("frozen.toml", "run with more money")
     return ["frozen"]
 
@@ -198,11 +198,11 @@ def _shared(place: Workspace) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """How a workspace is built, and from which replies; ``twice_unheard`` is the server's."""
+    """How a workspace is built, and from which replies; ``incidents`` are the server's."""
 
     build: Build
     replies: Sequence[str] = ("quiz",)
-    twice_unheard: int = 0
+    incidents: Mapping[str, Incident] = field(default_factory=dict)
 
 
 SURFACES: Mapping[str, Surface] = {
@@ -236,12 +236,13 @@ SURFACES: Mapping[str, Surface] = {
     ),
     "uncalibrated": Surface(_one_run(manifest("frozen", ALL))),
     "labelled": Surface(_one_run(manifest("frozen", ALL, top='[gold]\nannotations = "labels.jsonl"\n'))),
-    "lost_batch": Surface(_lost, twice_unheard=1),
+    "lost_batch": Surface(_lost, incidents={"kestrel-1": Incident.MADE_TWICE}),
     "over_budget": Surface(_over_budget),
     "imported": Surface(_imported),
     "with_faults": Surface(
         _one_run(manifest("frozen", ["kestrel-1", "plover-2"], top=GOLD + "[policy]\nattempts = 2\n")),
         ("faults", "quiz"),
+        {"plover-2": Incident.NOT_MADE, "assay-b": Incident.REFUSED},
     ),
     "shared_answers": Surface(_shared),
 }
@@ -253,7 +254,7 @@ def build(name: str, folder: Path) -> tuple[Workspace, Sequence[str]]:
     for path in sorted((HERE / "inputs").iterdir()):
         shutil.copy(path, folder)
     replies = read_replies(*(HERE / "replies" / f"{reply}.jsonl" for reply in surface.replies))
-    with ReplayServer(replies, twice_unheard=surface.twice_unheard) as server:
+    with ReplayServer(replies, surface.incidents) as server:
         workspace = Workspace(folder, server)
         runs = surface.build(workspace)
     assert not server.unknown, f"no frozen reply for {server.unknown[0]}"
