@@ -119,7 +119,7 @@ def manifest(
         for judge in judges:
             text += _model("jury.judges", judge, JUDGES[judge], judge_tokens)
             text += "substitute = true\n" * (judge == "assay-d")
-    for model in (*models, *judges):
+    for model in (*FAMILIES, *judges):
         ask, answer = PRICES.get(model, PRICES["plover-2"])
         text += f'[[prices]]\nprovider = "openai"\nmodel = "{model}"\ninput = {ask}\noutput = {answer}\n'
         text += f"cached_input = {float(ask) / 10}\n"
@@ -162,7 +162,7 @@ def _lost(place: Workspace) -> Sequence[str]:
 
 
 def _over_budget(place: Workspace) -> Sequence[str]:
-    """The answers fit the budget, their judges do not; then there is more money, and one model is not wanted any more."""
+    """The answers fit the budget, their judges do not. Then there is more money, and a model less."""
     place.write("frozen.toml", manifest("frozen", ALL, top="[budget]\nmax_usd = 0.2\n", judge_tokens=8000))
     place.run("frozen.toml")
     status = place.document("status", "frozen", "--json")
