@@ -50,6 +50,9 @@ def _facts_of(place: Workspace, run: str) -> Facts:
     facts = _status(place.document("status", run, "--json"))
     rows = place.document("leaderboard", run, "--format", "json")
     facts |= _board("new items", rows, (*RANKED, *ROW, *LABELS))
+    for metric in place.metrics:
+        others = place.document("leaderboard", run, "--metric", metric, "--format", "json")
+        facts |= _board(f"new items by {metric}", others, RANKED)
     facts |= _board("this set", place.document("leaderboard", run, "--this-set", "--format", "json"), RANKED)
     # which of several rounds is the first one depends on the order of batches
     facts |= _comparison(place, run, [_entrant(row) for row in rows if row["rounds"] is None])

@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from enum import StrEnum
@@ -20,6 +20,8 @@ from types import TracebackType
 from typing import Any
 
 CREATED = 1_795_000_000
+LATE_LISTS = 3
+"""Lists that do not have a batch yet which shows late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Incident(StrEnum):
     """What becomes of the first create of a batch of a model."""
 
     MADE_TWICE = "made twice"  # and the reply is lost
+    LISTED_LATE = "listed late"  # and the reply is lost; the next lists do not have the batch
     NOT_MADE = "not made"  # and the reply is lost
     REFUSED = "refused"  # for too many calls
 
@@ -87,6 +90,7 @@ class ReplayServer:
         """Models and prompts for which no line was left."""
         self.files: dict[str, dict[str, Any]] = {}
         self.batches: dict[str, dict[str, Any]] = {}
+        self._hidden: dict[str, int] = {}
         self._used: Counter[int] = Counter()
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -121,7 +125,7 @@ class ReplayServer:
                 case "POST", ["batches"]:
                     return self._create(json.loads(body))
                 case "GET", ["batches"]:
-                    return 200, _page([*self.batches.values()])
+                    return 200, _page([*self._listed()])
                 case "GET", ["batches", name] if name in self.batches:
                     return 200, self._look(self.batches[name])
                 case "POST", ["batches", name, "cancel"] if name in self.batches:
@@ -150,12 +154,22 @@ class ReplayServer:
                 self._run(wanted)
                 self._run(wanted)
                 return None
+            case Incident.LISTED_LATE:
+                self._hidden = {str(self._run(wanted)["id"]): LATE_LISTS}
+                return None
             case Incident.NOT_MADE:
                 return None
             case Incident.REFUSED:
                 error = {"message": "Too many requests.", "type": "requests", "code": "rate_limit_exceeded"}
                 return 429, {"error": error}
         return 200, self._run(wanted)
+
+    def _listed(self) -> Iterator[dict[str, Any]]:
+        for name, batch in self.batches.items():
+            if self._hidden.get(name, 0) > 0:
+                self._hidden[name] -= 1
+            else:
+                yield batch
 
     def _run(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """Carry out a batch: all of its rows, at once. Its end shows at the first look at it."""

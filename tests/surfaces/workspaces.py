@@ -31,10 +31,14 @@ Facts = dict[str, Any]
 
 @dataclass(slots=True)
 class Workspace:
-    """A folder in which commands are called, the server that they ask, the facts noted so far, and what was printed."""
+    """A folder in which commands are called, the server that they ask, the facts noted so far, and what was printed.
+
+    ``metrics``: further metrics by which its runs are ranked.
+    """
 
     folder: Path
     server: ReplayServer
+    metrics: Sequence[str] = ()
     facts: Facts = field(default_factory=dict)
     printed: str = ""
 
@@ -119,7 +123,7 @@ def manifest(
         for judge in judges:
             text += _model("jury.judges", judge, JUDGES[judge], judge_tokens)
             text += "substitute = true\n" * (judge == "assay-d")
-    for model in (*FAMILIES, *judges):
+    for model in (*ALL, *judges):
         ask, answer = PRICES.get(model, PRICES["plover-2"])
         text += f'[[prices]]\nprovider = "openai"\nmodel = "{model}"\ninput = {ask}\noutput = {answer}\n'
         text += f"cached_input = {float(ask) / 10}\n"
@@ -145,7 +149,7 @@ def _one_run(text: str) -> Build:
 
 
 def _lost(place: Workspace) -> Sequence[str]:
-    """The first create is carried out twice, and its reply is lost: nobody can tell which batch is ours."""
+    """Nobody can tell which of two batches is ours, and a person says it; a later batch shows late in the list."""
     place.write("frozen.toml", manifest("frozen", ["kestrel-1"]))
     place.run("frozen.toml")
     status = place.document("status", "frozen", "--json")
@@ -162,14 +166,15 @@ def _lost(place: Workspace) -> Sequence[str]:
 
 
 def _over_budget(place: Workspace) -> Sequence[str]:
-    """The answers fit the budget, their judges do not. Then there is more money, and a model less."""
+    """The answers fit the budget, their judges do not. Then there is more money, and fewer items."""
     place.write("frozen.toml", manifest("frozen", ALL, top="[budget]\nmax_usd = 0.2\n", judge_tokens=8000))
     place.run("frozen.toml")
     status = place.document("status", "frozen", "--json")
     place.facts["state of the small budget"] = status["state"]
     place.facts["spent of the small budget"] = plain_amount(status["spent_usd"])
     place.facts["billed rows of the small budget"] = place.server.billed.total()
-    place.write("frozen.toml", manifest("frozen", ALL[:2], top="[budget]\nmax_usd = 9\n", judge_tokens=8000))
+    more = '[items]\nsource = "quiz.jsonl"\nlimit = 8\n[budget]\nmax_usd = 9\n'
+    place.write("frozen.toml", manifest("frozen", ALL, top=more, judge_tokens=8000))
     place.run("frozen.toml", "run with more money")
     return ["frozen"]
 
@@ -198,17 +203,20 @@ def _shared(place: Workspace) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class Surface:
-    """How a workspace is built, and from which replies; ``incidents`` are the server's."""
+    """How a workspace is built, and from which replies; ``incidents`` are the server's, ``metrics`` the workspace's."""
 
     build: Build
     replies: Sequence[str] = ("quiz",)
     incidents: Mapping[str, Incident] = field(default_factory=dict)
+    metrics: Sequence[str] = ()
 
 
 SURFACES: Mapping[str, Surface] = {
-    "plain": Surface(_one_run(manifest("frozen", ALL, top=GOLD))),
+    "plain": Surface(_one_run(manifest("frozen", ALL, top=GOLD)), metrics=("answer_correct", "justification_correct")),
     "rule_graded": Surface(
-        _one_run(manifest("frozen", ALL, task="mcq_idk", items="choices.jsonl", judges=())), ("choices",)
+        _one_run(manifest("frozen", ALL, task="mcq_idk", items="choices.jsonl", judges=())),
+        ("choices",),
+        metrics=("idk_score", "idk_freq", "extract_fail"),
     ),
     "rejudged": Surface(_one_run(manifest("frozen", ["kestrel-1"], top='[gold]\nsource = "elder_gold.jsonl"\n'))),
     "hints": Surface(
@@ -236,7 +244,7 @@ SURFACES: Mapping[str, Surface] = {
     ),
     "uncalibrated": Surface(_one_run(manifest("frozen", ALL))),
     "labelled": Surface(_one_run(manifest("frozen", ALL, top='[gold]\nannotations = "labels.jsonl"\n'))),
-    "lost_batch": Surface(_lost, incidents={"kestrel-1": Incident.MADE_TWICE}),
+    "lost_batch": Surface(_lost, incidents={"kestrel-1": Incident.MADE_TWICE, "assay-a": Incident.LISTED_LATE}),
     "over_budget": Surface(_over_budget),
     "imported": Surface(_imported),
     "with_faults": Surface(
@@ -255,7 +263,7 @@ def build(name: str, folder: Path) -> tuple[Workspace, Sequence[str]]:
         shutil.copy(path, folder)
     replies = read_replies(*(HERE / "replies" / f"{reply}.jsonl" for reply in surface.replies))
     with ReplayServer(replies, surface.incidents) as server:
-        workspace = Workspace(folder, server)
+        workspace = Workspace(folder, server, surface.metrics)
         runs = surface.build(workspace)
     assert not server.unknown, f"no frozen reply for {server.unknown[0]}"
     return workspace, runs
