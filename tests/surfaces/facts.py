@@ -38,9 +38,9 @@ def read_facts(place: Workspace, runs: Sequence[str]) -> Facts:
     """Return the facts that were noted while the workspace was built, those of the server, and those of each run."""
     facts = dict(place.facts)
     facts["control characters printed"] = len(CONTROL.findall(place.printed))
-    for name, tally in (("asked", place.server.asked), ("billed", place.server.billed)):
+    for name, tally in (("asked", place.ledger.asked), ("billed", place.ledger.billed)):
         facts |= {f"server/{name}/{model}": rows for model, rows in tally.items()}
-    facts |= {f"server/billed tokens/{kind}": tokens for kind, tokens in place.server.tokens.items()}
+    facts |= {f"server/billed tokens/{kind}": tokens for kind, tokens in place.ledger.tokens.items()}
     for run in runs:
         facts |= {f"{run}/{name}": value for name, value in _facts_of(place, run).items()}
     return {name: facts[name] for name in sorted(facts)}

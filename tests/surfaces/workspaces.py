@@ -18,11 +18,14 @@ from typing import Any
 from unittest import mock
 
 from layton_batch.cli import main
-from tests.surfaces.replay_server import Incident, ReplayServer, read_replies
+from tests.surfaces.frozen_replies import Incident, Ledger, read_replies
+from tests.surfaces.replay_server import ReplayServer
 
 HERE = Path(__file__).parent
 FAMILIES = {"kestrel-1": "aldine", "plover-2": "bembo", "siskin-3": "caslon"}
 JUDGES = {"assay-a": "didot", "assay-b": "bembo", "assay-c": "fournier", "assay-d": "garamond"}
+PROVIDERS = {"plover-2": "anthropic", "assay-c": "anthropic"}
+"""Those that OpenAI does not serve."""
 PRICES = {"kestrel-1": ("4", "16"), "plover-2": ("2.5", "10"), "siskin-3": ("0.3", "1.1"), "assay-a": ("1", "5")}
 """US dollars for a million tokens of prompts and of replies; a model that is not here costs what plover-2 costs."""
 
@@ -42,6 +45,11 @@ class Workspace:
     facts: Facts = field(default_factory=dict)
     printed: str = ""
 
+    @property
+    def ledger(self) -> Ledger:
+        """Who asked the server, and was billed."""
+        return self.server.ledger
+
     def write(self, name: str, text: str) -> str:
         """Write a file into the folder. Return its name."""
         (self.folder / name).write_text(text, encoding="utf-8")
@@ -52,7 +60,9 @@ class Workspace:
         output, errors = io.StringIO(), io.StringIO()
         environment = {
             "OPENAI_API_KEY": "sk-frozen",
-            "OPENAI_BASE_URL": self.server.url,
+            "OPENAI_BASE_URL": f"{self.server.url}/v1",
+            "ANTHROPIC_API_KEY": "sk-frozen",
+            "ANTHROPIC_BASE_URL": self.server.url,
             "LAYTON_BATCH_PACING": "0.001",
             "HOME": str(self.folder),
             "PATH": os.environ.get("PATH", ""),
@@ -125,13 +135,15 @@ def manifest(
             text += "substitute = true\n" * (judge == "assay-d")
     for model in (*ALL, *judges):
         ask, answer = PRICES.get(model, PRICES["plover-2"])
-        text += f'[[prices]]\nprovider = "openai"\nmodel = "{model}"\ninput = {ask}\noutput = {answer}\n'
+        provider = PROVIDERS.get(model, "openai")
+        text += f'[[prices]]\nprovider = "{provider}"\nmodel = "{model}"\ninput = {ask}\noutput = {answer}\n'
         text += f"cached_input = {float(ask) / 10}\n"
     return text
 
 
 def _model(table: str, name: str, family: str, tokens: int) -> str:
-    text = f'[[{table}]]\nname = "{name}"\nprovider = "openai"\nmodel = "{name}"\nfamily = "{family}"\n'
+    provider = PROVIDERS.get(name, "openai")
+    text = f'[[{table}]]\nname = "{name}"\nprovider = "{provider}"\nmodel = "{name}"\nfamily = "{family}"\n'
     return text + f"max_output_tokens = {tokens}\n"
 
 
@@ -156,9 +168,9 @@ def _lost(place: Workspace) -> Sequence[str]:
     place.facts["state after the lost reply"] = status["state"]
     lost = [batch["id"] for batch in status["batches"] if batch["state"] == "lost"]
     place.facts["lost batches"] = len(lost)
-    place.facts["creates after the lost reply"] = len(place.server.batches)
+    place.facts["creates after the lost reply"] = place.ledger.creates
     place.run("frozen.toml", "run again")
-    place.facts["creates after another run"] = len(place.server.batches)
+    place.facts["creates after another run"] = place.ledger.creates
     for batch in lost:
         place.step("resolve", "resolve", "frozen", batch, "--adopt", "batch_2")
     place.run("frozen.toml", "run to the end")
@@ -172,7 +184,7 @@ def _over_budget(place: Workspace) -> Sequence[str]:
     status = place.document("status", "frozen", "--json")
     place.facts["state of the small budget"] = status["state"]
     place.facts["spent of the small budget"] = plain_amount(status["spent_usd"])
-    place.facts["billed rows of the small budget"] = place.server.billed.total()
+    place.facts["billed rows of the small budget"] = place.ledger.billed.total()
     more = '[items]\nsource = "quiz.jsonl"\nlimit = 8\n[budget]\nmax_usd = 9\n'
     place.write("frozen.toml", manifest("frozen", ALL, top=more, judge_tokens=8000))
     place.run("frozen.toml", "run with more money")
@@ -192,12 +204,12 @@ def _shared(place: Workspace) -> Sequence[str]:
     """The second run has a model and items of the first one, and one model more."""
     place.write("first.toml", manifest("first", ["kestrel-1", "siskin-3"]))
     place.run("first.toml", "run first")
-    place.facts["billed rows of the first run"] = place.server.billed.total()
+    place.facts["billed rows of the first run"] = place.ledger.billed.total()
     place.write("second.toml", manifest("second", ["kestrel-1", "plover-2"]))
     place.run("second.toml", "run second")
-    place.facts["billed rows of both runs"] = place.server.billed.total()
+    place.facts["billed rows of both runs"] = place.ledger.billed.total()
     place.run("first.toml", "run first again")
-    place.facts["billed rows after a third call"] = place.server.billed.total()
+    place.facts["billed rows after a third call"] = place.ledger.billed.total()
     return ["first", "second"]
 
 
@@ -250,7 +262,7 @@ SURFACES: Mapping[str, Surface] = {
     "with_faults": Surface(
         _one_run(manifest("frozen", ["kestrel-1", "plover-2"], top=GOLD + "[policy]\nattempts = 2\n")),
         ("faults", "quiz"),
-        {"plover-2": Incident.NOT_MADE, "assay-b": Incident.REFUSED},
+        {"kestrel-1": Incident.NOT_MADE, "assay-b": Incident.REFUSED},
     ),
     "shared_answers": Surface(_shared),
 }
@@ -262,8 +274,9 @@ def build(name: str, folder: Path) -> tuple[Workspace, Sequence[str]]:
     for path in sorted((HERE / "inputs").iterdir()):
         shutil.copy(path, folder)
     replies = read_replies(*(HERE / "replies" / f"{reply}.jsonl" for reply in surface.replies))
-    with ReplayServer(replies, surface.incidents) as server:
+    with ReplayServer(Ledger(replies, surface.incidents)) as server:
         workspace = Workspace(folder, server, surface.metrics)
         runs = surface.build(workspace)
-    assert not server.unknown, f"no frozen reply for {server.unknown[0]}"
+    unknown = workspace.ledger.unknown
+    assert not unknown, f"no frozen reply for {unknown[0]}"
     return workspace, runs
