@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from benchmarks import __main__ as benches
+from benchmarks.planted_faults import ROOT, PlantedFault, read_faults
+from tests.surfaces.workspaces import SURFACES
 
 SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "start": ((), {"BATCHES": 2}),
@@ -26,6 +28,7 @@ SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
     "site": (("--models", "3", "--items", "4"), {}),
     "board": (("--models", "10", "--items", "10"), {}),
     "faults": (("--seed", "70001"), {}),
+    "planted": (("thoughts of Gemini",), {}),
 }
 """By name: arguments, and the constants of its module that stand for its size."""
 QUICK = frozenset({"coverage", "prepare", "revisions", "board", "site"})
@@ -48,3 +51,11 @@ def test_a_measurement_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
         monkeypatch.setattr(benches.bench(name), constant, value)
     assert benches.main([name, *arguments]) == 0
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("fault", read_faults(), ids=lambda fault: fault.name)
+def test_a_hand_made_fault_can_be_planted(fault: PlantedFault) -> None:
+    assert fault.planted((ROOT / fault.file).read_text(encoding="utf-8")) is not None
+    assert all((ROOT / test.partition("::")[0]).is_file() for test in fault.catchers)
+    assert set(fault.surfaces) <= set(SURFACES)
+    assert fault.catchers

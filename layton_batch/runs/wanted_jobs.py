@@ -54,8 +54,7 @@ def revision(
 ) -> Revision:
     """Plan the changes to the ``stored`` jobs, retired jobs included. ``wanted``: the jobs of the manifest.
 
-    A job is planned again if its requests, its name or its family may have changed. A judge's job is planned again
-    automatically after the job that it judges.
+    A job is planned again if its requests, its name or its family may have changed.
     """
     matched = _Matching(stored)
     jobs = [matched.stored_as(job) for job in wanted]
@@ -65,7 +64,7 @@ def revision(
         job.id
         for job in jobs
         if (old := kept_jobs.get(job.id)) is not None
-        and (old.retired or _written(old) != _written(job) or (new_items and not job.depends_on))
+        and (old.retired or _written(old) != _written(job) or new_items)
     }
     from layton_batch.store.revising import Revision
 

@@ -37,7 +37,10 @@ def submit(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch
 
 def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderThread, Sequence[Batch]]:
     """Return by thread which of the submitting and planned batches are to be settled or sent now, without the threads
-    that are busy. They are weighed together, for all share one budget and the limits of their providers."""
+    that are busy. They are weighed together, for all share one budget and the limits of their providers. A job that is
+    to be planned again may not want all of a planned batch any more, so that is not sent yet."""
+    to_plan = {job.id for job in run.store.jobs() if not (job.planned or {job.id, job.depends_on} & run.trouble.keys())}
+    waiting = [batch for batch in waiting if batch.state is not Lifecycle.PLANNED or batch.job_id not in to_plan]
     now, sending_now = run.clock.now(), run.threads.sending
     sending = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id in sending_now]
     due = [batch for batch in waiting if is_due(batch.due_at, now) and not run.threads.is_busy(run.threads.of(batch))]
