@@ -74,6 +74,16 @@ class PredictionKind(StrEnum):
     MISSING = "missing"
 
 
+class VerdictKind(StrEnum):
+    """How the request for a verdict ended. Only a readable one counts."""
+
+    READABLE = "readable"
+    UNREADABLE = "unreadable"  # a reply in which no verdict stands
+    CUT = "cut"  # by the output limit, before a verdict
+    REFUSED = "refused"
+    MISSING = "missing"  # no reply
+
+
 class FinishReason(StrEnum):
     """Reason for which the model stopped, in one vocabulary for all providers."""
 

@@ -18,6 +18,7 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import run_source, shown_path
 from layton_batch.runs.status import RunState, Status
+from layton_batch.scoring.verdict_counts import known_counts, lacking_told
 from layton_batch.states import OPEN, FinishReason, Lifecycle
 from layton_batch.text import one_line, plural
 
@@ -55,7 +56,7 @@ def print_outcome(run: Run, status: Status) -> None:
             *next_steps(status, run_source(run.folder)),
         ):
             say(one_line(line))
-    for line in _cut_answers(run):
+    for line in (*lacking_told(known_counts(run.folder.tables)), *_cut_answers(run)):
         say(one_line(line))
     _print_places(run)
 

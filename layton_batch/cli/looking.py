@@ -26,6 +26,7 @@ from layton_batch.runs.folders import (
 )
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.runs.stores import open_store, open_stores
+from layton_batch.scoring.verdict_counts import VerdictCounts, known_counts
 from layton_batch.settings import Settings
 from layton_batch.store.run_store import RunStore
 
@@ -45,13 +46,21 @@ class _Shown:
     without_results: Sequence[str]
     source: str
     reserves_expected: bool
+    judges: Sequence[VerdictCounts]
 
     @classmethod
     def read(cls, folder: RunFolder, store: RunStore) -> _Shown:
         """Read a run's status as it is now."""
         status = read_status(store)
         gone = [batch for batch in store.answered_batches() if not folder.batch(batch).raw_results]
-        return cls(status, failure_words(folder, status), gone, run_source(folder), reserves_expected(folder))
+        return cls(
+            status,
+            failure_words(folder, status),
+            gone,
+            run_source(folder),
+            reserves_expected(folder),
+            known_counts(folder.tables),
+        )
 
     @property
     def is_open(self) -> bool:
@@ -61,12 +70,17 @@ class _Shown:
     def document(self) -> dict[str, object]:
         """Return the form of ``status --json``."""
         return status_json(
-            self.status, self.words, self.without_results, self.source, reserves_expected=self.reserves_expected
+            self.status,
+            self.words,
+            self.without_results,
+            self.source,
+            self.judges,
+            reserves_expected=self.reserves_expected,
         )
 
     def print(self, now: float) -> None:
         """Print the status and the next steps. ``now``: epoch seconds."""
-        print_status(self.status, now, self.words, self.without_results)
+        print_status(self.status, now, self.words, self.without_results, self.judges)
         for step in next_steps(self.status, self.source, reserves_expected=self.reserves_expected):
             say_line(step)
 

@@ -340,9 +340,10 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
     from layton_batch.cli.endings import exit_code, print_outcome
     from layton_batch.cli.terminal import print_json
     from layton_batch.reports.status_tables import status_json
+    from layton_batch.scoring.verdict_counts import known_counts
 
     if as_json:
-        print_json(status_json(status))
+        print_json(status_json(status, judges=known_counts(opened.folder.tables)))
     else:
         print_outcome(opened, status)
     raise typer.Exit(say_trouble(opened) or exit_code(status))

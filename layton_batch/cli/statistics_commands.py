@@ -64,9 +64,10 @@ def judges(
     from layton_batch.cli.terminal import print_json
     from layton_batch.grading.board_sources import BoardOptions
     from layton_batch.reports.annotators import print_annotators
-    from layton_batch.reports.statistics import print_diagnosis
+    from layton_batch.reports.statistics import print_diagnosis, print_sections
     from layton_batch.scoring.annotator_agreement import annotator_agreement
     from layton_batch.scoring.judge_quality import check_families, diagnose
+    from layton_batch.scoring.judges_told import verdicts_told
 
     evidence = _jury_sources(sources, runs, BoardOptions(None, metric, seed, level), verdicts=True)
     stated = _pairs(families or [])
@@ -75,9 +76,10 @@ def judges(
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, judge_families, evidence.rules)
     people = annotator_agreement(evidence.annotated, evidence.rules.metric, evidence.rules.level)
     if as_json:
-        print_json({**asdict(diagnosis), "annotators": people})
+        print_json({**asdict(diagnosis), "annotators": people, "verdicts": list(map(asdict, evidence.verdicts))})
     else:
         print_diagnosis(diagnosis, errors=errors)
+        print_sections(verdicts_told(evidence.verdicts))
         print_annotators(people)
 
 

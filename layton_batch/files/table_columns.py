@@ -17,6 +17,7 @@ VERDICTS: Columns = {
     "is_answer_correct": pl.Boolean,
     "is_justification_correct": pl.Boolean,
     "both_correct": pl.Boolean,
+    "kind": pl.String,
     "note": pl.String,
     "raw_text": pl.String,
     "custom_id": pl.String,

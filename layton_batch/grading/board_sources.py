@@ -21,6 +21,7 @@ from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, with_flag
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
+from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -90,6 +91,8 @@ class Sources:
     """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
     other_models: frozenset[str] = frozenset()
     """Models of whom another model gave some of the answers."""
+    verdicts: list[VerdictCounts] = field(default_factory=list)
+    """How the verdicts of the runs' judges ended."""
     is_run: bool = False
     files: list[ScoreFile] = field(default_factory=list)
     """Per-item scores of other programs, not yet brought together."""
@@ -144,6 +147,7 @@ def read_sources(
         combined.samples |= part.samples
         combined.files += part.files
         combined.judge_families |= part.judge_families
+        combined.verdicts += part.verdicts
         combined.other_models |= part.other_models
         combined.notes += [note for note in part.notes if note not in combined.notes]
     combined.judged = pl.concat([part.judged for part in parts])
@@ -377,4 +381,5 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         if verdicts:
             sources.judged, sources.annotated = judged(run, sources.rules.metric), joined(run)
             sources.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
+            sources.verdicts = count_verdicts(run.folder.tables)
     return sources

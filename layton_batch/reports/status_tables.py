@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -12,6 +13,7 @@ from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.imported import FROM_FILE, is_imported
 from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved, waits_for_a_person
+from layton_batch.scoring.verdict_counts import VerdictCounts, lacking_told
 from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle, Role
 from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural, shortened
 
@@ -31,13 +33,14 @@ def status_json(
     words: Words = MappingProxyType({}),
     without_results: Sequence[str] = (),
     run_source: str | None = None,
+    judges: Sequence[VerdictCounts] = (),
     *,
     reserves_expected: bool = False,
 ) -> dict[str, object]:
     """The form of ``status --json``; dollars are exact decimal text, moments are RFC 3339 in UTC.
 
     ``without_results``: batches whose answers came, and whose raw results are gone. ``run_source`` and
-    ``reserves_expected``: as ``next_steps``.
+    ``reserves_expected``: as ``next_steps``. ``judges``: how the verdicts ended that are in the tables.
     """
     return {
         "run": status.run,
@@ -50,6 +53,7 @@ def status_json(
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),
         "next_steps": next_steps(status, run_source, reserves_expected=reserves_expected),
         "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
+        "judges": [{**asdict(judge), "asked": judge.asked} for judge in judges],
         "batches_without_raw_results": list(without_results),
         "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
     }
@@ -92,7 +96,11 @@ def _moment(seconds: float | None) -> str | None:
 
 
 def print_status(
-    status: Status, now: float, words: Words = MappingProxyType({}), without_results: Sequence[str] = ()
+    status: Status,
+    now: float,
+    words: Words = MappingProxyType({}),
+    without_results: Sequence[str] = (),
+    judges: Sequence[VerdictCounts] = (),
 ) -> None:
     """The run's jobs, and the batches that are open or failed. ``now``: epoch seconds; ``without_results``: batches
     whose answers came, and whose raw results are gone."""
@@ -108,7 +116,7 @@ def print_status(
         show(batches_table(sent, now), gap=1)
         if (more := sum(batch.state in OPEN for batch in status.batches) - len(sent)) > 0:
             say_line(f"{plural(more, 'more open batch', 'more open batches')}: `layton-batch status RUN --json`", "dim")
-    for line in (*failure_lines(status.jobs, words), *_words(status)):
+    for line in (*failure_lines(status.jobs, words), *lacking_told(judges), *_words(status)):
         say_line(line, "yellow")
     if without_results:
         batches = plural(len(without_results), "batch", "batches")

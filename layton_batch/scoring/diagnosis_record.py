@@ -13,16 +13,18 @@ from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.judge_quality import Diagnosis
+from layton_batch.scoring.verdict_counts import VerdictCounts
 
 TABLE = "judges"
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisRecord:
-    """Diagnosis of the jury, and agreement of the people who labelled, where they are named."""
+    """Diagnosis of the jury, agreement of the people who labelled, where they are named, and how verdicts ended."""
 
     diagnosis: Diagnosis
     annotators: AnnotatorAgreement | None
+    verdicts: tuple[VerdictCounts, ...] = ()
 
 
 def write_record(path: Path, record: DiagnosisRecord | None) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from layton_batch.makers import maker_name
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency, SelfPreference
+from layton_batch.scoring.verdict_counts import VerdictCounts
 from layton_batch.stats.judges import UNIDENTIFIABLE
 from layton_batch.stats.surveys import Audit
 from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
@@ -46,6 +47,15 @@ def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
         _jury(diagnosis),
         *_worth(diagnosis),
     ]
+
+
+def verdicts_told(counts: Sequence[VerdictCounts]) -> list[Section]:
+    """Show how each judge's verdicts ended, where some of them are lacking."""
+    if not any(judge.lacking for judge in counts):
+        return []
+    names = ("asked", "readable", "unreadable", "cut", "refused", "missing")
+    rows = tuple((one_line(judge.judge), *(f"{getattr(judge, name):,}" for name in names)) for judge in counts)
+    return [Section("verdicts", "Verdicts that count", (_table(("judge", *names), rows),))]
 
 
 def _in_short(diagnosis: Diagnosis) -> Section:

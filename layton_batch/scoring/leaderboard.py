@@ -28,6 +28,7 @@ UNKNOWN_MAKER = "maker_without_labels"
 BORROWED_ONLY = "borrowed_only"
 NO_OWN = "*"
 """Marks a row none of whose own answers has a label, on a board that rests on labels."""
+FEW_VERDICTS = "few_verdicts"
 ASSUMES = "Assumes that labels are right and that the jury is the one that was labelled."
 FLAGS = {
     "empty_gold_bin": "For at least one number of yes votes there is no human label.",
@@ -36,6 +37,7 @@ FLAGS = {
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
     SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
+    FEW_VERDICTS: "Less than half of the verdicts that judges were asked for can be read.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "

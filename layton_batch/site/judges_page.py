@@ -13,6 +13,7 @@ from layton_batch.scoring.judges_told import (
     annotators_told,
     diagnosis_told,
     mistakes_told,
+    verdicts_told,
 )
 from layton_batch.site.pages import sentence, short_line
 from layton_batch.text import NONE, Table
@@ -22,6 +23,8 @@ MOST_ROWS = 500
 _WHY = {
     "judges": "Accuracy is the share of labelled answers on which the judge says what a person says. Kappa is the same "
     "beyond chance: 0 is no better than chance, 1 is full agreement.",
+    "verdicts": "A verdict that nobody can read, or that was cut, refused or never came, counts for nothing: the jury "
+    "of that answer is one judge shorter.",
     "drift": "A label says how often people agree with the votes of one jury. Where a judge has changed since, labels "
     "say less of its votes now.",
     "families": "A judge may be kinder to the answers of one maker than to another’s.",
@@ -76,7 +79,12 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
     record = read_record(folder.tables)
     if record is None:
         return ()
-    sections = [*diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis), *annotators_told(record.annotators)]
+    sections = [
+        *diagnosis_told(record.diagnosis),
+        *verdicts_told(record.verdicts),
+        mistakes_told(record.diagnosis),
+        *annotators_told(record.annotators),
+    ]
     return tuple(_section(section, record, items) for section in sections)
 
 

@@ -21,9 +21,9 @@ from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Grade, Item, Job, Prediction, Verdict
+from layton_batch.records import Grade, Item, Job, Prediction, Response, Verdict
 from layton_batch.stages.final_responses import ResponseLocations, final_portions, response_from
-from layton_batch.states import PredictionKind, Role
+from layton_batch.states import FinishReason, PredictionKind, RequestOutcome, Role, VerdictKind
 from layton_batch.tasks.protocol import Task, juried
 
 VERDICTS = {Role.JUDGE: "verdicts", Role.REJUDGE: "rejudged"}
@@ -144,13 +144,16 @@ def _prediction_row(
 
 def _grade_verdicts(grading: Grading, task: Task) -> None:
     job, judging = grading.job, juried(task)
-    table = VERDICTS[job.role]
+    table, fields = VERDICTS[job.role], [METRIC_FIELDS.get(metric, metric) for metric in task.metrics]
     with tables.writing_frames(grading.folder.part(table, job.id), table, grading.origin) as add:
         for portion in final_portions(grading.located):
             rows = []
             for row in portion.iter_rows(named=True):
-                verdict = judging.parse_verdict(str(row["item_id"]), grading.judged, job.spec.name, response_from(row))
-                rows.append(_verdict_row(verdict, grading, row))
+                response = response_from(row)
+                verdict = judging.parse_verdict(str(row["item_id"]), grading.judged, job.spec.name, response)
+                known = _verdict_row(verdict, grading, row)
+                kind = _kind(response, is_readable=all(known[field] is not None for field in fields))
+                rows.append({**known, "kind": str(kind)})
             add(tables.frame(table, rows))
 
 
@@ -169,6 +172,16 @@ def _verdict_row(verdict: Verdict, grading: Grading, row: Mapping[str, object]) 
         "n_hints": grading.hints,
         **{name: row[name] for name in ("custom_id", "batch_id", "attempt")},
     }
+
+
+def _kind(response: Response, *, is_readable: bool) -> VerdictKind:
+    if response.outcome is not RequestOutcome.SUCCEEDED:
+        return VerdictKind.MISSING
+    if is_readable:
+        return VerdictKind.READABLE
+    if response.refusal is not None or response.finish_reason is FinishReason.REFUSAL:
+        return VerdictKind.REFUSED
+    return VerdictKind.CUT if response.finish_reason is FinishReason.LENGTH else VerdictKind.UNREADABLE
 
 
 # ---- votes ---------------------------------------------------------------------------------------------------------

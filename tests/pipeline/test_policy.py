@@ -14,7 +14,10 @@ from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import SandboxLimits
+from layton_batch.scoring.verdict_counts import known_counts
+from layton_batch.site.judges_page import show_judges
 from layton_batch.stages.rank import board
+from tests.support.cli_harness import call
 from tests.support.evidence import Rows
 from tests.support.lab import lab, manifest_text, quiz_text
 from tests.support.tiers import tiered
@@ -68,8 +71,28 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
             row = Rows(board(run, run.rules))[0]
         assert row.n_unjudged == 4
         assert row.score is None  # no vote and no label: nothing is known of any answer
+        assert (row.n_verdicts, row.n_verdicts_lacking) == (4, 4)
+        assert "few_verdicts" in row.flags
         scores = bench.table(text, "scores")
+        (judge,) = known_counts(find_run("lab", bench.runs).tables)
+        assert (judge.asked, judge.readable, judge.unreadable) == (4, 0, 4)
     assert set(scores.filter(scores["metric"] == "both_correct")["flag"]) == {"unjudged"}
+
+
+def test_a_judge_whose_replies_are_cut_or_refused_is_seen_to_have_no_say(tmp_path: Path) -> None:
+    text = manifest_text(limit=4)
+    cut = Fault(on="row", action="truncated", provider="gemini", times=1)
+    refused = Fault(on="row", action="refused", provider="gemini", after=1, times=2)
+    with lab(tmp_path, cut, refused) as bench:
+        bench.finish(text)
+        folder = find_run("lab", bench.runs)
+    (judge,) = known_counts(folder.tables)
+    assert (judge.asked, judge.readable, judge.cut, judge.refused) == (4, 1, 1, 2)
+    document = call("status", "lab", "--runs", folder.root.parent, "--json").json
+    assert [(row["judge"], row["asked"], row["readable"]) for row in document["judges"]] == [(judge.judge, 4, 1)]
+    told = call("judges", "lab", "--runs", folder.root.parent, "--json").json["verdicts"]
+    assert [(row["cut"], row["refused"]) for row in told] == [(1, 2)]
+    assert "verdicts" in [section.key for section in show_judges(folder, {})]
 
 
 def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path: Path) -> None:
