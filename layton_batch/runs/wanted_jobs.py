@@ -63,8 +63,7 @@ def revision(
     again = {
         job.id
         for job in jobs
-        if (old := kept_jobs.get(job.id)) is not None
-        and (old.retired or _written(old) != _written(job) or new_items)
+        if (old := kept_jobs.get(job.id)) is not None and (old.retired or _written(old) != _written(job) or new_items)
     }
     from layton_batch.store.revising import Revision
 
