@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[1]
 COPIED = ("layton_batch", "manifests", "tests", "tools", "benchmarks", "docs", "jobs", "scripts", "pyproject.toml")
 """What tests read of the checkout."""
 SURFACE = "tests/surfaces/test_surfaces.py::test_a_workspace_has_its_golden_facts[{}]"
+LONGEST_SECONDS = 300
+"""Tests that have not ended by then never would."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -96,11 +98,16 @@ def _is_caught(copy: Path, fault: PlantedFault) -> bool:
 
 
 def _first_failure(copy: Path, tests: Sequence[str]) -> str | None:
-    """Return the first of the tests that fails in the copy; None where all of them pass."""
+    """Return the first of the tests that fails or does not end in the copy; None where all of them pass."""
     # compiled files are not written: a fault may have the size and the second of the file that it replaces
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-    result = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+    try:
+        result = subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return f"{', '.join(tests)} (no end after {LONGEST_SECONDS} s)"
     if result.returncode == 0:
         return None
     failed = _FAILED.search(result.stdout)
