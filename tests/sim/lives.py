@@ -1,0 +1,123 @@
+"""``python -m tests.sim.lives``: forks a process for each life of the program, which runs one command.
+
+The parent has imported the program and run nothing of it; it has one thread, so a fork takes everything along. A line
+on stdin is a JSON object: ``start`` answers the process id, ``reap`` the exit code of a process that has ended.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import pkgutil
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from tests.sim import wire
+
+sys.path.append(str(Path(__file__).with_name("plug_ins")))
+wire.replace_clock()
+
+import vl_convert  # noqa: E402
+import layton_batch  # noqa: E402  after the clock
+from layton_batch.cli import main  # noqa: E402
+from sqlalchemy import event  # noqa: E402
+from sqlalchemy.engine import Engine  # noqa: E402
+from sqlalchemy.pool import Pool  # noqa: E402
+
+WITHOUT = ("layton_batch.sandbox", "layton_batch.annotate", "layton_batch.__main__", "layton_batch.store.migrations.env")
+LAZY = (
+    "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "alembic.runtime.environment",
+    "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet", "polars._utils.udfs", "jinja2.sandbox", "jinja2.meta",
+    "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec", "tests.sim.plug_in",
+)  # fmt: skip
+"""What a run imports when it needs it."""
+PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
+_COMMITTING = "simulated commit"
+
+
+def _load() -> None:
+    for module in pkgutil.walk_packages(layton_batch.__path__, "layton_batch."):
+        if not module.name.startswith(WITHOUT):
+            import_module(module.name)
+    for name in LAZY:
+        import_module(name)
+    event.listen(Engine, "commit", _commits)
+    event.listen(Pool, "checkin", _is_returned)
+    sys.addaudithook(_audit)
+    vl_convert.vegalite_to_svg = lambda *_arguments, **_options: PICTURE  # no claim is about charts, and each takes 0.1 s
+    vl_convert.svg_to_png = lambda *_arguments, **_options: b""
+    gc.collect()
+    gc.freeze()
+
+
+def _commits(connection: Any) -> None:
+    connection.info[_COMMITTING] = True
+    wire.ask("point", "commit")
+
+
+def _is_returned(_connection: Any, record: Any) -> None:
+    if record.info.pop(_COMMITTING, False):
+        wire.ask("point", "committed")
+
+
+def _audit(name: str, arguments: tuple[Any, ...]) -> None:
+    if name == "os.rename" and wire.wire is not None:
+        wire.ask("point", f"rename {Path(os.fspath(arguments[1])).name}")
+
+
+def _fork(asked: Mapping[str, Any]) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 70
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code = _live(asked)
+    finally:
+        os._exit(code)
+
+
+def _live(asked: Mapping[str, Any]) -> int:
+    """Run the command and return its exit code. What the interpreter does at its end is done but for taking itself apart."""
+    for descriptor, path in ((0, os.devnull), (1, asked["output"]), (2, asked["errors"])):
+        os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
+    sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate(("r", "w", "w")))
+    os.chdir(asked["folder"])
+    os.environ.update(asked["environment"])
+    wire.open_wire(asked["address"], asked["number"], asked["ahead"])
+    wire.ask("point", "begin")
+    try:
+        if fault := asked["environment"].get("SIMULATED_FAULT"):
+            import_module("tests.sim.planted").plant(fault)
+        main(asked["command"])
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
+
+
+def serve() -> None:
+    """Serve until stdin ends."""
+    _load()
+    for line in sys.stdin:
+        asked = json.loads(line)
+        answer = _fork(asked) if "command" in asked else os.waitstatus_to_exitcode(os.waitpid(asked["reap"], 0)[1])
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()
