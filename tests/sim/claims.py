@@ -20,6 +20,7 @@ def broken_claims(played: Played) -> list[str]:
     broken = [*_paid_once(played), *_ended_well(played), *_money_agrees(played), *_everything_is_known(played)]
     assert played.rows is not None
     broken += played.rows.contradictions()
+    broken += [f"{tag} was looked for after its id was committed" for tag in played.conductor.forgotten]
     broken += [f"verify {name} ended with {code}" for name, code in played.verified.items() if code]
     for name, asks in played.asked.items():
         broken += _answers_are_right(played, name, asks)

@@ -27,11 +27,15 @@ from tests.sim.world import World
 from tests.support.paths import ROOT
 
 START = 1_795_000_000.0
-QUIET_SECONDS = 0.3
-"""Real seconds in which a process that may be waiting for another says nothing."""
+QUIET_SECONDS = 1.0
+"""Real seconds after which a process that says nothing is taken to wait for another one."""
+HELD_SECONDS = 0.02
+"""The same of a process that waits for a call of its own, or for its reply."""
 PATIENCE_SECONDS = 60.0
 """Real seconds after which a history in which nothing happens has failed."""
 MOST_POINTS = 60_000
+LONGEST_CALL = 400.0
+"""Seconds for which a process may be frozen within its paid call: what takes longer than any call is no promise."""
 
 
 class Stuck(Exception):
@@ -127,6 +131,11 @@ class Conductor:
         with self._clock.open("r+b") as file:
             self._page = mmap.mmap(file.fileno(), 8)
         self._active: Life | None = None
+        self._answered: dict[Connection[Any, Any], str] = {}
+        self.kept: set[str] = set()
+        """Our tags of batches whose ids were answered and, in the next transaction of that thread, committed."""
+        self.forgotten: set[str] = set()
+        """Those of them that were looked for all the same."""
         self._logs = folder / "lives"
         self._logs.mkdir()
 
@@ -179,9 +188,9 @@ class Conductor:
                 self._pass_time()
                 quiet_since = time.monotonic()
                 continue
-            others = any(other is not life and other.asking for other in self.lives)
-            waits = 0.02 if life is not None and life.held else QUIET_SECONDS if others or self._due else 5.0
-            if not self._receive(waits) and life is not None and (others or self._due):
+            may_wait = life is not None and (life.held > 0 or len(self.lives) > 1)
+            waits = HELD_SECONDS if life is not None and life.held else QUIET_SECONDS if may_wait else 5.0
+            if not self._receive(waits) and life is not None and may_wait:
                 life.stuck = True
                 self._active = None
             if time.monotonic() - quiet_since > PATIENCE_SECONDS:
@@ -272,6 +281,7 @@ class Conductor:
                 if self._pass(life, connection, details[0]):
                     self._reply(life, connection, None)
                     if details[0] == "committed":
+                        self.kept |= {self._answered.pop(connection)} if connection in self._answered else set()
                         self._maybe_turn()
             case "call":
                 provider, operation, arguments = details
@@ -303,6 +313,8 @@ class Conductor:
         seconds = self.stops.freezes.get(number)
         if seconds is None or label == "commit":
             return True
+        if label.endswith("create"):
+            seconds = min(seconds, LONGEST_CALL)
         self.said.append(f"{self.now - START:.0f}: {life.number} is frozen at {number} {label} for {seconds:.0f} s")
         os.kill(life.pid, signal.SIGSTOP)
         life.frozen = True
@@ -322,6 +334,10 @@ class Conductor:
         if life not in self.lives:
             return
         reply = self.world.call(provider, operation, arguments)
+        if operation == "create" and reply[0] == "ok":
+            self._answered[connection] = arguments[-1]
+        if operation == "list" and arguments[0] in self.kept:
+            self.forgotten.add(arguments[0])
         if operation in ("create", "cancel") or reply[0] == "error":
             shown = reply[2] if reply[0] == "error" else reply[1]
             self.said.append(f"{self.now - START:.0f}: {life.number} {operation} {provider}: {shown}")

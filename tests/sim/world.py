@@ -102,8 +102,6 @@ class World:
         self.bills: list[Bill] = []
         self.happened: Counter[str] = Counter()
         self.calls: Counter[str] = Counter()
-        self.confirmed: dict[str, int] = {}
-        """By our tag: how often the reply to its create was a provider's id."""
         self._late: list[tuple[float, Callable[[], object]]] = []
         self._files: dict[str, bytes] = {}
         self._failed_rows: Counter[Key] = Counter()
@@ -152,8 +150,6 @@ class World:
         if operation in ("upload", "create", "cancel") and reply[0] == "ok":
             if self.troubled(f"{operation} reply lost", provider, number):
                 return _unclear("the connection broke before the reply")
-            if operation == "create":
-                self.confirmed[details[2]] = self.confirmed.get(details[2], 0) + 1
         return reply
 
     def _fails_before(self, provider: str, operation: str, number: int, details: Sequence[Any]) -> Error | None:
