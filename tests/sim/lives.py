@@ -6,14 +6,21 @@ on stdin is a JSON object: ``start`` answers the process id, ``reap`` the exit c
 
 from __future__ import annotations
 
+import atexit
+import functools
 import gc
+import importlib.metadata
+import io
 import json
 import os
 import pkgutil
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,7 +30,9 @@ from tests.sim import wire
 sys.path.append(str(Path(__file__).with_name("plug_ins")))
 wire.replace_clock()
 
+import altair  # noqa: E402
 import vl_convert  # noqa: E402
+from jinja2 import Environment, FileSystemBytecodeCache  # noqa: E402
 import layton_batch  # noqa: E402  after the clock
 from layton_batch.cli import main  # noqa: E402
 from sqlalchemy import event  # noqa: E402
@@ -50,10 +59,22 @@ def _load() -> None:
     event.listen(Engine, "commit", _commits)
     event.listen(Pool, "checkin", _is_returned)
     sys.addaudithook(_audit)
-    vl_convert.vegalite_to_svg = lambda *_arguments, **_options: PICTURE  # no claim is about charts, and each takes 0.1 s
-    vl_convert.svg_to_png = lambda *_arguments, **_options: b""
+    _spare_time()
     gc.collect()
     gc.freeze()
+
+
+def _spare_time() -> None:
+    """Have libraries remember what every life would ask them anew, and draw no charts: none of it is in a claim."""
+    importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)
+    kept = FileSystemBytecodeCache(tempfile.mkdtemp(prefix="lives-"))
+    atexit.register(shutil.rmtree, kept.directory)
+    Environment.__init__ = functools.partialmethod(Environment.__init__, bytecode_cache=kept)  # type: ignore[method-assign,assignment]
+    altair.LayerChart.to_dict = lambda *_arguments, **_options: {}
+    vl_convert.vegalite_to_svg = lambda *_arguments, **_options: PICTURE
+    vl_convert.svg_to_png = lambda *_arguments, **_options: b""
+    with suppress(SystemExit), redirect_stdout(io.StringIO()):
+        main(["--version"])  # the command line is built, and nothing is run
 
 
 def _commits(connection: Any) -> None:
