@@ -77,7 +77,7 @@ def write(folder: Path, name: str, asks: Asks, *, max_usd: str | None, policy: M
     if asks.judge:
         lines += ["[jury]", "seats = 1", "[[jury.judges]]", f'name = "{JUDGE}"', f'provider = "{asks.judge}"', f'model = "{JUDGE}"']
         lines += [f'family = "{JUDGE}"', f"max_output_tokens = {MAX_OUTPUT}"]
-    for model, provider in [*((model, MODELS[model]) for model in asks.models), *([(JUDGE, asks.judge)] if asks.judge else [])]:
+    for model, provider in (*MODELS.items(), *((JUDGE, provider) for provider in ("tagged", "untagged"))):
         lines += ["[[prices]]", f'provider = "{provider}"', f'model = "{model}"', 'input = "200"', 'output = "600"']
         lines += ['batch_input = "100"', 'batch_output = "300"', 'source = "made up"']
     (folder / f"{name}.toml").write_text("\n".join(lines) + "\n", encoding="utf-8")

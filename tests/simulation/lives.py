@@ -1,4 +1,4 @@
-"""``python -m tests.sim.lives``: forks a process for each life of the program, which runs one command.
+"""``python -m tests.simulation.lives``: forks a process for each life of the program, which runs one command.
 
 The parent has imported the program and run nothing of it; it has one thread, so a fork takes everything along. A line
 on stdin is a JSON object: ``start`` answers the process id, ``reap`` the exit code of a process that has ended.
@@ -25,7 +25,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.sim import wire
+from tests.simulation import wire
 
 sys.path.append(str(Path(__file__).with_name("plug_ins")))
 wire.replace_clock()
@@ -43,7 +43,7 @@ WITHOUT = ("layton_batch.sandbox", "layton_batch.annotate", "layton_batch.__main
 LAZY = (
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "alembic.runtime.environment",
     "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet", "polars._utils.udfs", "jinja2.sandbox", "jinja2.meta",
-    "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec", "tests.sim.plug_in",
+    "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec", "tests.simulation.plug_in",
 )  # fmt: skip
 """What a run imports when it needs it."""
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
@@ -88,8 +88,8 @@ def _is_returned(_connection: Any, record: Any) -> None:
 
 
 def _audit(name: str, arguments: tuple[Any, ...]) -> None:
-    if name == "os.rename" and wire.wire is not None:
-        wire.ask("point", f"rename {Path(os.fspath(arguments[1])).name}")
+    if name == "os.rename" and wire.wire is not None and not (target := Path(os.fspath(arguments[1])).name).startswith("__"):
+        wire.ask("point", f"rename {target}")  # a template that was compiled is no file of the program
 
 
 def _fork(asked: Mapping[str, Any]) -> int:
@@ -116,7 +116,7 @@ def _live(asked: Mapping[str, Any]) -> int:
     wire.ask("point", "begin")
     try:
         if fault := asked["environment"].get("SIMULATED_FAULT"):
-            import_module("tests.sim.planted").plant(fault)
+            import_module("tests.simulation.planted").plant(fault)
         main(asked["command"])
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1

@@ -15,7 +15,7 @@ from layton_batch import errors
 from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.records import JsonValue, MatchingBatch, Request, Response, Snapshot, Submission, Usage
 from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycle, RequestOutcome
-from tests.sim import wire
+from tests.simulation import wire
 
 WINDOW_SECONDS = 4 * 3600.0
 NEAR_SECONDS = 900.0

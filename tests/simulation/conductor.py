@@ -23,7 +23,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from tests.sim.world import World
+from tests.simulation.world import World
 from tests.support.paths import ROOT
 
 START = 1_795_000_000.0
@@ -48,7 +48,7 @@ class Forks:
     def __init__(self) -> None:
         environment = {**os.environ, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"), "1")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.sim.lives"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [sys.executable, "-m", "tests.simulation.lives"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             bufsize=1, env=environment,
         )  # fmt: skip
 
@@ -334,7 +334,7 @@ class Conductor:
         if life not in self.lives:
             return
         reply = self.world.call(provider, operation, arguments)
-        if operation == "create" and reply[0] == "ok":
+        if operation == "create" and reply[0] == "ok" and len(self.lives) == 1:  # nobody can take the run over
             self._answered[connection] = arguments[-1]
         if operation == "list" and arguments[0] in self.kept:
             self.forgotten.add(arguments[0])
