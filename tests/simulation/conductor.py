@@ -33,6 +33,8 @@ HELD_SECONDS = 0.02
 """The same of a process that waits for a call of its own, or for its reply."""
 PATIENCE_SECONDS = 60.0
 """Real seconds after which a history in which nothing happens has failed."""
+COMMIT_SECONDS = 0.003
+"""About how long a commit takes."""
 MOST_POINTS = 60_000
 LONGEST_CALL = 400.0
 """Seconds for which a process may be frozen within its paid call: what takes longer than any call is no promise."""
@@ -98,11 +100,14 @@ class Life:
 class Stops:
     """When a history strikes: numbers of points at which the process dies, or is frozen for some seconds.
 
+    ``torn``: it dies within the next commit from there on; ``full``: the disk is full when it next puts a file in place.
     ``latency``: the longest that a call is on its way, and its reply. ``turns``: how likely it is that another process has
     its turn at a point where that may be.
     """
 
     kills: frozenset[int] = frozenset()
+    torn: frozenset[int] = frozenset()
+    full: frozenset[int] = frozenset()
     freezes: Mapping[int, float] = field(default_factory=dict)
     latency: float = 0.0
     turns: float = 0.3
@@ -120,6 +125,7 @@ class Conductor:
         self.at_point: Callable[[int, Life], bool] = lambda _number, _life: False
         """Told of every point; True: the process dies there."""
         self._draw = random.Random(f"turns {seed}")
+        self._torn, self._full = sorted(stops.torn), sorted(stops.full)
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._address = str(folder / "wire")
@@ -279,7 +285,9 @@ class Conductor:
                 self._sleep(life, connection, details[0])
             case "point":
                 if self._pass(life, connection, details[0]):
-                    self._reply(life, connection, None)
+                    self._reply(life, connection, self._is_full(life, details[0]))
+                    if details[0] == "commit":
+                        self._tear(life)
                     if details[0] == "committed":
                         self.kept |= {self._answered.pop(connection)} if connection in self._answered else set()
                         self._maybe_turn()
@@ -328,6 +336,23 @@ class Conductor:
 
         self.later(seconds, thaw)
         return False
+
+    def _tear(self, life: Life) -> None:
+        """Kill a process while it commits, where that is due."""
+        if self._torn and self._torn[0] <= len(self.points):
+            self._torn.pop(0)
+            time.sleep(self._draw.random() * COMMIT_SECONDS)
+            self.killed.append("within a commit")
+            self.said.append(f"{self.now - START:.0f}: {life.number} is killed within the commit at {len(self.points)}")
+            self.kill(life)
+
+    def _is_full(self, life: Life, label: str) -> bool:
+        """Return whether the disk is full for the file that is put in place now."""
+        if not (self._full and self._full[0] <= len(self.points) and label.startswith("rename")):
+            return False
+        self._full.pop(0)
+        self.said.append(f"{self.now - START:.0f}: {life.number} finds the disk full at {len(self.points)} {label}")
+        return True
 
     def _call(self, life: Life, connection: Connection[Any, Any], provider: str, operation: str, arguments: Sequence[Any]) -> None:
         """Carry a call out, and reply."""

@@ -28,7 +28,7 @@ VERIFIED = 3
 RATES: Mapping[str, tuple[float, float]] = {
     "network": (0.02, 0.2), "upload 503": (0.1, 0.6), "upload 429": (0.1, 0.5), "upload reply lost": (0.1, 0.6),
     "create 429": (0.1, 0.5), "create unmade": (0.1, 0.6), "create reply lost": (0.1, 0.9), "create late": (0.1, 0.6),
-    "create forbidden": (0.1, 0.4), "list 503": (0.1, 0.6), "list 429": (0.1, 0.4), "list refused": (0.1, 0.4),
+    "create forbidden": (0.1, 0.4), "create unpaid": (0.1, 0.5), "list 503": (0.1, 0.6), "list 429": (0.1, 0.4), "list refused": (0.1, 0.4),
     "list late": (0.2, 0.9), "poll 503": (0.05, 0.5), "poll 429": (0.05, 0.3), "poll 404": (0.2, 0.9),
     "status odd": (0.2, 0.7), "results 503": (0.1, 0.8), "results 429": (0.1, 0.5), "results short": (0.2, 0.8),
     "results cut": (0.2, 0.8), "results late": (0.2, 0.8), "cancel refused": (0.2, 0.8), "cancel reply lost": (0.2, 0.8),
@@ -77,20 +77,25 @@ def plan_of(seed: int) -> Plan:
     length = 150 * len(asks.models) * (2 if asks.judge else 1)
     kills = frozenset(draw.randrange(1, length) for _ in range(draw.choice((0, 1, 1, 2, 4, 8))))
     freezes = {draw.randrange(1, length): draw.choice((5.0, 100.0, 400.0, 2000.0)) for _ in range(draw.choice((0, 0, 1, 3)))}
-    stops = Stops(kills, freezes, draw.choice((0.0, 0.0, 0.0, 5.0, 40.0)), draw.choice((0.1, 0.5)))
+    torn = frozenset(draw.randrange(1, length) for _ in range(draw.choice((0, 0, 0, 1, 2))))
+    full = frozenset(draw.randrange(1, length) for _ in range(draw.choice((0, 0, 0, 0, 1, 2))))
+    stops = Stops(kills, torn, full, freezes, draw.choice((0.0, 0.0, 0.0, 5.0, 40.0)), draw.choice((0.1, 0.5)))
     edits, now = [], asks
     for at in sorted(draw.randrange(10, length) for _ in range(draw.choice((0, 0, 0, 1, 2)))):
         now = _edited(now, draw)
         edits.append((at, now))
     second = draw.choice((0.0, 1.0, 60.0, 300.0)) if draw.random() < 0.25 else None
     neighbour = (draw.choice((0.0, 1.0, 60.0, 300.0)), _neighbour(asks, draw)) if draw.random() < 0.3 else None
-    weather = Weather(rates, draw.choice((1, 2, 4)), draw.choice((20.0, 60.0, 60.0, 300.0)))
+    begin = draw.uniform(1.0, 200.0)
+    outage = (begin, begin + draw.choice((600.0, 600.0, 5 * 3600.0))) if draw.random() < 0.06 else (0.0, 0.0)
+    weather = Weather(rates, draw.choice((1, 2, 4)), draw.choice((20.0, 60.0, 60.0, 300.0)), outage)
+    skews = (-7200.0, -200.0, 200.0, *(() if {"create late", "list late"} & rates.keys() else (3 * 86_400.0,)))
     return Plan(
         seed, asks, weather, stops, tuple(edits), second, neighbour,
         cancel_at=draw.randrange(10, length) if draw.random() < 0.08 and not neighbour else None,
         retry_at=draw.randrange(10, length) if draw.random() < 0.1 else None,
         tight=draw.random() < 0.12 and not edits and not neighbour, downtime=draw.choice((0.0, 1.0, 30.0, 400.0, 4000.0)),
-        ahead=draw.choice((-200.0, 200.0)) if draw.random() < 0.1 else 0.0,
+        ahead=draw.choice(skews) if draw.random() < 0.1 else 0.0,
     )  # fmt: skip
 
 
@@ -131,7 +136,7 @@ def _neighbour(asks: Asks, draw: random.Random) -> Asks:
 @dataclass(slots=True)
 class Played:
     """What a history came to. ``codes``: the last exit code of each run. ``status``: what each run says at the end.
-    ``by_hand``: answers that a person asked for again (contents), ``verified``: what `verify` ended with."""
+    ``verified``: what `verify` ended with. ``running``: batches that providers were still at when all was over."""
 
     plan: Plan
     folder: Path
@@ -146,8 +151,7 @@ class Played:
     verified: dict[str, int] = field(default_factory=dict)
     cancelled: bool = False
     retried: bool = False
-    budgets: list[Decimal] = field(default_factory=list)
-    gave_up: int = 0
+    running: list[str] = field(default_factory=list)
 
     def story(self) -> str:
         """Return what happened, in order."""
@@ -177,7 +181,7 @@ class History:
         self._due: list[str] = []
         self._again: dict[str, int] = {}
         self._lives = 0
-        self._max_usd = {RUN: "0.05" if plan.tight else None}
+        self._max_usd = {RUN: "1" if plan.tight else None}
         self._draw = random.Random(f"lives {plan.seed}")
 
     def play(self) -> Played:
@@ -198,6 +202,7 @@ class History:
                 self.conductor.run()
             if played.broken:
                 return played
+            played.running = [batch.id for batch in played.world.batches if not batch.is_over and batch.shown_at is not None]
             played.world.let_all_end()
             self.conductor.stops, self.conductor.at_point = Stops(), lambda _number, _life: False
             for name in played.asked:
@@ -270,6 +275,9 @@ class History:
         self._due = []
 
     def _command_ended(self, life: Life, code: int) -> None:
+        """A person's command is over; one that was killed or refused for the moment is given again."""
+        if code in (-9, 74, 75):
+            self.conductor.later(60.0, lambda: self._command([life.name, RUN], self._command_ended))
         if "Traceback" in life.errors:
             self.played.broken.append(f"a traceback: {life.errors[-3000:]}")
         if code not in (0, 2, 3, 4, 5, 75, -9):
@@ -313,7 +321,8 @@ class History:
         def go_on(life: Life | None, code: int) -> None:
             if life is not None:
                 self.conductor.said.append(f"the person: {code} {life.errors[-300:]}")
-                self._command_ended(life, code)
+                if "Traceback" in life.errors:
+                    self.played.broken.append(f"a traceback: {life.errors[-3000:]}")
             if steps:
                 self._command(steps.pop(0), go_on)
             else:

@@ -7,6 +7,7 @@ on stdin is a JSON object: ``start`` answers the process id, ``reap`` the exit c
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import gc
 import importlib.metadata
@@ -89,7 +90,9 @@ def _is_returned(_connection: Any, record: Any) -> None:
 
 def _audit(name: str, arguments: tuple[Any, ...]) -> None:
     if name == "os.rename" and wire.wire is not None and not (target := Path(os.fspath(arguments[1])).name).startswith("__"):
-        wire.ask("point", f"rename {target}")  # a template that was compiled is no file of the program
+        # a template that was compiled is no file of the program
+        if wire.ask("point", f"rename {target}"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(arguments[1]))
 
 
 def _fork(asked: Mapping[str, Any]) -> int:

@@ -75,12 +75,14 @@ class WorldBatch:
 class Weather:
     """Of a history: how likely each kind of trouble is, by name, and how often each may happen at a provider.
 
-    ``batch_seconds``: the longest that a batch takes. ``last``: how often a kind may happen at one provider.
+    ``batch_seconds``: the longest that a batch takes. ``last``: how often a kind may happen at one provider. ``outage``:
+    seconds from the beginning between which no call gets through.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
     last: int = 3
     batch_seconds: float = 300.0
+    outage: tuple[float, float] = (0.0, 0.0)
 
 
 def key_of(provider: str, line: Mapping[str, Any]) -> Key:
@@ -98,6 +100,7 @@ class World:
 
     def __init__(self, seed: int, weather: Weather, answer: Callable[[str, int], str], now: float) -> None:
         self.seed, self.weather, self.answer, self.now = seed, weather, answer, now
+        self.began = now
         self.batches: list[WorldBatch] = []
         self.bills: list[Bill] = []
         self.happened: Counter[str] = Counter()
@@ -153,7 +156,8 @@ class World:
         return reply
 
     def _fails_before(self, provider: str, operation: str, number: int, details: Sequence[Any]) -> Error | None:
-        if self.troubled("network", provider, operation, number):
+        begin, end = self.weather.outage
+        if begin <= self.now - self.began < end or self.troubled("network", provider, operation, number):
             return _error("TransientProviderError", "no route to host", is_sent=False)
         if self.troubled(f"{operation} 429", provider, number):
             return _error("TransientProviderError", "HTTP 429", status=429, retry_after=60.0)
@@ -162,6 +166,8 @@ class World:
                 return _unclear("the connection broke")
             if self.troubled("create forbidden", provider, number):
                 return _error("RequestRefusedError", "HTTP 403", status=403)
+            if self.troubled("create unpaid", provider, number):
+                return _error("RequestRefusedError", "HTTP 402: no credit", status=402)
             if draw := self.troubled("create late", provider, number):
                 self._late.append(
                     (self.now + draw.uniform(1.0, LATEST_CREATE), lambda: self._create(provider, number, *details))
