@@ -1,36 +1,18 @@
-"""What every test may rely on: profiles of hypothesis, shortcuts, a browser."""
+"""What every test may rely on: profiles of hypothesis, a database server, a browser."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests.simulation.shortcuts import drawn, hastened
 from tests.support.devtools import Browser, chromium
 from tests.support.postgres import new_database, required, server
 
 settings.register_profile("ci", max_examples=50, deadline=None, derandomize=True, database=None)
 settings.register_profile("nightly", settings.get_profile("ci"), max_examples=1000)
 settings.load_profile("ci")  # scripts/nightly names the other one
-
-
-@pytest.fixture(scope="session", autouse=True)
-def in_haste() -> Iterator[None]:
-    """Take the shortcuts that no claim is about, and search what was imported and collected for no more garbage."""
-    gc.collect()
-    gc.freeze()
-    with hastened():
-        yield
-
-
-@pytest.fixture(scope="module")
-def charts() -> Iterator[None]:
-    """Runs whose sites have charts."""
-    with drawn():
-        yield
 
 
 @pytest.fixture(scope="session")

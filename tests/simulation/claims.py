@@ -86,7 +86,9 @@ def _money_agrees(played: Played) -> Iterator[str]:
     rest = played.world.billed() - known
     if unknown < rest:
         yield f"${rest} were billed that nobody can tell, and runs say at most ${unknown}"
-    if unknown and not rest and not any(kind.startswith(("create", "network")) for kind in played.world.happened) and not played.conductor.killed:
+    stops = played.plan.stops
+    is_quiet = not (stops.kills or stops.torn or stops.full or stops.freezes or played.world.happened)
+    if unknown and not rest and is_quiet:
         yield f"runs say that ${unknown} cannot be told, and everything was told"
 
 

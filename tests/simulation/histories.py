@@ -136,7 +136,8 @@ def _neighbour(asks: Asks, draw: random.Random) -> Asks:
 @dataclass(slots=True)
 class Played:
     """What a history came to. ``codes``: the last exit code of each run. ``status``: what each run says at the end.
-    ``verified``: what `verify` ended with. ``running``: batches that providers were still at when all was over."""
+    ``verified``: what `verify` ended with. ``running``: batches that providers were still at when all was over. ``points``: what was
+    passed until then."""
 
     plan: Plan
     folder: Path
@@ -152,10 +153,11 @@ class Played:
     cancelled: bool = False
     retried: bool = False
     running: list[str] = field(default_factory=list)
+    points: list[str] = field(default_factory=list)
 
-    def story(self) -> str:
-        """Return what happened, in order."""
-        return "\n".join([f"seed {self.plan.seed}: {self.plan}", *self.conductor.said])
+    def told(self, broken: list[str]) -> str:
+        """Return what is broken, and what happened, in order."""
+        return "\n".join([*broken, f"seed {self.plan.seed}: {self.plan}", *self.conductor.said])
 
 
 class History:
@@ -202,6 +204,7 @@ class History:
                 self.conductor.run()
             if played.broken:
                 return played
+            played.points = list(self.conductor.points)
             played.running = [batch.id for batch in played.world.batches if not batch.is_over and batch.shown_at is not None]
             played.world.let_all_end()
             self.conductor.stops, self.conductor.at_point = Stops(), lambda _number, _life: False
@@ -280,7 +283,7 @@ class History:
             self.conductor.later(60.0, lambda: self._command([life.name, RUN], self._command_ended))
         if "Traceback" in life.errors:
             self.played.broken.append(f"a traceback: {life.errors[-3000:]}")
-        if code not in (0, 2, 3, 4, 5, 75, -9):
+        if code not in (0, 2, 3, 4, 5, 74, 75, -9):
             self.played.broken.append(f"{life.name} ended with {code}: {life.errors[-1500:]}")
 
     def _turn_page(self) -> bool:

@@ -65,13 +65,26 @@ def _load() -> None:
     gc.freeze()
 
 
+class _NoChart:
+    """A chart of nothing, whatever it is told."""
+
+    def __init__(self, *_arguments: Any, **_options: Any) -> None:
+        pass
+
+    def __getattr__(self, _name: str) -> Any:
+        return lambda *_arguments, **_options: self
+
+    def to_dict(self, **_options: Any) -> dict[str, object]:
+        return {}
+
+
 def _spare_time() -> None:
     """Have libraries remember what every life would ask them anew, and draw no charts: none of it is in a claim."""
     importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)
     kept = FileSystemBytecodeCache(tempfile.mkdtemp(prefix="lives-"))
     atexit.register(shutil.rmtree, kept.directory)
     Environment.__init__ = functools.partialmethod(Environment.__init__, bytecode_cache=kept)  # type: ignore[method-assign,assignment]
-    altair.LayerChart.to_dict = lambda *_arguments, **_options: {}
+    altair.Chart = altair.LayerChart = _NoChart  # type: ignore[misc,assignment]
     vl_convert.vegalite_to_svg = lambda *_arguments, **_options: PICTURE
     vl_convert.svg_to_png = lambda *_arguments, **_options: b""
     with suppress(SystemExit), redirect_stdout(io.StringIO()):
