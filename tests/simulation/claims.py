@@ -87,7 +87,7 @@ def _money_agrees(played: Played) -> Iterator[str]:
     if unknown < rest:
         yield f"${rest} were billed that nobody can tell, and runs say at most ${unknown}"
     stops = played.plan.stops
-    is_quiet = not (stops.kills or stops.torn or stops.full or stops.freezes or played.world.happened)
+    is_quiet = not (played.conductor.killed or stops.full or stops.freezes or played.world.happened)
     if unknown and not rest and is_quiet:
         yield f"runs say that ${unknown} cannot be told, and everything was told"
 

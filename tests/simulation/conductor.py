@@ -228,6 +228,8 @@ class Conductor:
                 self._accept()
                 continue
             connection: Connection[Any, Any] = source  # type: ignore[assignment]
+            if connection.closed:  # with its process, a moment ago
+                continue
             try:
                 life.asking.append((connection, connection.recv()))
                 life.stuck = False

@@ -104,7 +104,7 @@ def _is_returned(_connection: Any, record: Any) -> None:
 def _audit(name: str, arguments: tuple[Any, ...]) -> None:
     if name == "os.rename" and wire.wire is not None and not (target := Path(os.fspath(arguments[1])).name).startswith("__"):
         # a template that was compiled is no file of the program
-        if wire.ask("point", f"rename {target}"):
+        if wire.ask("point", f"rename {'a temporary name' if target.startswith('.') else target}"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(arguments[1]))
 
 

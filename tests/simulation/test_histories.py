@@ -35,6 +35,15 @@ def test_an_undisturbed_run_makes_no_call_too_many(forks: Forks) -> None:
     assert calls == {"upload": 1, "list": 1, "create": 1, "results": 1}
 
 
+def test_a_run_that_waits_for_an_answer_of_a_model_that_another_run_gave_up_gets_it(forks: Forks) -> None:
+    """The create was killed before it was sent, the model left the manifest, and the list lacks the batch at last."""
+    asks = Asks(("beta",), ((0, 0), (1, 0)))
+    create = play(forks, Plan(1, asks))[1].points.index("sent: untagged create") + 1
+    edits = ((create, Asks(("alpha",), asks.items)),)
+    broken, played = play(forks, Plan(1, asks, edits=edits, neighbour=(60.0, asks)))
+    assert not broken, played.told(broken)
+
+
 def test_a_seed_gives_the_same_history_every_time(forks: Forks) -> None:
     plan = next(plan for plan in map(plan_of, SEEDS) if plan.second is not None and not plan.stops.torn)
     first, second = (play(forks, plan)[1] for _ in range(2))
