@@ -6,7 +6,8 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -167,9 +168,8 @@ class History:
         self.plan, self.folder = plan, folder
         world = World(plan.seed, plan.weather, lambda prompt, _number: manifests.reply(prompt), START)
         self.conductor = Conductor(forks, folder, world, plan.stops, plan.seed)
-        self.conductor.at_point = self._strike
         self.played = Played(plan, folder, world, self.conductor, {RUN: plan.asks})
-        self._url = state_url or f"sqlite:///{folder / 'runs' / 'state.sqlite3'}"
+        self.url = state_url or f"sqlite:///{folder / 'runs' / 'state.sqlite3'}"
         self._environment = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
         for provider in sorted(set(manifests.MODELS.values())):
             name = provider.upper()
@@ -189,13 +189,14 @@ class History:
     def play(self) -> Played:
         """Play it to its end, then let everything at the providers end and ask `status` and `verify`."""
         played, plan = self.played, self.plan
-        self._write(RUN, plan.asks)
+        self.conductor.at_point = self._strike
+        self.write(RUN, plan.asks)
         self._start(RUN)
         if plan.second is not None:
             self.conductor.later(plan.second + 0.001, lambda: self._start(RUN, slot="again"))
         if plan.neighbour is not None:
             played.asked[NEIGHBOUR] = plan.neighbour[1]
-            self._write(NEIGHBOUR, plan.neighbour[1])
+            self.write(NEIGHBOUR, plan.neighbour[1])
             self.conductor.later(plan.neighbour[0] + 0.001, lambda: self._start(NEIGHBOUR))
         try:
             self.conductor.run()
@@ -213,10 +214,21 @@ class History:
                 if plan.seed % VERIFIED == 0:
                     self._command(["verify", name], lambda life, code, name=name: self._verified(name, life, code))
             self.conductor.run()
-            played.rows = database.read(self._url)
+            played.rows = database.read(self.url)
         except Stuck as error:
             played.broken.append(f"the history does not end: {error}")
         return played
+
+    def command(self, *words: str, **more: str) -> tuple[int, str]:
+        """Carry out one command alone, with ``more`` in its environment; returns its exit code and what it told people."""
+        ends: list[tuple[int, str]] = []
+        self.conductor.start(
+            words[0], words, {**self._environment, **more}, lambda life, code: ends.append((code, life.errors))
+        )
+        self.conductor.run()
+        assert ends
+        assert "Traceback" not in ends[0][1], ends[0][1]
+        return ends[0]
 
     # ---- processes -----------------------------------------------------------------------------------------------------
 
@@ -253,7 +265,7 @@ class History:
             self.conductor.later(PERSON_SECONDS, lambda: self._person(name, slot))
         elif code == 3:
             self._max_usd[name] = str(Decimal(self._max_usd[name] or 1) * 4)
-            self._write(name, played.asked[name])
+            self.write(name, played.asked[name])
             self.conductor.later(60.0, lambda: self._start(name, slot))
         elif code == 5 and not played.retried and self._draw.random() < 0.5:
             played.retried = True
@@ -293,17 +305,18 @@ class History:
         _, asks = self._edits.pop(0)
         self.conductor.said.append(f"the manifest asks now {asks}")
         self.played.asked[RUN] = asks
-        self._write(RUN, asks)
+        self.write(RUN, asks)
         return True
 
-    def _write(self, name: str, asks: Asks) -> None:
+    def write(self, name: str, asks: Asks) -> None:
+        """Write a run's manifest."""
         manifests.write(self.folder, name, asks, max_usd=self._max_usd.get(name), policy={})
 
     # ---- the person ----------------------------------------------------------------------------------------------------
 
     def _person(self, name: str, slot: str) -> None:
         """Look at the lost batches, and at the provider's console, which is the world itself."""
-        rows = database.read(self._url)
+        rows = database.read(self.url)
         lost = [row for row in rows.batches if row.state == "lost"]
         steps: list[list[str]] = []
         taken = set(rows.provider_ids)
@@ -349,12 +362,19 @@ def play(forks: Forks, plan: Plan, state_url: str | None = None) -> tuple[list[s
     """Play a history; returns what is broken, in words."""
     from tests.simulation.claims import broken_claims
 
+    with history(forks, plan, state_url) as begun:
+        played = begun.play()
+        return [*played.broken, *([] if played.broken else broken_claims(played))], played
+
+
+@contextmanager
+def history(forks: Forks, plan: Plan, state_url: str | None = None) -> Iterator[History]:
+    """Yield a history that is about to be played, in a folder of its own: in memory, for disks would only slow it down."""
     scratch = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="history-", dir=scratch))
-    history = History(forks, plan, folder, state_url)
+    begun = History(forks, plan, folder, state_url)
     try:
-        played = history.play()
-        return [*played.broken, *([] if played.broken else broken_claims(played))], played
+        yield begun
     finally:
-        history.conductor.close()
+        begun.conductor.close()
         shutil.rmtree(folder, ignore_errors=True)

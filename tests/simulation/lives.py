@@ -21,7 +21,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from contextlib import redirect_stdout, suppress
+from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ import vl_convert  # noqa: E402
 from jinja2 import Environment, FileSystemBytecodeCache  # noqa: E402
 import layton_batch  # noqa: E402  after the clock
 from layton_batch.cli import main  # noqa: E402
+from layton_batch.cli.app import invoke  # noqa: E402
 from sqlalchemy import event  # noqa: E402
 from sqlalchemy.engine import Engine  # noqa: E402
 from sqlalchemy.pool import Pool  # noqa: E402
@@ -87,8 +88,8 @@ def _spare_time() -> None:
     altair.Chart = altair.LayerChart = _NoChart  # type: ignore[misc,assignment]
     vl_convert.vegalite_to_svg = lambda *_arguments, **_options: PICTURE
     vl_convert.svg_to_png = lambda *_arguments, **_options: b""
-    with suppress(SystemExit), redirect_stdout(io.StringIO()):
-        main(["--version"])  # the command line is built, and nothing is run
+    with redirect_stdout(io.StringIO()):
+        invoke(["--version"])  # the command line is built, and nothing is run
 
 
 def _commits(connection: Any) -> None:
