@@ -47,7 +47,8 @@ RARE = LASTING | {"create denied"}
 class Plan:
     """Everything that makes one history what it is; ``edits``: at which point the manifest becomes which. ``second``: after
     how many seconds a second process is started on the run, None: never. ``neighbour``: what another run of the workspace
-    asks, and when it begins. ``cancel_at``, ``retry_at``: points at which a person calls the command. ``tight``: there is
+    asks, and when it begins. ``cancel_at``, ``retry_at``: points at which a person calls the command; ``retries``: a
+    person calls `retry` once when a run ends with gaps. ``tight``: there is
     money for one batch more than what is billed in all. ``downtime``: how long the program stays down after a kill.
     ``ahead``: how far the clock of a life may be set ahead."""
 
@@ -60,6 +61,7 @@ class Plan:
     neighbour: tuple[float, Asks] | None = None
     cancel_at: int | None = None
     retry_at: int | None = None
+    retries: bool = True
     tight: bool = False
     downtime: float = 30.0
     ahead: float = 0.0
@@ -95,6 +97,7 @@ def plan_of(seed: int) -> Plan:
         seed, asks, weather, stops, tuple(edits), second, neighbour,
         cancel_at=draw.randrange(10, length) if draw.random() < 0.08 and not neighbour else None,
         retry_at=draw.randrange(10, length) if draw.random() < 0.1 else None,
+        retries=draw.random() < 0.5,
         tight=draw.random() < 0.12 and not edits and not neighbour, downtime=draw.choice((0.0, 1.0, 30.0, 400.0, 4000.0)),
         ahead=draw.choice(skews) if draw.random() < 0.1 else 0.0,
     )  # fmt: skip
@@ -267,7 +270,7 @@ class History:
             self._max_usd[name] = str(Decimal(self._max_usd[name] or 1) * 4)
             self.write(name, played.asked[name])
             self.conductor.later(60.0, lambda: self._start(name, slot))
-        elif code == 5 and not played.retried and self._draw.random() < 0.5:
+        elif code == 5 and self.plan.retries and not played.retried:
             played.retried = True
             self.conductor.later(60.0, lambda: self._command(["retry", name], lambda _life, _code: self._start(name, slot)))
         elif code not in (0, 5):

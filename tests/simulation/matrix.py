@@ -22,9 +22,11 @@ UNDISTURBED = {
     "untagged": Plan(1, Asks(("beta",), TWO_ITEMS), Weather(batch_seconds=20.0)),
     "uncertain": Plan(1, Asks(("gamma",), TWO_ITEMS), Weather(batch_seconds=20.0)),
     "judged": Plan(3, Asks(("alpha", "beta"), TWO_ITEMS, "tagged"), Weather(batch_seconds=20.0)),
+    "retried": Plan(1, Asks(("alpha",), TWO_ITEMS, "untagged"), Weather({"row refused": 1.0}, 1, 20.0)),
     "cancelled": Plan(1, Asks(("alpha", "beta"), TWO_ITEMS), Weather(batch_seconds=300.0), cancel_at=90),
 }
-"""Runs by name; their points are those of every provider's dialect, of a jury, and of `cancel`."""
+"""Runs by name; their points are those of every provider's dialect, of a jury, of one that is asked
+about more after a `retry`, and of `cancel`."""
 
 
 def points(forks: Forks, name: str) -> list[str]:
