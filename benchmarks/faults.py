@@ -69,7 +69,8 @@ def _play(plan: Plan, there: str | None) -> Verdict:
     broken, played = play(_forks[0], plan, new_database(there) if there else None)
     counts = Counter(
         {
-            "histories": 1, "broken": int(bool(broken)), "kills": len(played.conductor.killed), "points": len(played.points),
+            "histories": 1, "broken": int(bool(broken)), "kills": len(played.conductor.killed),
+            "points": len(played.points),
             "processes": len(played.ends), "batches": len(played.world.batches), "rows billed": len(played.world.bills),
             "troubles at providers": played.world.happened.total(),
         }

@@ -79,6 +79,8 @@ def answer(folder: Path, asked: str, manifest: Path, given: dict[str, str]) -> b
     about = [str(manifest)] if name == "doctor" else ["lab", "--runs", str(folder / "runs")]
     command = [sys.executable, "-m", "layton_batch", name, *about, *options]
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LAYTON_BATCH_PACING": "0.001", **given}
-    done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, timeout=PATIENCE_SECONDS, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, timeout=PATIENCE_SECONDS, check=False
+    )
     assert b"Traceback" not in done.stderr, (asked, done.stderr)
     return done.stdout + done.stderr

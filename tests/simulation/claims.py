@@ -1,4 +1,4 @@
-"""What must hold at the end of every history, whatever happened in it: the world's ledger against what the program says."""
+"""What must hold at the end of every history: the world's ledger against what the program says."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def _money_agrees(played: Played) -> Iterator[str]:
     if len(played.status) < len(played.asked):
         return
     spent, unknown = (
-        sum((Decimal(status[name]) for status in played.status.values()), Decimal(0)) for name in ("spent_usd", "unknown_cost_usd")
+        sum((Decimal(status[name]) for status in played.status.values()), Decimal(0))
+        for name in ("spent_usd", "unknown_cost_usd")
     )
     denied = _denied(played)
     known = sum((bill.usd for bill in played.world.bills if bill.readable and bill.batch_id not in denied), Decimal(0))
@@ -137,7 +138,9 @@ def _verdict_is_right(
     verdicts: pl.DataFrame, bills: list[Bill], model: str, number: int, text: str, about: str
 ) -> Iterator[str]:
     submitted = manifests.submitted(text)
-    given = {bill.text for bill in bills if submitted in bill.prompt and bill.readable and manifests.is_judging(bill.prompt)}
+    given = {
+        bill.text for bill in bills if submitted in bill.prompt and bill.readable and manifests.is_judging(bill.prompt)
+    }
     found = verdicts.filter(pl.col("model") == model, pl.col("item_id") == f"i{number}")["is_answer_correct"].to_list()
     if len(found) != 1:
         yield f"{about} has {len(found)} verdicts"
@@ -149,4 +152,3 @@ def _table(folder: Path, name: str) -> pl.DataFrame:
     parts = sorted((folder / "tables" / name).rglob("*.parquet"))
     frames = [pl.read_parquet(part) for part in parts]
     return pl.concat(frames, how="diagonal") if frames else pl.DataFrame({"model": [], "item_id": [], "raw_text": []})
-

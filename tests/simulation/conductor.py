@@ -1,4 +1,4 @@
-"""Conducts one history: real processes of the program, one clock, one simulated world, and every stop between two steps.
+"""Conducts one history: real processes of the program, one clock, one simulated world, each stop between two steps.
 
 Every call, sleep, commit and rename of a living process is a message here, and the process waits for the reply. One
 process goes on at a time; at calls and after commits another may have its turn. Time passes when all sleep.
@@ -27,6 +27,7 @@ from tests.simulation.world import World
 from tests.support.paths import ROOT
 
 START = 1_795_000_000.0
+ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS")
 QUIET_SECONDS = 1.0
 """Real seconds after which a process that says nothing is taken to wait for another one."""
 HELD_SECONDS = 0.02
@@ -48,10 +49,10 @@ class Forks:
     """The process that forks lives; see ``lives``."""
 
     def __init__(self) -> None:
-        environment = {**os.environ, **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"), "1")}
+        environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.simulation.lives"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            bufsize=1, env=environment,
+            [sys.executable, "-m", "tests.simulation.lives"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            text=True, bufsize=1, env=environment,
         )  # fmt: skip
 
     def ask(self, question: Mapping[str, Any]) -> int:
@@ -100,9 +101,9 @@ class Life:
 class Stops:
     """When a history strikes: numbers of points at which the process dies, or is frozen for some seconds.
 
-    ``torn``: it dies within the next commit from there on; ``full``: the disk is full when it next puts a file in place.
-    ``latency``: the longest that a call is on its way, and its reply. ``turns``: how likely it is that another process has
-    its turn at a point where that may be.
+    ``torn``: it dies within the next commit from there on. ``full``: the disk is full at the next file put in place.
+    ``latency``: the longest that a call is on its way, and its reply. ``turns``: how likely it is that another process
+    has its turn at a point where that may be.
     """
 
     kills: frozenset[int] = frozenset()
@@ -163,7 +164,12 @@ class Conductor:
         self._due.append((self.now + seconds, self._count, action))
 
     def start(
-        self, name: str, command: Sequence[str], environment: Mapping[str, str], then: Callable[[Life, int], None], ahead: float = 0.0
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        then: Callable[[Life, int], None],
+        ahead: float = 0.0,
     ) -> Life:
         """Start a process that carries out one command."""
         self._count += 1
@@ -209,9 +215,9 @@ class Conductor:
         while self._receive(0.0):
             pass
         active = self._active
-        if active in self.lives and active is not None and not active.frozen:
-            if active.asking or not (active.sleeping or active.stuck):
-                return active
+        is_there = active is not None and active in self.lives and not active.frozen
+        if active is not None and is_there and (active.asking or not (active.sleeping or active.stuck)):
+            return active
         ready = [life for life in self.lives if life.asking and not life.frozen]
         if not ready:
             ready = [life for life in self.lives if not (life.sleeping or life.frozen or life.stuck)]
@@ -295,7 +301,12 @@ class Conductor:
                         self._maybe_turn()
             case "call":
                 provider, operation, arguments = details
-                if self._pass(life, connection, f"sent: {provider} {operation}", then=lambda: self._call(life, connection, *details)):
+                if self._pass(
+                    life,
+                    connection,
+                    f"sent: {provider} {operation}",
+                    then=lambda: self._call(life, connection, *details),
+                ):
                     self._hold(life, lambda: self._call(life, connection, provider, operation, arguments))
             case _:
                 raise AssertionError(kind)
@@ -311,7 +322,9 @@ class Conductor:
 
         self.later(max(seconds, 0.001), wake)
 
-    def _pass(self, life: Life, connection: Connection[Any, Any], label: str, then: Callable[[], None] | None = None) -> bool:
+    def _pass(
+        self, life: Life, connection: Connection[Any, Any], label: str, then: Callable[[], None] | None = None
+    ) -> bool:
         """Pass a point. False: the process died there, or is frozen and goes on later by itself."""
         self.points.append(label)
         number = len(self.points)
@@ -356,7 +369,9 @@ class Conductor:
         self.said.append(f"{self.now - START:.0f}: {life.number} finds the disk full at {len(self.points)} {label}")
         return True
 
-    def _call(self, life: Life, connection: Connection[Any, Any], provider: str, operation: str, arguments: Sequence[Any]) -> None:
+    def _call(
+        self, life: Life, connection: Connection[Any, Any], provider: str, operation: str, arguments: Sequence[Any]
+    ) -> None:
         """Carry a call out, and reply."""
         if life not in self.lives:
             return
@@ -368,7 +383,9 @@ class Conductor:
         if operation in ("create", "cancel") or reply[0] == "error":
             shown = reply[2] if reply[0] == "error" else reply[1]
             self.said.append(f"{self.now - START:.0f}: {life.number} {operation} {provider}: {shown}")
-        if self._pass(life, connection, f"executed: {provider} {operation}", then=lambda: self._reply(life, connection, reply)):
+        if self._pass(
+            life, connection, f"executed: {provider} {operation}", then=lambda: self._reply(life, connection, reply)
+        ):
             self._hold(life, lambda: self._reply(life, connection, reply))
             self._maybe_turn()
 

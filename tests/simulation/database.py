@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from sqlalchemy import create_engine, text
 
 _BATCHES = "SELECT key, batch_id, provider, state, provider_id, path FROM batches"
-_ATTEMPTS = "SELECT a.batch, a.fingerprint, a.is_open, a.outcome, b.state FROM attempts a JOIN batches b ON b.key = a.batch"
+_ATTEMPTS = (
+    "SELECT a.batch, a.fingerprint, a.is_open, a.outcome, b.state FROM attempts a JOIN batches b ON b.key = a.batch"
+)
 _WANTED = "SELECT answer FROM requests WHERE answer NOT IN (SELECT fingerprint FROM answers)"
 _PROVIDER_IDS = "SELECT provider_id FROM provider_batches"
 
@@ -48,7 +50,11 @@ class Rows:
 
     def contradictions(self) -> list[str]:
         """Return what rows say against each other once nothing is under way, in words."""
-        broken = [f"{self.wanted_without_answer} requests want an answer that has no row"] if self.wanted_without_answer else []
+        broken = (
+            [f"{self.wanted_without_answer} requests want an answer that has no row"]
+            if self.wanted_without_answer
+            else []
+        )
         named = [batch.provider_id for batch in self.batches if batch.provider_id]
         broken += [f"{name} stands for {count} batches" for name, count in Counter(named).items() if count > 1]
         ended = [row for row in self.attempts if row.state == "collected"]

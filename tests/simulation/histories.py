@@ -16,7 +16,7 @@ from typing import Any
 from tests.simulation import database, manifests
 from tests.simulation.conductor import START, Conductor, Forks, Life, Stops, Stuck
 from tests.simulation.manifests import Asks
-from tests.simulation.world import LATEST_CREATE, Weather, World
+from tests.simulation.world import Weather, World
 
 RUN, NEIGHBOUR = "first", "second"
 CALL_AGAIN = (45.0, 45.0, 200.0, 900.0, 3600.0)
@@ -29,10 +29,12 @@ VERIFIED = 3
 RATES: Mapping[str, tuple[float, float]] = {
     "network": (0.02, 0.2), "upload 503": (0.1, 0.6), "upload 429": (0.1, 0.5), "upload reply lost": (0.1, 0.6),
     "create 429": (0.1, 0.5), "create unmade": (0.1, 0.6), "create reply lost": (0.1, 0.9), "create late": (0.1, 0.6),
-    "create forbidden": (0.1, 0.4), "create unpaid": (0.1, 0.5), "list 503": (0.1, 0.6), "list 429": (0.1, 0.4), "list refused": (0.1, 0.4),
+    "create forbidden": (0.1, 0.4), "create unpaid": (0.1, 0.5), "list 503": (0.1, 0.6), "list 429": (0.1, 0.4),
+    "list refused": (0.1, 0.4),
     "list late": (0.2, 0.9), "poll 503": (0.05, 0.5), "poll 429": (0.05, 0.3), "poll 404": (0.2, 0.9),
     "status odd": (0.2, 0.7), "results 503": (0.1, 0.8), "results 429": (0.1, 0.5), "results short": (0.2, 0.8),
-    "results cut": (0.2, 0.8), "results late": (0.2, 0.8), "cancel refused": (0.2, 0.8), "cancel reply lost": (0.2, 0.8),
+    "results cut": (0.2, 0.8), "results late": (0.2, 0.8), "cancel refused": (0.2, 0.8),
+    "cancel reply lost": (0.2, 0.8),
     "expired": (0.1, 0.5), "failed": (0.1, 0.4), "row fault": (0.05, 0.4), "row missing": (0.05, 0.3),
     "row twice": (0.1, 0.5), "row unknown": (0.1, 0.5),
     "create denied": (0.2, 0.6), "create refused": (0.1, 0.3), "row refused": (0.05, 0.3), "row garbled": (0.05, 0.3),
@@ -43,19 +45,24 @@ LASTING = frozenset({"create refused", "row refused", "row garbled"})
 RARE = LASTING | {"create denied"}
 
 
+CALM, UNTOUCHED = Weather(), Stops()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that makes one history what it is; ``edits``: at which point the manifest becomes which. ``second``: after
-    how many seconds a second process is started on the run, None: never. ``neighbour``: what another run of the workspace
-    asks, and when it begins. ``cancel_at``, ``retry_at``: points at which a person calls the command; ``retries``: a
-    person calls `retry` once when a run ends with gaps. ``tight``: there is
-    money for one batch more than what is billed in all. ``downtime``: how long the program stays down after a kill.
-    ``ahead``: how far the clock of a life may be set ahead."""
+    """Everything that makes one history what it is.
+
+    ``edits``: at which point the manifest becomes which. ``second``: after how many seconds a second process is started
+    on the run, None: never. ``neighbour``: what another run of the workspace asks, and when it begins. ``cancel_at``,
+    ``retry_at``: points at which a person calls the command; ``retries``: a person calls `retry` once when a run ends
+    with gaps. ``tight``: the budget stops the run until a person raises it. ``downtime``: how long the program stays
+    down after a kill. ``ahead``: how far the clock of a process may be set ahead. ``fault``: what is planted.
+    """
 
     seed: int
     asks: Asks
-    weather: Weather = Weather()
-    stops: Stops = Stops()
+    weather: Weather = CALM
+    stops: Stops = UNTOUCHED
     edits: tuple[tuple[int, Asks], ...] = ()
     second: float | None = None
     neighbour: tuple[float, Asks] | None = None
@@ -79,7 +86,9 @@ def plan_of(seed: int) -> Plan:
     }
     length = 150 * len(asks.models) * (2 if asks.judge else 1)
     kills = frozenset(draw.randrange(1, length) for _ in range(draw.choice((0, 1, 1, 2, 4, 8))))
-    freezes = {draw.randrange(1, length): draw.choice((5.0, 100.0, 400.0, 2000.0)) for _ in range(draw.choice((0, 0, 1, 3)))}
+    freezes = {
+        draw.randrange(1, length): draw.choice((5.0, 100.0, 400.0, 2000.0)) for _ in range(draw.choice((0, 0, 1, 3)))
+    }
     torn = frozenset(draw.randrange(1, length) for _ in range(draw.choice((0, 0, 0, 1, 2))))
     full = frozenset(draw.randrange(1, length) for _ in range(draw.choice((0, 0, 0, 0, 1, 2))))
     stops = Stops(kills, torn, full, freezes, draw.choice((0.0, 0.0, 0.0, 5.0, 40.0)), draw.choice((0.1, 0.5)))
@@ -98,7 +107,8 @@ def plan_of(seed: int) -> Plan:
         cancel_at=draw.randrange(10, length) if draw.random() < 0.08 and not neighbour else None,
         retry_at=draw.randrange(10, length) if draw.random() < 0.1 else None,
         retries=draw.random() < 0.5,
-        tight=draw.random() < 0.12 and not edits and not neighbour, downtime=draw.choice((0.0, 1.0, 30.0, 400.0, 4000.0)),
+        tight=draw.random() < 0.12 and not edits and not neighbour,
+        downtime=draw.choice((0.0, 1.0, 30.0, 400.0, 4000.0)),
         ahead=draw.choice(skews) if draw.random() < 0.1 else 0.0,
     )  # fmt: skip
 
@@ -140,8 +150,8 @@ def _neighbour(asks: Asks, draw: random.Random) -> Asks:
 @dataclass(slots=True)
 class Played:
     """What a history came to. ``codes``: the last exit code of each run. ``status``: what each run says at the end.
-    ``verified``: what `verify` ended with. ``running``: batches that providers were still at when all was over. ``points``: what was
-    passed until then."""
+    ``verified``: what `verify` ended with. ``running``: batches that providers were still at when all was over.
+    ``points``: what was passed until then."""
 
     plan: Plan
     folder: Path
@@ -176,13 +186,18 @@ class History:
         self._environment = {"HOME": str(folder), "XDG_STATE_HOME": str(folder / "state")}
         for provider in sorted(set(manifests.MODELS.values())):
             name = provider.upper()
-            self._environment |= {f"{name}_API_KEY": f"key-of-{provider}-4711", f"{name}_BASE_URL": "http://127.0.0.1:9/v1"}
+            self._environment |= {
+                f"{name}_API_KEY": f"key-of-{provider}-4711",
+                f"{name}_BASE_URL": "http://127.0.0.1:9/v1",
+            }
         if state_url:
             self._environment["LAYTON_BATCH_STATE"] = state_url
         if plan.fault:
             self._environment["SIMULATED_FAULT"] = plan.fault
         self._edits = list(plan.edits)
-        self._commands = {at: name for name, at in (("cancel", plan.cancel_at), ("retry", plan.retry_at)) if at is not None}
+        self._commands = {
+            at: name for name, at in (("cancel", plan.cancel_at), ("retry", plan.retry_at)) if at is not None
+        }
         self._due: list[str] = []
         self._again: dict[str, int] = {}
         self._lives = 0
@@ -209,11 +224,15 @@ class History:
             if played.broken:
                 return played
             played.points = list(self.conductor.points)
-            played.running = [batch.id for batch in played.world.batches if not batch.is_over and batch.shown_at is not None]
+            played.running = [
+                batch.id for batch in played.world.batches if not batch.is_over and batch.shown_at is not None
+            ]
             played.world.let_all_end()
             self.conductor.stops, self.conductor.at_point = Stops(), lambda _number, _life: False
             for name in played.asked:
-                self._command(["status", name, "--json"], lambda life, code, name=name: self._read_status(name, life, code))
+                self._command(
+                    ["status", name, "--json"], lambda life, code, name=name: self._read_status(name, life, code)
+                )
                 if plan.seed % VERIFIED == 0:
                     self._command(["verify", name], lambda life, code, name=name: self._verified(name, life, code))
             self.conductor.run()
@@ -223,7 +242,7 @@ class History:
         return played
 
     def command(self, *words: str, **more: str) -> tuple[int, str]:
-        """Carry out one command alone, with ``more`` in its environment; returns its exit code and what it told people."""
+        """Carry out one command alone, ``more`` in its environment; returns its exit code and what it told people."""
         ends: list[tuple[int, str]] = []
         self.conductor.start(
             words[0], words, {**self._environment, **more}, lambda life, code: ends.append((code, life.errors))
@@ -233,7 +252,7 @@ class History:
         assert "Traceback" not in ends[0][1], ends[0][1]
         return ends[0]
 
-    # ---- processes -----------------------------------------------------------------------------------------------------
+    # ---- processes -------------------------------------------------------------------------------------------------
 
     def _start(self, name: str, slot: str = "") -> None:
         self._lives += 1
@@ -272,7 +291,9 @@ class History:
             self.conductor.later(60.0, lambda: self._start(name, slot))
         elif code == 5 and self.plan.retries and not played.retried:
             played.retried = True
-            self.conductor.later(60.0, lambda: self._command(["retry", name], lambda _life, _code: self._start(name, slot)))
+            self.conductor.later(
+                60.0, lambda: self._command(["retry", name], lambda _life, _code: self._start(name, slot))
+            )
         elif code not in (0, 5):
             played.broken.append(f"{name} ended with {code}: {life.errors[-1500:]}")
 
@@ -315,7 +336,7 @@ class History:
         """Write a run's manifest."""
         manifests.write(self.folder, name, asks, max_usd=self._max_usd.get(name), policy={})
 
-    # ---- the person ----------------------------------------------------------------------------------------------------
+    # ---- the person ------------------------------------------------------------------------------------------------
 
     def _person(self, name: str, slot: str) -> None:
         """Look at the lost batches, and at the provider's console, which is the world itself."""
@@ -372,7 +393,7 @@ def play(forks: Forks, plan: Plan, state_url: str | None = None) -> tuple[list[s
 
 @contextmanager
 def history(forks: Forks, plan: Plan, state_url: str | None = None) -> Iterator[History]:
-    """Yield a history that is about to be played, in a folder of its own: in memory, for disks would only slow it down."""
+    """Yield a history that is about to be played, in a folder of its own: in memory, for a disk would only be slower."""
     scratch = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="history-", dir=scratch))
     begun = History(forks, plan, folder, state_url)

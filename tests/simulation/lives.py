@@ -34,18 +34,24 @@ wire.replace_clock()
 import altair  # noqa: E402
 import vl_convert  # noqa: E402
 from jinja2 import Environment, FileSystemBytecodeCache  # noqa: E402
-import layton_batch  # noqa: E402  after the clock
-from layton_batch.cli import main  # noqa: E402
-from layton_batch.cli.app import invoke  # noqa: E402
 from sqlalchemy import event  # noqa: E402
 from sqlalchemy.engine import Engine  # noqa: E402
 from sqlalchemy.pool import Pool  # noqa: E402
 
-WITHOUT = ("layton_batch.sandbox", "layton_batch.annotate", "layton_batch.__main__", "layton_batch.store.migrations.env")
+import layton_batch  # noqa: E402  after the clock
+from layton_batch.cli import main  # noqa: E402
+from layton_batch.cli.app import invoke  # noqa: E402
+
+WITHOUT = (
+    "layton_batch.sandbox",
+    "layton_batch.annotate",
+    "layton_batch.__main__",
+    "layton_batch.store.migrations.env",
+)
 LAZY = (
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "alembic.runtime.environment",
-    "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet", "polars._utils.udfs", "jinja2.sandbox", "jinja2.meta",
-    "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec", "tests.simulation.plug_in",
+    "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet", "polars._utils.udfs", "jinja2.sandbox",
+    "jinja2.meta",     "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec", "tests.simulation.plug_in",
 )  # fmt: skip
 """What a run imports when it needs it."""
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
@@ -81,7 +87,7 @@ class _NoChart:
 
 def _spare_time() -> None:
     """Have libraries remember what every life would ask them anew, and draw no charts: none of it is in a claim."""
-    importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)
+    importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
     kept = FileSystemBytecodeCache(tempfile.mkdtemp(prefix="lives-"))
     atexit.register(shutil.rmtree, kept.directory)
     Environment.__init__ = functools.partialmethod(Environment.__init__, bytecode_cache=kept)  # type: ignore[method-assign,assignment]
@@ -103,10 +109,13 @@ def _is_returned(_connection: Any, record: Any) -> None:
 
 
 def _audit(name: str, arguments: tuple[Any, ...]) -> None:
-    if name == "os.rename" and wire.wire is not None and not (target := Path(os.fspath(arguments[1])).name).startswith("__"):
-        # a template that was compiled is no file of the program
-        if wire.ask("point", f"rename {'a temporary name' if target.startswith('.') else target}"):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(arguments[1]))
+    if name != "os.rename" or wire.wire is None:
+        return
+    target = Path(os.fspath(arguments[1])).name
+    label = f"rename {'a temporary name' if target.startswith('.') else target}"
+    is_ours = not target.startswith("__")  # a template that was compiled is no file of the program
+    if is_ours and wire.ask("point", label):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(arguments[1]))
 
 
 def _fork(asked: Mapping[str, Any]) -> int:
@@ -123,7 +132,7 @@ def _fork(asked: Mapping[str, Any]) -> int:
 
 
 def _live(asked: Mapping[str, Any]) -> int:
-    """Run the command and return its exit code. What the interpreter does at its end is done but for taking itself apart."""
+    """Run the command; returns its exit code. What an interpreter does at its end is done, but it is not taken apart."""
     for descriptor, path in ((0, os.devnull), (1, asked["output"]), (2, asked["errors"])):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate(("r", "w", "w")))

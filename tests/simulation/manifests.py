@@ -18,8 +18,8 @@ _SUBMITTED = re.compile(r"ANSWER-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """What a manifest asks. ``items``: number and version of each question; ``judge``: the judge's provider, None where a
-    rule grades the answers (multiple choice)."""
+    """What a manifest asks. ``items``: number and version of each question. ``judge``: the judge's provider, None where
+    a rule grades the answers (multiple choice)."""
 
     models: tuple[str, ...]
     items: tuple[tuple[int, int], ...]
@@ -72,10 +72,23 @@ def write(folder: Path, name: str, asks: Asks, *, max_usd: str | None, policy: M
         lines += ["[budget]", f"max_usd = {max_usd}"]
     lines += ["[policy]", "attempts = 9", *(f"{key} = {value}" for key, value in policy.items())]
     for model in asks.models:
-        lines += ["[[models]]", f'name = "{model}"', f'provider = "{MODELS[model]}"', f'model = "{model}"', f'family = "{model}"']
+        lines += [
+            "[[models]]",
+            f'name = "{model}"',
+            f'provider = "{MODELS[model]}"',
+            f'model = "{model}"',
+            f'family = "{model}"',
+        ]
         lines += [f"max_output_tokens = {MAX_OUTPUT}", *([f"samples = {asks.samples}"] if asks.samples > 1 else [])]
     if asks.judge:
-        lines += ["[jury]", "seats = 1", "[[jury.judges]]", f'name = "{JUDGE}"', f'provider = "{asks.judge}"', f'model = "{JUDGE}"']
+        lines += [
+            "[jury]",
+            "seats = 1",
+            "[[jury.judges]]",
+            f'name = "{JUDGE}"',
+            f'provider = "{asks.judge}"',
+            f'model = "{JUDGE}"',
+        ]
         lines += [f'family = "{JUDGE}"', f"max_output_tokens = {MAX_OUTPUT}"]
     for model, provider in (*MODELS.items(), *((JUDGE, provider) for provider in ("tagged", "untagged"))):
         lines += ["[[prices]]", f'provider = "{provider}"', f'model = "{model}"', 'input = "200"', 'output = "600"']

@@ -12,8 +12,8 @@ from tests.simulation.manifests import Asks
 from tests.simulation.world import Weather
 
 Way = Literal["killed", "torn", "frozen", "full"]
-"""Killed; killed within the next commit; suspended for longer than a create can take, while a second process goes on; the
-disk is full when the next file is put in place."""
+"""Killed; killed within the next commit; suspended for longer than a create can take, while a second process goes on;
+the disk is full when the next file is put in place."""
 WAYS: tuple[Way, ...] = ("killed", "torn", "frozen", "full")
 FROZEN_SECONDS = 2000.0
 TWO_ITEMS = ((0, 0), (1, 0))

@@ -23,7 +23,9 @@ _after_create = machine.after_create
 def plant(fault: str) -> None:
     """Have the program of this process make a mistake."""
     match fault:
-        case "lock removed":  # nothing keeps two processes from acting at once, and an unclear create belongs to anybody
+        case (
+            "lock removed"
+        ):  # nothing keeps two processes from acting at once, and an unclear create belongs to anybody
             _replace(DriverLease, "require_undriven", _nobody_drives)
             _replace(DriverLease, "check", lambda *_arguments, **_options: False)
             _replace(machine, "before_call", lambda *_arguments: None)
@@ -51,5 +53,3 @@ def _forgetting(batch: Batch, reply: Any, at: Any) -> Any:
 def _careless(batch: Batch, reply: Any, at: Any) -> Any:
     unmade = TransientProviderError(str(reply)) if isinstance(reply, AmbiguousCallError) else reply
     return _after_create(batch, unmade, at)
-
-

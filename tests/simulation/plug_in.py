@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any, ClassVar
 
 from layton_batch import errors
@@ -20,7 +19,11 @@ from tests.simulation import wire
 WINDOW_SECONDS = 4 * 3600.0
 NEAR_SECONDS = 900.0
 """Without a tag: a batch made so much before the intent is none of ours."""
-ROW_ERRORS = {"fault": ErrorClass.PROVIDER_FAULT, "refused": ErrorClass.INVALID_REQUEST, "expired": ErrorClass.NOT_EXECUTED}
+ROW_ERRORS = {
+    "fault": ErrorClass.PROVIDER_FAULT,
+    "refused": ErrorClass.INVALID_REQUEST,
+    "expired": ErrorClass.NOT_EXECUTED,
+}
 
 
 class _Simulated:
@@ -42,8 +45,13 @@ class _Simulated:
         self._access = access
 
     def encode(self, request: Request) -> dict[str, JsonValue]:
-        said = [part for part in request.prompt.parts if isinstance(part, str)]
-        return {"custom_id": request.custom_id, "model": request.model.model, "system": request.prompt.system, "said": said}
+        said: list[JsonValue] = [part for part in request.prompt.parts if isinstance(part, str)]
+        return {
+            "custom_id": request.custom_id,
+            "model": request.model.model,
+            "system": request.prompt.system,
+            "said": said,
+        }
 
     def upload(self, submission: Submission) -> str | None:
         uploaded: str = self._call("upload", submission.file_name, submission.path.read_bytes())
@@ -56,7 +64,11 @@ class _Simulated:
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         rows = submission.listed(lambda: self._call("list", submission.tag))
-        return [MatchingBatch(row["id"], certain=True, created_at=row["created"]) for row in rows if row["tag"] == submission.tag]
+        return [
+            MatchingBatch(row["id"], certain=True, created_at=row["created"])
+            for row in rows
+            if row["tag"] == submission.tag
+        ]
 
     def snapshot(self, provider_id: str) -> Snapshot:
         row = self._call("poll", provider_id)
@@ -90,7 +102,9 @@ class _Simulated:
             return Response(named, RequestOutcome.ERRORED, error_class=ErrorClass.UNREADABLE, error_code="unreadable")
         if (kind := row.get("error")) is not None:
             outcome = RequestOutcome.EXPIRED if kind == "expired" else RequestOutcome.ERRORED
-            return Response(custom_id, outcome, error_class=ROW_ERRORS[kind], error_code=kind, error_message=f"row {kind}")
+            return Response(
+                custom_id, outcome, error_class=ROW_ERRORS[kind], error_code=kind, error_message=f"row {kind}"
+            )
         usage = Usage(input_tokens=row["input"], output_tokens=row["output"])
         return Response(custom_id, RequestOutcome.SUCCEEDED, row["text"], FinishReason.STOP, "stop", usage=usage)
 
@@ -141,7 +155,3 @@ class Untagged(_Simulated):
             elif ours & set(row["custom_ids"]):
                 matches.append(MatchingBatch(row["id"], certain=True, created_at=row["created"]))
         return matches
-
-
-PRICES = {"input": Decimal("0.01"), "output": Decimal("0.02")}
-"""USD for a token of each model, without and with a batch: high, so that money shows."""

@@ -1,4 +1,4 @@
-"""One run stopped once at each of its points: killed, torn in a commit, suspended while another goes on, with a full disk."""
+"""One run stopped once at each of its points: killed, torn in a commit, suspended, or with a full disk."""
 
 from __future__ import annotations
 

@@ -22,7 +22,9 @@ def first_broken(forks: Forks, plans: Iterable[Plan], fault: str) -> list[str]:
     return next((broken for broken in played if broken), [])
 
 
-@pytest.mark.parametrize(("fault", "claim"), [(ID, "looked for after its id was committed"), (UNCLEAR, "was billed 2 times")])
+@pytest.mark.parametrize(
+    ("fault", "claim"), [(ID, "looked for after its id was committed"), (UNCLEAR, "was billed 2 times")]
+)
 def test_a_planted_fault_is_found_within_a_few_seeds(forks: Forks, fault: str, claim: str) -> None:
     broken = first_broken(forks, map(plan_of, SEEDS), fault)
     assert any(claim in line for line in broken), broken
@@ -31,7 +33,9 @@ def test_a_planted_fault_is_found_within_a_few_seeds(forks: Forks, fault: str, c
 @pytest.mark.parametrize("name", tiered(("tagged", "untagged"), ci=("tagged",)))
 def test_a_lock_that_is_removed_is_found_by_a_process_that_is_suspended_before_it_pays(forks: Forks, name: str) -> None:
     passed = points(forks, name)
-    create = next(number for number, label in enumerate(passed, 1) if label.startswith("sent") and label.endswith("create"))
+    create = next(
+        number for number, label in enumerate(passed, 1) if label.startswith("sent") and label.endswith("create")
+    )
     plans = (stopped(name, "frozen", number) for number in range(create - 1, create - 6, -1))
     broken = first_broken(forks, plans, LOCK)
     assert any("was billed 2 times" in line for line in broken), broken

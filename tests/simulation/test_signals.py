@@ -1,4 +1,4 @@
-"""A real process is told to stop while its paid call is under way: what it was answered is kept, and nothing else begins."""
+"""A real process is told to stop while its paid call is under way: the answer is kept, and nothing else begins."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ PATIENCE_SECONDS = 30.0
 
 def at_create(begun: History, phase: str, act: Callable[[Life], None]) -> None:
     """Do something when the first create is at a phase: ``sent``, ``executed`` or ``answered``."""
-    conductor, is_done = begun.conductor, []
+    conductor, done = begun.conductor, list[Life]()
 
     def look(_number: int, life: Life) -> bool:
-        if not is_done and conductor.points[-1].startswith(phase) and conductor.points[-1].endswith("create"):
-            is_done.append(True)
+        if not done and conductor.points[-1].startswith(phase) and conductor.points[-1].endswith("create"):
+            done.append(life)
             act(life)
         return False
 

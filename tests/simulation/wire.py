@@ -66,14 +66,16 @@ def _sleep(seconds: float) -> None:
 
 
 def replace_clock() -> None:
-    """Have ``time.time`` and ``time.sleep`` go by the conductor's clock in every life. To be called before the program is
-    imported, which may keep them."""
-    time.time, time.sleep = _time, _sleep
+    """Have ``time.time`` and ``time.sleep`` go by the conductor's clock in every life.
+
+    To be called before the program is imported, which may keep them.
+    """
+    time.time, time.sleep = _time, _sleep  # type: ignore[assignment]
 
 
 def open_wire(address: str, number: int, ahead: float) -> None:
     """Make this process a life of the program."""
-    global wire  # noqa: PLW0603  a process is one life
+    global wire
     wire = Wire(address, number, ahead)
 
 

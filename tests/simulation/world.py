@@ -1,4 +1,4 @@
-"""The providers' side of simulated histories: batches, what was asked and billed, and everything that may go wrong there.
+"""The providers' side of simulated histories: batches, what was asked and billed, and all that may go wrong there.
 
 The world keeps its own ledger by content: what was asked is provider, model and prompt, never a name of ours.
 """
@@ -75,8 +75,8 @@ class WorldBatch:
 class Weather:
     """Of a history: how likely each kind of trouble is, by name, and how often each may happen at a provider.
 
-    ``batch_seconds``: the longest that a batch takes. ``last``: how often a kind may happen at one provider. ``outage``:
-    seconds from the beginning between which no call gets through.
+    ``batch_seconds``: the longest that a batch takes. ``last``: how often a kind may happen at one provider.
+    ``outage``: seconds from the beginning between which no call gets through.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -150,37 +150,19 @@ class World:
         if before is not None:
             return before
         reply: tuple[Any, ...] = getattr(self, f"_{operation}")(provider, number, *details)
-        if operation in ("upload", "create", "cancel") and reply[0] == "ok":
-            if self.troubled(f"{operation} reply lost", provider, number):
-                return _unclear("the connection broke before the reply")
-        return reply
+        is_lost = reply[0] == "ok" and self.troubled(f"{operation} reply lost", provider, number)
+        return _unclear("the connection broke before the reply") if is_lost else reply
 
     def _fails_before(self, provider: str, operation: str, number: int, details: Sequence[Any]) -> Error | None:
         begin, end = self.weather.outage
         if begin <= self.now - self.began < end or self.troubled("network", provider, operation, number):
             return _error("TransientProviderError", "no route to host", is_sent=False)
-        if self.troubled(f"{operation} 429", provider, number):
-            return _error("TransientProviderError", "HTTP 429", status=429, retry_after=60.0)
-        if operation == "create":
-            if self.troubled("create unmade", provider, number):
-                return _unclear("the connection broke")
-            if self.troubled("create forbidden", provider, number):
-                return _error("RequestRefusedError", "HTTP 403", status=403)
-            if self.troubled("create unpaid", provider, number):
-                return _error("RequestRefusedError", "HTTP 402: no credit", status=402)
-            if draw := self.troubled("create late", provider, number):
-                self._late.append(
-                    (self.now + draw.uniform(1.0, LATEST_CREATE), lambda: self._create(provider, number, *details))
-                )
-                return _unclear("the connection broke")
-            if self.troubled("create refused", provider, number):
-                return _error("RequestRefusedError", "HTTP 400: not acceptable", status=400)
-        elif operation != "cancel" and self.troubled(f"{operation} 503", provider, number):
-            return _error("TransientProviderError", "HTTP 503", status=503)
-        if operation == "cancel" and self.troubled("cancel refused", provider, number):
-            return _error("RequestRefusedError", "HTTP 409", status=409)
-        if operation == "list" and self.troubled("list refused", provider, number):
-            return _error("LookUpRefusedError", "HTTP 403", status=403)
+        for kind, error in _FAILURES[operation].items():
+            if draw := self.troubled(f"{operation} {kind}", provider, number):
+                if kind == "late":
+                    due = self.now + draw.uniform(1.0, LATEST_CREATE)
+                    self._late.append((due, lambda: self._create(provider, number, *details)))
+                return error
         return None
 
     def _upload(self, provider: str, number: int, name: str, content: bytes) -> tuple[Any, ...]:
@@ -195,8 +177,8 @@ class World:
         lag = self.troubled("list late", provider, number)
         batch = WorldBatch(
             f"{provider}-{len(self.batches) + 1}", provider, tag, [json.loads(line) for line in content.splitlines()],
-            content, self.now, self.now + draw.uniform(0.1, 1.0) * self.weather.batch_seconds, "completed", draw.random(),
-            None if is_denied else self.now + (lag.uniform(1.0, LONGEST_LAG) if lag else 0.0),
+            content, self.now, self.now + draw.uniform(0.1, 1.0) * self.weather.batch_seconds, "completed",
+            draw.random(), None if is_denied else self.now + (lag.uniform(1.0, LONGEST_LAG) if lag else 0.0),
         )  # fmt: skip
         for fate in ("expired", "failed"):
             if self.troubled(fate, provider, number):
@@ -209,7 +191,9 @@ class World:
         return _unclear("HTTP 500") if is_denied else ("ok", batch.id)
 
     def _list(self, provider: str, _number: int, tag: str) -> tuple[Any, ...]:
-        shown = [b for b in self.batches if b.provider == provider and b.shown_at is not None and b.shown_at <= self.now]
+        shown = [
+            b for b in self.batches if b.provider == provider and b.shown_at is not None and b.shown_at <= self.now
+        ]
         return "ok", [
             {
                 "id": batch.id, "tag": batch.tag, "created": batch.created, "total": len(batch.lines),
@@ -320,3 +304,22 @@ def _error(kind: str, message: str, **options: Any) -> Error:
 
 def _unclear(message: str) -> Error:
     return _error("AmbiguousCallError", message)
+
+
+_BUSY = _error("TransientProviderError", "HTTP 429", status=429, retry_after=60.0)
+_AWAY = _error("TransientProviderError", "HTTP 503", status=503)
+_BROKEN = _unclear("the connection broke")
+_FAILURES: Mapping[str, Mapping[str, Error]] = {
+    "upload": {"429": _BUSY, "503": _AWAY},
+    "create": {
+        "429": _BUSY, "unmade": _BROKEN, "late": _BROKEN,
+        "forbidden": _error("RequestRefusedError", "HTTP 403", status=403),
+        "unpaid": _error("RequestRefusedError", "HTTP 402: no credit", status=402),
+        "refused": _error("RequestRefusedError", "HTTP 400: not acceptable", status=400),
+    },
+    "list": {"429": _BUSY, "503": _AWAY, "refused": _error("LookUpRefusedError", "HTTP 403", status=403)},
+    "poll": {"429": _BUSY, "503": _AWAY},
+    "results": {"429": _BUSY, "503": _AWAY},
+    "cancel": {"refused": _error("RequestRefusedError", "HTTP 409", status=409)},
+}  # fmt: skip
+"""Failures of calls before anything is carried out, by operation and kind. A late create is carried out afterwards."""
