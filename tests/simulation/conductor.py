@@ -123,6 +123,8 @@ class Conductor:
         self.killed: list[str] = []
         self.said: list[str] = []
         self.lives: list[Life] = []
+        self.output = ""
+        """What the process that ended last printed."""
         self.at_point: Callable[[int, Life], bool] = lambda _number, _life: False
         """Told of every point; True: the process dies there."""
         self._draw = random.Random(f"turns {seed}")
@@ -262,6 +264,7 @@ class Conductor:
         for connection in life.connections:
             connection.close()
         self.lives.remove(life)
+        self.output = life.output
         self.said.append(f"{self.now - START:.0f}: {life.number} ends: {code}")
         life.then(life, code)
 

@@ -35,7 +35,7 @@ RATES: Mapping[str, tuple[float, float]] = {
     "status odd": (0.2, 0.7), "results 503": (0.1, 0.8), "results 429": (0.1, 0.5), "results short": (0.2, 0.8),
     "results cut": (0.2, 0.8), "results late": (0.2, 0.8), "cancel refused": (0.2, 0.8),
     "cancel reply lost": (0.2, 0.8),
-    "expired": (0.1, 0.5), "failed": (0.1, 0.4), "row fault": (0.05, 0.4), "row missing": (0.05, 0.3),
+    "expired": (0.1, 0.5), "failed": (0.1, 0.4), "cancelled": (0.1, 0.4), "row fault": (0.05, 0.4), "row missing": (0.05, 0.3),
     "row twice": (0.1, 0.5), "row unknown": (0.1, 0.5),
     "create denied": (0.2, 0.6), "create refused": (0.1, 0.3), "row refused": (0.05, 0.3), "row garbled": (0.05, 0.3),
 }  # fmt: skip
@@ -339,10 +339,11 @@ class History:
     # ---- the person ------------------------------------------------------------------------------------------------
 
     def _person(self, name: str, slot: str) -> None:
-        """Look at the lost batches, and at the provider's console, which is the world itself."""
+        """Look at the lost batches, and at the provider's console, which is the world itself. Where none is lost, have
+        what has no answer asked once more."""
         rows = database.read(self.url)
         lost = [row for row in rows.batches if row.state == "lost"]
-        steps: list[list[str]] = []
+        steps: list[list[str]] = [] if lost else [["retry", name]]
         taken = set(rows.provider_ids)
         for row in lost:
             content = (self.folder / "runs" / row.path).read_bytes()
@@ -393,7 +394,7 @@ def play(forks: Forks, plan: Plan, state_url: str | None = None) -> tuple[list[s
 
 @contextmanager
 def history(forks: Forks, plan: Plan, state_url: str | None = None) -> Iterator[History]:
-    """Yield a history that is about to be played, in a folder of its own: in memory, for a disk would only be slower."""
+    """Yield a history that is about to be played, in a folder of its own: in memory, for disks are slower."""
     scratch = "/dev/shm" if Path("/dev/shm").is_dir() else None
     folder = Path(tempfile.mkdtemp(prefix="history-", dir=scratch))
     begun = History(forks, plan, folder, state_url)

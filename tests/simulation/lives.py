@@ -51,7 +51,8 @@ WITHOUT = (
 LAZY = (
     "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "alembic.runtime.environment",
     "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet", "polars._utils.udfs", "jinja2.sandbox",
-    "jinja2.meta",     "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec", "tests.simulation.plug_in",
+    "jinja2.meta", "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec",
+    "tests.simulation.plug_in",
 )  # fmt: skip
 """What a run imports when it needs it."""
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
@@ -132,7 +133,7 @@ def _fork(asked: Mapping[str, Any]) -> int:
 
 
 def _live(asked: Mapping[str, Any]) -> int:
-    """Run the command; returns its exit code. What an interpreter does at its end is done, but it is not taken apart."""
+    """Run the command; returns its exit code. What an interpreter does at its end is done, it is not taken apart."""
     for descriptor, path in ((0, os.devnull), (1, asked["output"]), (2, asked["errors"])):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT), descriptor)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, mode) for number, mode in enumerate(("r", "w", "w")))

@@ -180,7 +180,7 @@ class World:
             content, self.now, self.now + draw.uniform(0.1, 1.0) * self.weather.batch_seconds, "completed",
             draw.random(), None if is_denied else self.now + (lag.uniform(1.0, LONGEST_LAG) if lag else 0.0),
         )  # fmt: skip
-        for fate in ("expired", "failed"):
+        for fate in ("expired", "failed", "cancelled"):
             if self.troubled(fate, provider, number):
                 batch.fate = fate
         if late := self.troubled("results late", provider, number):
