@@ -81,7 +81,7 @@ def _rank(run: Run) -> bool:
 def is_finished(run: Run) -> bool:
     """Return whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()
-    if run.remaking or run.threads.are_busy or pending_orders(run.store):
+    if run.remaking or run.threads.are_busy or pending_orders(run.store) or run.store.planned_of_retired():
         return False
     batches = run.store.batches(OPEN)
     row = run.store.row()

@@ -1,14 +1,12 @@
-"""What every test may rely on: profiles of hypothesis, shortcuts, a browser."""
+"""What every test may rely on: profiles of hypothesis, a database server, a browser."""
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-from tests.simulation.shortcuts import drawn, hastened
 from tests.support.devtools import Browser, chromium
 from tests.support.paths import SHARED_DATA
 from tests.support.postgres import new_database, required, server
@@ -26,22 +24,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("shared_data") is not None:
             item.add_marker(absent)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def in_haste() -> Iterator[None]:
-    """Take the shortcuts that no claim is about, and search what was imported and collected for no more garbage."""
-    gc.collect()
-    gc.freeze()
-    with hastened():
-        yield
-
-
-@pytest.fixture(scope="module")
-def charts() -> Iterator[None]:
-    """Runs whose sites have charts."""
-    with drawn():
-        yield
 
 
 @pytest.fixture(scope="session")

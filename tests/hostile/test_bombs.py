@@ -17,8 +17,7 @@ from layton_batch.providers import closing, connect
 from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Snapshot, Submission
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.simulation.world import SEVEN
-from tests.support.lab import quiz_text
+from tests.support.lab import MODELS, quiz_text
 from tests.support.raw_server import Play, raw_server
 from tests.support.tampering import Answer, hostile
 from tests.support.tiers import FAMILIES, tiered
@@ -59,7 +58,7 @@ def _downloaded(provider: Provider) -> int:
     return sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks)
 
 
-@pytest.mark.parametrize("name", tiered(SEVEN, ci=FAMILIES))
+@pytest.mark.parametrize("name", tiered(MODELS, ci=FAMILIES))
 def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(name: str, submission: Submission) -> None:
     assert len(BOMB) < 2_500_000
     with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
@@ -84,7 +83,7 @@ def test_a_bomb_is_given_up_over_plain_http_as_well(submission: Submission) -> N
 
 # The file of Anthropic is named by another reply.
 @pytest.mark.parametrize(
-    "name", tiered((name for name in SEVEN if name != "anthropic"), ci=("groq", "gemini", "mistral"))
+    "name", tiered((name for name in MODELS if name != "anthropic"), ci=("groq", "gemini", "mistral"))
 )
 def test_a_result_file_has_an_end(name: str) -> None:
     with raw_server(_sending(b"x" * 3 * 2**20, "identity")) as url:
@@ -96,7 +95,7 @@ def test_a_result_file_has_an_end(name: str) -> None:
 @pytest.mark.parametrize(
     ("provider", "kind"),
     tiered(
-        SEVEN,
+        MODELS,
         ("poll", "create", "list"),
         ci=[("openai", "create"), ("anthropic", "list")],
     ),
@@ -116,7 +115,7 @@ def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str,
         bench.finish_paid_once(text)
 
 
-@pytest.mark.parametrize("provider", tiered(SEVEN, ci=("gemini", "mistral")))
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini", "mistral")))
 def test_honestly_compressed_replies_are_read(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=2)
 

@@ -18,8 +18,7 @@ from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Snapshot, Submission
 from layton_batch.runs.context import Run
 from layton_batch.states import BatchOutcome, Lifecycle
-from tests.simulation.world import SEVEN
-from tests.support.lab import quiz_text
+from tests.support.lab import MODELS, quiz_text
 from tests.support.raw_server import DRIPS, raw_server
 from tests.support.tampering import Answer, hostile
 from tests.support.tiers import FAMILIES, tiered
@@ -33,7 +32,7 @@ LATEST = 5.0
 each_drip = pytest.mark.parametrize(
     ("name", "drip"),
     tiered(
-        (*SEVEN, "xai"),
+        (*MODELS, "xai"),
         DRIPS,
         ci=[
             ("openai", "header lines"),
@@ -70,7 +69,7 @@ def _wait_for(over: threading.Event) -> None:
     over.wait()
 
 
-@pytest.mark.parametrize("name", tiered(SEVEN, ci=FAMILIES))
+@pytest.mark.parametrize("name", tiered(MODELS, ci=FAMILIES))
 def test_an_upload_that_nobody_reads_ends(name: str, submission: Submission) -> None:
     submission.path.write_bytes(b"x" * 30_000_000)
     with (
@@ -163,7 +162,7 @@ def test_a_stop_is_heard_during_a_call(name: str, drip: str, submission: Submiss
             assert time.monotonic() - begun < 2.0 + LATEST
 
 
-@pytest.mark.parametrize("dripping", tiered(SEVEN, ci=("anthropic",)))
+@pytest.mark.parametrize("dripping", tiered(MODELS, ci=("anthropic",)))
 def test_a_provider_that_does_not_answer_holds_up_no_other(tmp_path: Path, dripping: str) -> None:
     other = "groq" if dripping != "groq" else "openai"
     text = quiz_text((dripping, other), limit=2)

@@ -14,7 +14,6 @@ from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board, evidence
-from tests.simulation.shortcuts import drawn
 from tests.support.cli_harness import call
 from tests.support.evidence import Rows
 from tests.support.lab import MODELS, Lab, lab, manifest_text
@@ -35,8 +34,7 @@ TWO_LEVELS = asked("[0, 2]", ("openai", "anthropic"))
 def two_levels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A finished run of two models at two levels, which tests only read."""
     with lab(tmp_path_factory.mktemp("levels")) as bench:
-        with drawn():
-            status = bench.finish(TWO_LEVELS)
+        status = bench.finish(TWO_LEVELS)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         yield bench
 

@@ -18,8 +18,8 @@ from layton_batch.runs.status import RunState, Status
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role
-from tests.simulation.clock_moves import MovedClock
 from tests.support.lab import JUDGES, Lab, lab, manifest_text, write_few_labels
+from tests.support.manual_clock import ManualClock
 from tests.support.paths import SHARED_DATA
 from tests.support.replay_manifest import replay_manifest
 
@@ -174,7 +174,7 @@ def test_the_expected_cost_of_the_papers_splits_is_within_a_factor_of_two_of_wha
     text = tmp_path / "layton-llm.toml"
     text.write_text(replay_manifest(DATA), encoding="utf-8")
     plan = preview(
-        load_manifest(text), Settings.from_environment({}, tmp_path), MovedClock(1_795_000_000.0), runs=tmp_path
+        load_manifest(text), Settings.from_environment({}, tmp_path), ManualClock(1_795_000_000.0), runs=tmp_path
     )
     assert plan.max_usd is not None
     assert plan.expected_usd is not None

@@ -19,8 +19,8 @@ from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.stages.preview import Preview, preview
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from tests.simulation.clock_moves import MovedClock
 from tests.support.lab import START, manifest_text
+from tests.support.manual_clock import ManualClock
 from tests.support.store_rows import moved
 from tests.support.tiers import tiered
 
@@ -97,7 +97,7 @@ class Bench:
     """A workspace whose providers are never called."""
 
     folder: Path
-    clock: MovedClock = field(default_factory=lambda: MovedClock(START))
+    clock: ManualClock = field(default_factory=lambda: ManualClock(START))
 
     @property
     def settings(self) -> Settings:

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from layton_batch.store.engine import sqlite_url
-from tests.simulation.shortcuts import migrated
 from tests.support.pages import without_pages as without_pages
-
-
-@pytest.fixture(scope="package", autouse=True)
-def real_stores() -> Iterator[None]:
-    """Stores as the program opens and makes them."""
-    with migrated():
-        yield
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

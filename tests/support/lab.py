@@ -28,8 +28,8 @@ from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
 from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.settings import Settings
-from tests.simulation.clock_moves import MovedClock
 from tests.support.asked import asked_requests
+from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT
 
 BUNDLED = ROOT / "layton_batch" / "tasks" / "data" / "layton"
@@ -126,7 +126,7 @@ PACING = Pacing(idle=3600.0)
 class Lab:
     """One sandbox, one clock, one place for runs."""
 
-    def __init__(self, folder: Path, server: Sandbox, clock: MovedClock) -> None:
+    def __init__(self, folder: Path, server: Sandbox, clock: ManualClock) -> None:
         self.folder = folder
         self.server = server
         self.clock = clock
@@ -197,7 +197,7 @@ def lab(
     folder: Path, *faults: Fault, batch_seconds: float = 60.0, limits: SandboxLimits | None = None
 ) -> Iterator[Lab]:
     """A lab whose sandbox misbehaves as told; batches take a minute of the manual clock."""
-    clock = MovedClock(START)
+    clock = ManualClock(START)
     config = SandboxConfig(
         batch_seconds=batch_seconds,
         faults=faults,

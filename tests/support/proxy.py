@@ -7,17 +7,24 @@ connection ends without a reply. ``held``: nothing happens until it is let go on
 
 from __future__ import annotations
 
+import functools
 import http.client
-import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from typing import Any
 
-from layton_batch.sandbox import SandboxConfig
-from tests.simulation.in_process import Providers
-from tests.simulation.world import answerer
+from starlette.routing import compile_path
+
+from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
+from layton_batch.sandbox.wire.gateway import Wire
+from layton_batch.sandbox.wire.gemini_api import GeminiApi
+from layton_batch.sandbox.wire.mistral_api import MistralApi
+from layton_batch.sandbox.wire.openai_api import OpenAIApi
+from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
+from layton_batch.sandbox.wire.together_api import TogetherApi
 
 PHASES = ("received", "executed", "answered")
 LOST = "lost"
@@ -34,6 +41,23 @@ class _Server(ThreadingHTTPServer):
         """A killed program leaves its connections in the middle of a word."""
 
 
+@functools.cache
+def _wires() -> list[Wire]:
+    nobody: Any = None  # routes are asked for, and nothing is carried out
+    faces: list[Any] = [OpenAIApi(nobody, flavour) for flavour in (OPENAI, GROQ, DOUBLEWORD)]
+    faces += [face(nobody) for face in (AnthropicApi, GeminiApi, MistralApi, TogetherApi, OpenRouterApi)]
+    return [face.wire() for face in faces]
+
+
+def _kind_of(method: str, path: str) -> tuple[str, str]:
+    """Return the provider and the kind of call that a request is."""
+    for wire in _wires():
+        for endpoint in wire.endpoints:
+            if endpoint.method == method and compile_path(wire.prefix + endpoint.path)[0].match(path):
+                return wire.provider, endpoint.on
+    raise AssertionError(f"no provider has {method} {path}")
+
+
 class PhaseProxy:
     """Serves from construction until ``close``; ``decide`` and ``kill`` may be set at any time."""
 
@@ -42,10 +66,6 @@ class PhaseProxy:
         self.kill: Callable[[], None]
         self.leave_alone()
         self._target = sandbox_url.removeprefix("http://")
-        with tempfile.TemporaryDirectory() as name:
-            providers = Providers(Path(name), SandboxConfig(answerer=answerer()))
-            self._kind_of = providers.route
-            providers.close()
         self.holding, self.go_on = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), self._handler())
@@ -80,7 +100,7 @@ class PhaseProxy:
     def _pass_on(self, call: BaseHTTPRequestHandler) -> None:
         body = call.rfile.read(int(call.headers.get("content-length") or 0))
         with self._lock:
-            fate = self.decide(*self._kind_of(call.command, call.path.partition("?")[0]))
+            fate = self.decide(*_kind_of(call.command, call.path.partition("?")[0]))
         if fate == HELD:
             self.holding.set()
             self.go_on.wait(_LONGEST_HELD)

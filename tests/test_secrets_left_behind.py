@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 from layton_batch.processes import started
-from tests.processes.fork_server import ROOT
-from tests.support.commands import PATIENCE_SECONDS, Bench
 from tests.support.lab import MODELS, quiz_text
+from tests.support.paths import ROOT
 from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
 
+PATIENCE_SECONDS = 90.0
 LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}
 ASKED = ("doctor", "status", "events", "events --json", "cancel --no-wait", "cost")
 """What a person looks at afterwards, or tries."""
@@ -25,7 +25,7 @@ def environment(url: str) -> dict[str, str]:
     return keys | {variable: url + path for variable, path in VARIABLES.values()}
 
 
-def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(place: Bench, tmp_path: Path) -> None:
+def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(tmp_path: Path) -> None:
     manifest = tmp_path / "manifest.toml"
     manifest.write_text(quiz_text(tuple(MODELS), limit=1), encoding="utf-8")
     work = tmp_path / "work"
@@ -33,12 +33,12 @@ def test_a_killed_run_whose_keys_came_from_a_dot_env_leaves_none_behind(place: B
     with telltale(500) as url:
         lines = (f"{name}={value}\n" for name, value in environment(url).items())
         (work / ".env").write_text("".join(lines), encoding="utf-8")
-        said, shown = loud_run(work, manifest, place.folder / "runs")
+        said, shown = loud_run(work, manifest, tmp_path / "runs")
         (work / ".env").unlink()
         assert b"DEBUG" in said  # the SDKs did talk
         assert files_with_keys(tmp_path, {"state.sqlite3-wal", "log.jsonl", "said"}) == []
         for asked in ASKED:
-            said += answer(place, asked, manifest, environment(url))
+            said += answer(tmp_path, asked, manifest, environment(url))
     assert secrets_in(said) == []
     assert secrets_in(shown) == []
     assert files_with_keys(tmp_path, {"state.sqlite3"}) == []
@@ -74,10 +74,13 @@ def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
     return (work / "said").read_bytes(), shown
 
 
-def answer(place: Bench, asked: str, manifest: Path, given: dict[str, str]) -> bytes:
+def answer(folder: Path, asked: str, manifest: Path, given: dict[str, str]) -> bytes:
     name, *options = asked.split()
-    about = [str(manifest)] if name == "doctor" else ["lab", *place.runs]
-    command = place.command([name, *about, *options], given)
-    command.wait()
-    assert "Traceback" not in command.said, (asked, command.said)
-    return command.output.read_bytes() + command.errors.read_bytes()
+    about = [str(manifest)] if name == "doctor" else ["lab", "--runs", str(folder / "runs")]
+    command = [sys.executable, "-m", "layton_batch", name, *about, *options]
+    variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LAYTON_BATCH_PACING": "0.001", **given}
+    done = subprocess.run(
+        command, cwd=folder, env=variables, capture_output=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert b"Traceback" not in done.stderr, (asked, done.stderr)
+    return done.stdout + done.stderr

@@ -1,1 +1,0 @@
-"""What hostile providers, clocks and disks do to a history: rows of the table, and what the widest seeds draw."""

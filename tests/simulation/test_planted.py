@@ -1,0 +1,41 @@
+"""The simulation finds what it is there to find: three faults, planted into the program, break a claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tests.simulation.conductor import Forks
+from tests.simulation.histories import Plan, plan_of, play
+from tests.simulation.matrix import points, stopped
+from tests.simulation.planted import ID, LOCK, UNCLEAR
+from tests.support.tiers import tiered
+
+SEEDS = range(6)
+
+
+def first_broken(forks: Forks, plans: Iterable[Plan], fault: str) -> list[str]:
+    """Return what the first plan breaks that breaks anything with a fault; empty where none does."""
+    played = (play(forks, replace(plan, fault=fault))[0] for plan in plans)
+    return next((broken for broken in played if broken), [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "claim"), [(ID, "looked for after its id was committed"), (UNCLEAR, "was billed 2 times")]
+)
+def test_a_planted_fault_is_found_within_a_few_seeds(forks: Forks, fault: str, claim: str) -> None:
+    broken = first_broken(forks, map(plan_of, SEEDS), fault)
+    assert any(claim in line for line in broken), broken
+
+
+@pytest.mark.parametrize("name", tiered(("tagged", "untagged"), ci=("tagged",)))
+def test_a_lock_that_is_removed_is_found_by_a_process_that_is_suspended_before_it_pays(forks: Forks, name: str) -> None:
+    passed = points(forks, name)
+    create = next(
+        number for number, label in enumerate(passed, 1) if label.startswith("sent") and label.endswith("create")
+    )
+    plans = (stopped(name, "frozen", number) for number in range(create - 1, create - 6, -1))
+    broken = first_broken(forks, plans, LOCK)
+    assert any("was billed 2 times" in line for line in broken), broken
