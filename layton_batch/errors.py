@@ -30,7 +30,7 @@ class DataError(LaytonBatchError):
     exit_code = 2
 
 
-class NotInBundleError(DataError):
+class MissingSourceError(DataError):
     """A stranger's bundle names a source that is not in it: the source is not read."""
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import orjson
 
 from layton_batch.clock import Clock, SystemClock
-from layton_batch.errors import DataError, NotInBundleError
+from layton_batch.errors import DataError, MissingSourceError
 from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
 from layton_batch.files.content_kinds import PARQUET_MAGIC, START_BYTES, check_kind
@@ -140,7 +140,7 @@ def portions(
 ) -> Iterator[Iterable[tuple[RowLocation, Row]]]:
     """Yield the rows as ``placed_rows`` does, in portions; possibly none. Portions of JSONL are :class:`JsonLines`."""
     if settings.only_below is not None and not _is_below(source, settings.only_below):
-        raise NotInBundleError(f"{shown(source)}: is not in the bundle, and nothing else is read")
+        raise MissingSourceError(f"{shown(source)}: is not in the bundle, and nothing else is read")
     if is_address(source):
         with downloaded(*located(source, settings), clock or SystemClock(), patient=patient) as path:
             yield from _taken(path, shown(source), _AT_ONCE)

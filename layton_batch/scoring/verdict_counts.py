@@ -78,7 +78,7 @@ def lacking_by_entrant(parts: Sequence[tuple[dict[str, object], Path]]) -> pl.Da
     """Count verdicts, and those that are lacking, over table parts that each hold one judge's verdicts on one entrant.
 
     ``parts``: the columns that name the entrant, and the path. Returns those columns, ``n_verdicts`` and
-    ``n_verdicts_lacking``.
+    ``n_verdicts_missing``.
     """
     import polars as pl
 
@@ -88,7 +88,7 @@ def lacking_by_entrant(parts: Sequence[tuple[dict[str, object], Path]]) -> pl.Da
     for entrant, path in parts:
         kinds = tables.read_part(path, columns=["kind"])["kind"]
         lacking = int((kinds != str(VerdictKind.READABLE)).sum())
-        rows.append({**entrant, "n_verdicts": kinds.len(), "n_verdicts_lacking": lacking})
-    names, counts = ("model", "provider", "n_hints"), ("n_verdicts", "n_verdicts_lacking")
+        rows.append({**entrant, "n_verdicts": kinds.len(), "n_verdicts_missing": lacking})
+    names, counts = ("model", "provider", "n_hints"), ("n_verdicts", "n_verdicts_missing")
     schema = {**dict.fromkeys(names[:2], pl.String), **dict.fromkeys((names[2], *counts), pl.Int64)}
     return pl.DataFrame(rows, schema=schema).group_by(names).agg(pl.col(counts).sum())

@@ -105,7 +105,7 @@ def _with_verdict_counts(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
             names = dict(zip(ENTRANT, _names(entrant(run, done[judge.depends_on])), strict=True))
             graded.append((names, run.folder.part("verdicts", judge.id)))
     rows = rows.update(lacking_by_entrant(graded), on=ENTRANT)
-    return with_flag(rows, FEW_VERDICTS, 2 * pl.col("n_verdicts_lacking") > pl.col("n_verdicts"))
+    return with_flag(rows, FEW_VERDICTS, 2 * pl.col("n_verdicts_missing") > pl.col("n_verdicts"))
 
 
 def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataFrame:

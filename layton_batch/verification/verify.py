@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import orjson
 
 from layton_batch.costs.notes import bill_notes
-from layton_batch.errors import DataError, NotInBundleError
+from layton_batch.errors import DataError, MissingSourceError
 from layton_batch.files import sealed, tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
@@ -325,7 +325,7 @@ def _verify_run_site(site: Path, settings: Settings, checked: Verification) -> V
             settings = Settings(settings.cwd, only_below=sources.folder.workspace.root)
             try:
                 done = recompute(sources, settings, with_pages=False)
-            except NotInBundleError as error:
+            except MissingSourceError as error:
                 checked.notes.append(f"nothing was computed again: {error}")
                 return checked
             checked.take(done)

@@ -71,7 +71,7 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
             row = Rows(board(run, run.rules))[0]
         assert row.n_unjudged == 4
         assert row.score is None  # no vote and no label: nothing is known of any answer
-        assert (row.n_verdicts, row.n_verdicts_lacking) == (4, 4)
+        assert (row.n_verdicts, row.n_verdicts_missing) == (4, 4)
         assert "few_verdicts" in row.flags
         scores = bench.table(text, "scores")
         (judge,) = known_counts(find_run("lab", bench.runs).tables)
