@@ -17,12 +17,14 @@ from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
 from layton_batch.reports.status_tables import status_json
 from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.scoring.verdict_counts import VerdictCounts
 
 WORDS = Path(__file__).with_suffix(".toml")
 """The meaning of each table and of the columns whose schemas have names and types alone."""
 _TYPES = {"String": "text", "Int64": "integer", "Float64": "number", "Boolean": "true or false"}
 _VALUES: tuple[tuple[str, type[StrEnum]], ...] = (
     ("predictions.kind", states.PredictionKind),
+    ("verdicts.kind", states.VerdictKind),
     ("responses.outcome", states.RequestOutcome),
     ("responses.error_class", states.ErrorClass),
     ("responses.finish_reason", states.FinishReason),
@@ -94,9 +96,10 @@ def _status_fields() -> str:
     """Return a table of the fields of ``status --json``, those of its jobs and those of its batches."""
     job = JobStatus("j", "predict", "openai", "m", 1, 1, 0, 0, 0, 0, 0, planned=True, graded=True)
     batch = Batch("b", "j", "s", "openai", "m", 1, states.Lifecycle.COLLECTED, "t", 1, "", "", 0)
-    document = status_json(Status("r", RunState.DONE, None, Decimal(0), Decimal(0), (job,), (batch,)))
+    status = Status("r", RunState.DONE, None, Decimal(0), Decimal(0), (job,), (batch,))
+    document = status_json(status, judges=[VerdictCounts("m", "openai", 1, 0, 0, 0, 0)])
     objects = [("the document", document)]
-    for name in ("jobs", "batches"):
+    for name in ("jobs", "judges", "batches"):
         objects += [(f"each of `{name}`", entry) for entry in cast("list[dict[str, object]]", document[name])]
     rows = [f"| {where} | {', '.join(f'`{field}`' for field in fields)} |" for where, fields in objects]
     return "\n".join(["| object | fields |", "|---|---|", *rows])
