@@ -117,7 +117,7 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
     for failure in (failure for row in own for failure in row["failures"]):
         failures[failure["kind"]] += failure["count"]
     flags = dict.fromkeys(flag for row in own for flag in flags_of(row["flags"]))
-    row = rounds[0] | {name: sum(row[name] for row in own) for name in (*COUNTS.values(), "own_labels")}
+    row = rounds[0] | {name: sum(row[name] or 0 for row in own) for name in (*COUNTS.values(), "own_labels")}
     for prefix in (NEW, SET):
         for name in ("score", "lower", "upper", "half_width"):
             row[prefix + name] = _mean([other[prefix + name] for other in own])

@@ -160,6 +160,11 @@ class Conductor:
         self._listener.close()
         self._page.close()
 
+    def strike_no_more(self) -> None:
+        """Let what begins from now on go its way."""
+        self.stops, self.at_point = Stops(), lambda _number, _life: False
+        self._torn, self._full = [], []
+
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something when so many seconds have passed."""
         self._count += 1

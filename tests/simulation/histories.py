@@ -35,8 +35,8 @@ RATES: Mapping[str, tuple[float, float]] = {
     "status odd": (0.2, 0.7), "results 503": (0.1, 0.8), "results 429": (0.1, 0.5), "results short": (0.2, 0.8),
     "results cut": (0.2, 0.8), "results late": (0.2, 0.8), "cancel refused": (0.2, 0.8),
     "cancel reply lost": (0.2, 0.8),
-    "expired": (0.1, 0.5), "failed": (0.1, 0.4), "cancelled": (0.1, 0.4), "row fault": (0.05, 0.4),
-    "row missing": (0.05, 0.3),
+    "expired": (0.1, 0.5), "failed": (0.1, 0.4), "cancelled": (0.1, 0.4),
+    "row fault": (0.05, 0.4), "row missing": (0.05, 0.3),
     "row twice": (0.1, 0.5), "row unknown": (0.1, 0.5),
     "create denied": (0.2, 0.6), "create refused": (0.1, 0.3), "row refused": (0.05, 0.3), "row garbled": (0.05, 0.3),
 }  # fmt: skip
@@ -229,7 +229,7 @@ class History:
                 batch.id for batch in played.world.batches if not batch.is_over and batch.shown_at is not None
             ]
             played.world.let_all_end()
-            self.conductor.stops, self.conductor.at_point = Stops(), lambda _number, _life: False
+            self.conductor.strike_no_more()
             for name in played.asked:
                 self._command(
                     ["status", name, "--json"], lambda life, code, name=name: self._read_status(name, life, code)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from unittest.mock import MagicMock
 
 from starlette.routing import compile_path
 
@@ -43,13 +44,13 @@ class _Server(ThreadingHTTPServer):
 
 @functools.cache
 def _wires() -> list[Wire]:
-    nobody: Any = None  # routes are asked for, and nothing is carried out
+    nobody = MagicMock()  # routes are asked for, and nothing is carried out
     faces: list[Any] = [OpenAIApi(nobody, flavour) for flavour in (OPENAI, GROQ, DOUBLEWORD)]
     faces += [face(nobody) for face in (AnthropicApi, GeminiApi, MistralApi, TogetherApi, OpenRouterApi)]
     return [face.wire() for face in faces]
 
 
-def _kind_of(method: str, path: str) -> tuple[str, str]:
+def kind_of(method: str, path: str) -> tuple[str, str]:
     """Return the provider and the kind of call that a request is."""
     for wire in _wires():
         for endpoint in wire.endpoints:
@@ -100,7 +101,7 @@ class PhaseProxy:
     def _pass_on(self, call: BaseHTTPRequestHandler) -> None:
         body = call.rfile.read(int(call.headers.get("content-length") or 0))
         with self._lock:
-            fate = self.decide(*_kind_of(call.command, call.path.partition("?")[0]))
+            fate = self.decide(*kind_of(call.command, call.path.partition("?")[0]))
         if fate == HELD:
             self.holding.set()
             self.go_on.wait(_LONGEST_HELD)

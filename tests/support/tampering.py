@@ -14,7 +14,7 @@ from pathlib import Path
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
 from tests.support.lab import Lab, lab
-from tests.support.proxy import PhaseProxy
+from tests.support.proxy import PhaseProxy, kind_of
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -49,7 +49,7 @@ class Tampering(PhaseProxy):
 
     def _send(self, call: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
         path = call.path.partition("?")[0]
-        answer = self.tamper(*self._kind_of(call.command, path), call.path, Answer(status, tuple(headers), content))
+        answer = self.tamper(*kind_of(call.command, path), call.path, Answer(status, tuple(headers), content))
         if answer.send is not None:
             answer.send(call)
             call.close_connection = True
