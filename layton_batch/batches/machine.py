@@ -124,7 +124,7 @@ def beside_a_copy(batch: Batch, unknown: Sequence[MatchingBatch]) -> Wait:
         f"{batch.provider} has {shown} of this run, which this workspace does not know: a newer copy of it sent "
         f"them. Go on with that copy; to pay here as well, `layton-batch resolve {batch.id} --ignore`"
     )
-    if reason == batch.reason:
+    if batch.needs_person and reason == batch.reason:
         return Wait(batch)
     return Wait(replace(batch, reason=reason, needs_person=True), (("sent_by_a_copy", shown),))
 
@@ -162,7 +162,7 @@ def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | Non
 
 def after_file_trouble(batch: Batch, error: FileError) -> Wait:
     """The batch file is not what was planned. The batch stays due, so that it is sent when the file is repaired."""
-    if str(error) == batch.reason:
+    if batch.needs_person and str(error) == batch.reason:
         return Wait(batch)
     return Wait(replace(batch, reason=str(error), needs_person=True), (("file_changed", str(error)),))
 
