@@ -272,7 +272,7 @@ def _table(rows: Sequence[Row], names: Sequence[str], *, says_target: bool = Fal
 def _cell(row: Row, name: str) -> JsonValue:
     if name in _CELLS:
         return _CELLS[name](row)
-    value: JsonValue = row[name if name in row else f"n_{name}"]
+    value: JsonValue = row[name if name in row else COUNTS.get(name, f"n_{name}")]
     return value
 
 

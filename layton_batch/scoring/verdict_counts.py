@@ -74,6 +74,19 @@ def lacking_told(counts: Iterable[VerdictCounts]) -> Iterator[str]:
             )
 
 
+def with_verdict_counts(board: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """The board with how many verdicts each row should rest on, and how many of them are missing.
+
+    ``counts``: as :func:`lacking_by_entrant` makes them.
+    """
+    import polars as pl
+
+    from layton_batch.scoring.leaderboard import FEW_VERDICTS, with_flag
+
+    board = board.update(counts, on=["model", "provider", "n_hints"])
+    return with_flag(board, FEW_VERDICTS, 2 * pl.col("n_verdicts_missing") > pl.col("n_verdicts"))
+
+
 def lacking_by_entrant(parts: Sequence[tuple[dict[str, object], Path]]) -> pl.DataFrame:
     """Count verdicts, and those that are lacking, over table parts that each hold one judge's verdicts on one entrant.
 

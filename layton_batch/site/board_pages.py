@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import FileError
+from layton_batch.errors import file_error
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.makers import maker_colour
 from layton_batch.scoring.history import snapshots
@@ -99,6 +99,6 @@ def _write_charts(
             (building / "charts" / f"{chart.name}.svg").write_text(chart.svg, encoding="utf-8")
             (building / "charts" / f"{chart.name}.png").write_bytes(chart.png)
     except OSError as error:
-        raise FileError(f"cannot write {building / 'charts'}: {error.strerror or error}") from error
+        raise file_error(f"cannot write {building / 'charts'}: {error.strerror or error}", error) from error
     write(building / "charts.html", "charts.html", **assets, charts=drawn)
     return drawn

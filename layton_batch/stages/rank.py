@@ -24,12 +24,12 @@ from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, V
 from layton_batch.scoring.gold import judged_of, labels_of
 from layton_batch.scoring.judge_quality import diagnose, has_verdicts
 from layton_batch.scoring.label_plan import outlook
-from layton_batch.scoring.leaderboard import FEW_VERDICTS, OTHER_JURY, OTHER_MODEL, stored, with_flag
+from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, stored, with_flag
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.scoring.verdict_counts import count_verdicts, lacking_by_entrant
+from layton_batch.scoring.verdict_counts import count_verdicts, lacking_by_entrant, with_verdict_counts
 from layton_batch.scoring.vote_files import votes_of
 from layton_batch.stages.readiness import finished, has_models
 from layton_batch.stages.served_models import served_others
@@ -93,19 +93,18 @@ def board(run: Run, rules: ScoringRules, first: _Evidence | None = None) -> pl.D
         rounds = [_voted(run, rules, first or evidence(run, rules.metric))]
         later = range(2, 1 + max(counts.values(), default=1))
         rounds += [_voted(run, rules, evidence(run, rules.metric, number)) for number in later]
-        rows = _with_verdict_counts(run, mean_of_rounds(rounds, counts))
+        rows = with_verdict_counts(mean_of_rounds(rounds, counts), verdict_counts(run))
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
 
 
-def _with_verdict_counts(run: Run, rows: pl.DataFrame) -> pl.DataFrame:
-    """The board with how many verdicts each row should rest on, and how many of them are lacking."""
+def verdict_counts(run: Run) -> pl.DataFrame:
+    """How many verdicts each entrant should have, and how many of them are missing."""
     done, graded = {job.id: job for job in finished_jobs(run)}, []
     for judge in run.store.jobs():
         if judge.role is Role.JUDGE and judge.depends_on in done:
             names = dict(zip(ENTRANT, _names(entrant(run, done[judge.depends_on])), strict=True))
             graded.append((names, run.folder.part("verdicts", judge.id)))
-    rows = rows.update(lacking_by_entrant(graded), on=ENTRANT)
-    return with_flag(rows, FEW_VERDICTS, 2 * pl.col("n_verdicts_missing") > pl.col("n_verdicts"))
+    return lacking_by_entrant(graded)
 
 
 def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataFrame:

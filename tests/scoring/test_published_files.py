@@ -56,7 +56,9 @@ BOARDS = (
     Board("layton/ppi_llm.jsonl", "human_both_correct", 9),
 )
 ITEMS = {"layton/riddles_llm.jsonl": 186, "layton/riddles_vlm.jsonl": 317}
-NOT_OF_THE_AUTHORS = ("cases.jsonl", "matching.jsonl", "parsing.jsonl", "README.md", "eee/", "diagnostics_llm.json")
+NOT_OF_THE_AUTHORS = (
+    "cases.jsonl", "matching.jsonl", "parsing.jsonl", "README.md", "eee/", "wire/", "diagnostics_llm.json",
+)  # fmt: skip
 """Made for the tests of this project, or about the data."""
 EXPECTED = (
     "idk/published_table.json",
