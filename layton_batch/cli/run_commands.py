@@ -437,7 +437,7 @@ def resolve(
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
-    """Say what became of a `lost` batch, or what to do about batches of a copy of this workspace.
+    """Say what became of a `lost` batch, or ignore those of a copy.
 
     It is this one at the provider (--adopt ID), it was never made (--resubmit), or nobody can tell (--give-up): then
     its requests end without an answer, and what they may have cost counts as unknown cost. Where another process drives
