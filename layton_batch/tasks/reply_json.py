@@ -33,8 +33,14 @@ _BRACKET = re.compile(r"[\[\]{}]")
 _FENCE = re.compile(r"\s*```[^\n`]*\n(?P<inside>.*?)(?:```\s*)?", re.DOTALL)
 _BEGIN = re.compile(r'\{\s*(?:\}|"(?:[^"\\]|\\.){0,200}"\s*:)')
 """How an object begins: empty, or with a key (of at most 200 characters) and a colon. Spares most braces of prose."""
-_LATEX = "u|eq|abla|eg|ot(?:in)?|ho|ight[a-z]*|angle|ceil|floor|m|heta|imes|ext[a-z]*|anh?|au|o|op|riangle|frac|ilde"
-_ESCAPE = re.compile(rf'\\(?:(?P<whole>["\\/]|u[0-9a-fA-F]{{4}}|[bf](?![A-Za-z])|[nrt](?!(?:{_LATEX})(?![A-Za-z])))|)')
+_LATEX = r"""
+    n(?:abla|eq|ot(?:in)?)(?![A-Za-z]) | r(?:ho|ight[a-z]*|angle|ceil|floor)(?![A-Za-z])
+    | t(?:heta|imes|ext[a-z]*|au|riangle|frac|ilde)(?![A-Za-z])
+    | (?:(?<=[$({=+^_-]\\)|(?<=[=+-]\ \\))nu(?![A-Za-z])
+"""
+"""Commands that begin as an escape of JSON does and are no ordinary text behind a line break or a tab. A line may begin
+with the variable ``u``: so ``\\nu`` is a command only where a formula goes on before it."""
+_ESCAPE = re.compile(rf'\\(?:(?P<whole>["\\/]|u[0-9a-fA-F]{{4}}|[bf](?![A-Za-z])|(?!{_LATEX})[nrt])|)', re.VERBOSE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +163,7 @@ _KINDS: Mapping[type, str] = {list: "an array", str: "a string or number", bool:
 def with_latex(text: str) -> str:
     r"""Escape the backslashes that begin a command of LaTeX, as ``\frac`` and ``\nu`` do, and all that JSON lacks.
 
-    A form feed or a backspace before a letter is in no answer; a tab or a new line before ``heta`` is not either.
+    A form feed or a backspace before a letter is in no answer; a tab before ``heta`` is not either.
     """
     return _ESCAPE.sub(lambda escape: escape.group() if escape["whole"] else r"\\", text) if "\\" in text else text
 

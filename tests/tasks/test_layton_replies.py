@@ -132,6 +132,11 @@ def test_commands_of_latex_survive_in_an_answer(text: str) -> None:
     assert parse('{"justification": "a\\nb\\tc", "answer": "7"}').justification == "a\nb\tc"
 
 
+@pytest.mark.parametrize("text", ["so\nm = 1", "thus:\n\nu ≡ 6", "see:\neg. two", "\to do\n\tan apple", "x\r\nm ≡ 3"])
+def test_a_line_break_before_a_word_is_no_command_of_latex(text: str) -> None:
+    assert parse(json.dumps({"justification": text, "answer": "7"})).justification == text
+
+
 def test_thoughts_are_taken_out_of_verdicts_and_a_quoted_tag_hides_nothing() -> None:
     right, wrong = '{"is_answer_correct": true, "is_justification_correct": true}', '{"is_answer_correct": false}'
     assert verdict(f"Strictly, {wrong}? No.\n</think>\n\n{right}").both_correct is True

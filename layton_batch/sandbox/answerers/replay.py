@@ -28,11 +28,19 @@ _SEPARATORS = re.compile(r"[^0-9a-z.]+")
 _DATE = re.compile(r"^(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|\d{2}-\d{4}|\d{2}-\d{2})(?:-|$)")
 _UNSAID = frozenset({"preview", "latest"})
 
+_CONTROL = re.compile(r"\\(.)")
+_NUMBERS = {letter: f"\\u{ord(character):04x}" for letter, character in zip("bfnrt", "\b\f\n\r\t", strict=True)}
+
 Setting = str | int | None
 
 
 class Ambiguous(LookupError):
     """More than one record fits equally well; the message names them."""
+
+
+def _by_number(escape: re.Match[str]) -> str:
+    """Write a control character by its number: a recorded tab before ``ext`` is no command of LaTeX."""
+    return _NUMBERS.get(escape[1], escape[0])
 
 
 def alike(name: str) -> str:
@@ -200,7 +208,7 @@ class ReplayAnswerer:
             return self._verdict(question, passage, riddle)
         row = self._prediction(question, passage, riddle)
         values = {kinds.JUSTIFICATION: row.justification, kinds.ANSWER: row.answer}
-        return counted(question, kinds.as_json(question, values))
+        return counted(question, _CONTROL.sub(_by_number, kinds.as_json(question, values)))
 
     def _riddle(self, question: Question, passage: Passage) -> Riddle:
         riddles = self._index.find(passage, question.images)
