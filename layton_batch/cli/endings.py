@@ -42,8 +42,9 @@ def exit_code(status: Status) -> int:
 
 def print_outcome(run: Run, status: Status) -> None:
     """Print the outcome of `run`: the leaderboard and the bill if there are any, else the status."""
+    judges = known_counts(run.folder.tables)
     if status.state is not RunState.DONE:
-        print_status(status, run.clock.now(), failure_words(run.folder, status))
+        print_status(status, run.clock.now(), failure_words(run.folder, status), judges=judges)
         for step in next_steps(status, run_source(run.folder), reserves_expected=run.manifest.budget.bound is not None):
             say(step)
         return
@@ -56,7 +57,7 @@ def print_outcome(run: Run, status: Status) -> None:
             *next_steps(status, run_source(run.folder)),
         ):
             say(one_line(line))
-    for line in (*lacking_told(known_counts(run.folder.tables)), *_cut_answers(run)):
+    for line in (*lacking_told(judges), *_cut_answers(run)):
         say(one_line(line))
     _print_places(run)
 

@@ -76,10 +76,12 @@ def judges(
     diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, judge_families, evidence.rules)
     people = annotator_agreement(evidence.annotated, evidence.rules.metric, evidence.rules.level)
     if as_json:
-        print_json({**asdict(diagnosis), "annotators": people, "verdicts": list(map(asdict, evidence.verdicts))})
+        print_json(
+            {**asdict(diagnosis), "annotators": people, "verdicts": [judge.document() for judge in evidence.verdicts]}
+        )
     else:
-        print_diagnosis(diagnosis, errors=errors)
         print_sections(verdicts_told(evidence.verdicts))
+        print_diagnosis(diagnosis, errors=errors)
         print_annotators(people)
 
 

@@ -73,10 +73,8 @@ LEADERBOARD: Mapping[str, LeaderboardColumn] = {
     "n_unparsed": LeaderboardColumn(_INTEGER, "predictions that could not be parsed", count="unparsed"),
     "n_missing": LeaderboardColumn(_INTEGER, "items without an answer", count="missing"),
     "n_unjudged": LeaderboardColumn(_INTEGER, "predictions without a readable verdict", count="unjudged"),
-    "n_verdicts": LeaderboardColumn(_INTEGER, "verdicts that judges were asked for"),
-    "n_verdicts_missing": LeaderboardColumn(
-        _INTEGER, "of these, verdicts that are not readable, cut, refused or missing", count="verdicts\nmissing"
-    ),
+    "n_verdicts": LeaderboardColumn(_INTEGER, "verdicts that judges were asked for, on answered predictions"),
+    "n_verdicts_missing": LeaderboardColumn(_INTEGER, "of these, verdicts that cannot be read or never came"),
     "flags": LeaderboardColumn(_TEXT, "what a reader has to know of this row, by name", in_history=True),
     "level": LeaderboardColumn(_FLOAT, "the level of the interval, a fraction", in_history=True),
     "target": LeaderboardColumn(

@@ -117,6 +117,7 @@ SCHEMAS: Mapping[str, Columns] = {
         **dict.fromkeys(("item_id", "model", "metric"), pl.String),
         "yes": pl.Int64,
         "total": pl.Int64,
+        "judges": pl.Int64,
         "vote": pl.Float64,
         "flag": pl.String,
         "sample": pl.Int64,

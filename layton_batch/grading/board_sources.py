@@ -17,11 +17,12 @@ from layton_batch.grading.judge_files import is_judge_file
 from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
+from layton_batch.scoring.judge_quality import has_verdicts
 from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, with_flag
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts, with_verdict_counts
+from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
@@ -93,8 +94,6 @@ class Sources:
     """Models of whom another model gave some of the answers."""
     verdicts: list[VerdictCounts] = field(default_factory=list)
     """How the verdicts of the runs' judges ended."""
-    counts_by_entrant: list[pl.DataFrame] = field(default_factory=list)
-    """How many verdicts each model of a run should have, and how many of them are missing."""
     is_run: bool = False
     files: list[ScoreFile] = field(default_factory=list)
     """Per-item scores of other programs, not yet brought together."""
@@ -114,8 +113,6 @@ def board_of(sources: Sources) -> pl.DataFrame:
         rounds = [(sources.votes, sources.labels), *sources.later]
         rows = mean_of_rounds([rank_votes(*round_, sources.rules) for round_ in rounds], sources.samples)
     rows = with_flag(rows, OTHER_JURY) if sources.other_jury and sources.labels.height else rows
-    if sources.counts_by_entrant:
-        rows = with_verdict_counts(rows, pl.concat(sources.counts_by_entrant))
     return with_flag(rows, OTHER_MODEL, sources.other_models)
 
 
@@ -152,7 +149,6 @@ def read_sources(
         combined.files += part.files
         combined.judge_families |= part.judge_families
         combined.verdicts += part.verdicts
-        combined.counts_by_entrant += part.counts_by_entrant
         combined.other_models |= part.other_models
         combined.notes += [note for note in part.notes if note not in combined.notes]
     combined.judged = pl.concat([part.judged for part in parts])
@@ -221,6 +217,8 @@ def read_jury_sources(
         )
     if read.votes.is_empty():
         raise DataError("no model is done yet: there is nothing to examine. `layton-batch run` continues the run")
+    if verdicts and not (read.verdicts or has_verdicts(read.judged)):
+        raise DataError("these sources hold no verdict of any judge on this metric")
     return read
 
 
@@ -367,7 +365,6 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         reader_notes,
         sample_sheets,
         samples,
-        verdict_counts,
     )
 
     with read_run(find_run(source, runs), settings) as run:
@@ -379,7 +376,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
             sources.sampled = sample_sheets(run, sources.rules.metric)
             return sources
         sources.votes, sources.labels = evidence(run, sources.rules.metric)
-        sources.samples, sources.counts_by_entrant = dict(samples(run)), [verdict_counts(run)]
+        sources.samples = dict(samples(run))
         rounds = max(sources.samples.values(), default=1)
         sources.later = [evidence(run, sources.rules.metric, number) for number in range(2, 1 + rounds)]
         sources.jury = frozenset(judge.model.name for judge in run.manifest.panel())

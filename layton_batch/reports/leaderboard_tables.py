@@ -28,6 +28,7 @@ from layton_batch.scoring.leaderboard import (
     interval_text,
     ranks_text,
     stored,
+    verdicts_text,
 )
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, text_table
@@ -197,7 +198,7 @@ def _names(rows: Sequence[Row], wide: bool) -> list[str]:
     hints = ["hints"] if wide or len({row["n_hints"] for row in rows}) > 1 else []
     items = ["items"] if wide or len({row["n_items"] for row in rows}) > 1 else []
     score = ["score", "interval", *_rounds(rows), "range", "alike"]
-    labels = ["labels"] if jury else []
+    labels = [*(["labels"] if jury else []), *_verdicts(rows)]
     if not wide:
         return ["rank", "marked model", *hints, *score, *labels, *items]
     counts = [count for count in COUNTS if jury or count != "unjudged"]
@@ -218,6 +219,7 @@ def _uncalibrated_names(rows: Sequence[Row], wide: bool) -> list[str]:
         "score",
         "interval",
         *_rounds(rows),
+        *_verdicts(rows),
         "needed",
         *items,
         *(COUNTS if wide else ()),
@@ -228,12 +230,29 @@ def _paper_names(rows: Sequence[Row]) -> list[str]:
     """Columns that say nothing in any row are left out."""
     optional = [words for words, name in COUNTS.items() if any(row[name] for row in rows)]
     hints = ["hints"] if len({row["n_hints"] for row in rows}) > 1 else []
-    return ["rank", "range", "alike", "model", *hints, "score", "half width", *_rounds(rows), "items", *optional]
+    return [
+        "rank",
+        "range",
+        "alike",
+        "model",
+        *hints,
+        "score",
+        "half width",
+        *_rounds(rows),
+        *_verdicts(rows),
+        "items",
+        *optional,
+    ]
 
 
 def _rounds(rows: Sequence[Row]) -> list[str]:
     """Only where a model was asked several times."""
     return ["rounds"] if any(row["rounds"] for row in rows) else []
+
+
+def _verdicts(rows: Sequence[Row]) -> list[str]:
+    """Only where some are missing."""
+    return ["verdicts"] if any(row["n_verdicts_missing"] for row in rows) else []
 
 
 def _table(rows: Sequence[Row], names: Sequence[str], *, says_target: bool = False) -> Table:
@@ -272,7 +291,7 @@ def _table(rows: Sequence[Row], names: Sequence[str], *, says_target: bool = Fal
 def _cell(row: Row, name: str) -> JsonValue:
     if name in _CELLS:
         return _CELLS[name](row)
-    value: JsonValue = row[name if name in row else COUNTS.get(name, f"n_{name}")]
+    value: JsonValue = row[name if name in row else f"n_{name}"]
     return value
 
 
@@ -298,6 +317,7 @@ _CELLS: Mapping[str, Callable[[Row], JsonValue]] = {
     "other range": lambda row: ranks_text(row, _OTHER[row["target"]]),
     "labels": lambda row: f"{row['own_labels']} · {row['borrowed_labels']}",
     "rounds": _rounds_text,
+    "verdicts": verdicts_text,
     "bin": lambda row: row["smallest_gold_bin"],
     "needed": lambda row: row["labels_needed"],
 }
@@ -335,8 +355,10 @@ def board_markdown(board: pl.DataFrame) -> str:
     paper = bool(rows) and rows[0]["method"] == "paper"
     names = ["rank", "range", "alike", "model", "provider", "score"]
     if rows and rows[0]["method"] == UNCALIBRATED:
-        return as_markdown(_table(rows, [*names, "interval", "needed", "items", "unparsed", "missing"]))
+        return as_markdown(
+            _table(rows, [*names, "interval", *_verdicts(rows), "needed", "items", "unparsed", "missing"])
+        )
     corrected = ["rank", "model", "provider", "score", "interval", "range", "alike", "labels"]
     names = [*names, "half width"] if paper else corrected
-    names += _rounds(rows)
+    names += [*_rounds(rows), *_verdicts(rows)]
     return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"], says_target=True))

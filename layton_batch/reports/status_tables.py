@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -53,7 +52,7 @@ def status_json(
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),
         "next_steps": next_steps(status, run_source, reserves_expected=reserves_expected),
         "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
-        "judges": [{**asdict(judge), "asked": judge.asked} for judge in judges],
+        "judges": [judge.document() for judge in judges],
         "batches_without_raw_results": list(without_results),
         "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
     }

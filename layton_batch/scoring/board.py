@@ -16,10 +16,11 @@ import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.counting import CountedVotes, count_votes
-from layton_batch.scoring.evidence import ENTRANT, Entrant, ItemScores
+from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, Entrant, ItemScores
 from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
+    FEW_VERDICTS,
     NEW_ITEMS,
     OTHER_HINTS,
     RULE,
@@ -53,7 +54,7 @@ def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
     else:
         board = leaderboard(_jury_rows(count_votes(votes, labels), rules))
         board = with_flag(board, OTHER_HINTS, _of(board, _with_other_hints(board, labels)))
-    return with_flag(board, SHORT_JURY, _of(board, _with_a_short_jury(votes, labels)))
+    return with_verdicts(board, votes, labels)
 
 
 def _of(board: pl.DataFrame, entrants: set[tuple[Any, ...]]) -> pl.Expr:
@@ -68,14 +69,29 @@ def _with_other_hints(board: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[An
     return {entrant for entrant in board.select(ENTRANT).iter_rows() if levels[entrant[:2]] - {entrant[2]}}
 
 
-def _with_a_short_jury(votes: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[Any, ...]]:
-    """Entrants of whom some answers have fewer verdicts than others of theirs, or by more than the one judge who leaves
-    before its own family's answers fewer than any answer of the board or of the labels."""
-    total = pl.col("total")
-    sizes = votes.filter(total > 0).group_by(ENTRANT).agg(least=total.min(), most=total.max())
-    most = pl.concat([sizes["most"], labels["total"]]).max() or 0
-    short = sizes.filter((pl.col("least") < pl.col("most")) | (pl.col("least") < most - 1))  # type: ignore[operator]
-    return set(short.select(ENTRANT).iter_rows())
+def with_verdicts(board: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """Count the verdicts that each row could stand on, and those of them that are missing, and flag what is short.
+
+    If nobody knows how many judges were asked, it is as many as judged any answer of the entrant. A jury is also short
+    if it lacks more than the one judge who leaves before its own family's answers.
+    """
+    judges, total, is_judged = pl.col("judges"), pl.col("total"), ~NEEDS_NO_JURY
+    most = pl.concat([votes["total"], labels["total"]]).max() or 0
+    size = judges.fill_null(total.max().over(ENTRANT))
+    counts = (
+        votes.with_columns(judges=pl.when(is_judged).then(size).otherwise(0))
+        .group_by(ENTRANT)
+        .agg(
+            n_verdicts=judges.sum(),
+            n_verdicts_missing=(judges - total).filter(is_judged).sum(),
+            is_short=((total > 0) & ((total < judges) | (total < most - 1))).any(),  # type: ignore[operator]
+        )
+    )
+    missing = pl.col("n_verdicts_missing")
+    is_few = (missing > 0) & (2 * missing >= pl.col("n_verdicts"))
+    is_short = set(counts.filter(pl.col("is_short") & ~is_few).select(ENTRANT).iter_rows())
+    board = with_flag(board.update(counts.drop("is_short"), on=ENTRANT), FEW_VERDICTS, is_few)
+    return with_flag(board, SHORT_JURY, _of(board, is_short))
 
 
 def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:

@@ -32,9 +32,9 @@ _COUNTED: Mapping[str, pl.DataType] = {
     "item_id": pl.String(),
     **dict.fromkeys(("content", "yes", "total"), pl.Int64()),
 }
-VOTES: Mapping[str, pl.DataType] = {**_COUNTED, "kind": pl.String()}
-"""The frame of votes: a row an answer, with ``yes`` of ``total`` verdicts. ``kind``: what became of the reply; all but
-``answered`` is wrong without a jury."""
+VOTES: Mapping[str, pl.DataType] = {**_COUNTED, "judges": pl.Int64(), "kind": pl.String()}
+"""The frame of votes: a row an answer, with ``yes`` of ``total`` verdicts. ``judges``: judges that were asked, null if
+unknown. ``kind``: what became of the reply; all but ``answered`` is wrong without a jury."""
 LABELS: Mapping[str, pl.DataType] = {**_COUNTED, "correct": pl.Boolean(), "propensity": pl.Float64()}
 """The frame of labels: a row what people say of an answer (perhaps of an earlier run), with the votes that the jury
 gave it. ``propensity``: the chance with which ``label-plan`` picked it, where it did and says so."""

@@ -64,7 +64,7 @@ def rounds_of(gold: GoldSet, metric: str) -> list[tuple[pl.DataFrame, pl.DataFra
     A model with fewer samples than others starts again with its first sample.
     """
     sample, ranked = pl.col("sample").fill_null(1), pl.col("ranked")
-    needed = (*VOTES, "correct", "propensity", "silent", "ranked", "sample")
+    needed = (*LABELS, "kind", "silent", "ranked", "sample")
     rows, most = gold.on(metric).select(needed), max(samples_of(gold).values(), default=1)
     samples = pl.lit(1)
     if most > 1:
@@ -73,10 +73,10 @@ def rounds_of(gold: GoldSet, metric: str) -> list[tuple[pl.DataFrame, pl.DataFra
     rounds = []
     for number in range(1, 1 + most):
         is_mine = sample == 1 + (number - 1) % samples
-        round_rows = rows.filter(ranked & is_mine)
+        round_rows = rows.filter(ranked & is_mine).with_columns(kind=_KIND, judges=pl.lit(None, pl.Int64))
         has_label = pl.when(ranked).then(is_mine).otherwise(pl.col("sample").fill_null(number) == number)
         labels = rows.filter(has_label).drop_nulls("correct")
-        rounds.append((round_rows.with_columns(kind=_KIND).select(*VOTES), labels.select(*LABELS)))
+        rounds.append((round_rows.select(*VOTES), labels.select(*LABELS)))
     return rounds
 
 

@@ -195,13 +195,9 @@ def diagnose(
 ) -> Diagnosis:
     """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``judge_families``: the family of
     each judge, as far as that is known.
-
-    Raises DataError where nobody judged anything.
     """
     answers = judged.sort(PREDICTION, maintain_order=True).with_row_index("row")
     verdicts = answers.select("row", "verdicts").explode("verdicts").unnest("verdicts").drop_nulls("verdict")
-    if verdicts.is_empty():
-        raise DataError("these sources hold no verdict of any judge on this metric")
     arrays = _arrays(answers, verdicts)
     counted = None if votes.is_empty() else count_votes(votes, labels)
     law = None if counted is None else VotePosterior(counted, rules)

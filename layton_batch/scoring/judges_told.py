@@ -55,7 +55,8 @@ def verdicts_told(counts: Sequence[VerdictCounts]) -> list[Section]:
         return []
     names = ("asked", "readable", "unreadable", "cut", "refused", "missing")
     rows = tuple((one_line(judge.judge), *(f"{getattr(judge, name):,}" for name in names)) for judge in counts)
-    return [Section("verdicts", "Verdicts that count", (_table(("judge", *names), rows),))]
+    reasons = (JudgeNote(one_line(judge.reason), about=judge.judge) for judge in counts if judge.reason)
+    return [Section("verdicts", "Verdicts that count", (_table(("judge", *names), rows), *reasons))]
 
 
 def _in_short(diagnosis: Diagnosis) -> Section:

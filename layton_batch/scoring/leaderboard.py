@@ -15,7 +15,7 @@ import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
-from layton_batch.text import range_text
+from layton_batch.text import NONE, range_text
 
 RULE = "rule"
 METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels", PAPER: "the published method"}
@@ -36,8 +36,9 @@ FLAGS = {
     "unjudged": "Some answers have no readable verdict; whether they are correct is unknown.",
     "known_zeros": "Abstained, unreadable and missing answers count as wrong.",
     "monte_carlo": "The distribution was too large to enumerate and was drawn with the run's seed.",
-    SHORT_JURY: "Some answers were judged by fewer judges than others; the same share of fewer votes says less.",
-    FEW_VERDICTS: "Less than half of the verdicts that judges were asked for can be read.",
+    SHORT_JURY: "Some answers were judged by fewer judges than others or than were asked; the same share of fewer "
+    "votes says less.",
+    FEW_VERDICTS: "Half or more of the verdicts are missing: the score stands on the rest. See `layton-batch judges`.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
@@ -127,6 +128,13 @@ def interval_text(row: Mapping[str, Any], target: str | None = None) -> str:
         return "exact"
     prefix = PREFIX[target] if target else ""
     return range_text(row[prefix + "lower"], row[prefix + "upper"])
+
+
+def verdicts_text(row: Mapping[str, Any]) -> str:
+    """How many of a row's verdicts can be read."""
+    if row["n_verdicts"] is None:
+        return NONE
+    return f"{row['n_verdicts'] - row['n_verdicts_missing']:,} of {row['n_verdicts']:,}"
 
 
 def ranks_text(row: Mapping[str, Any], target: str | None = None) -> str:

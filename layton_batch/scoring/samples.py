@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,12 +22,6 @@ from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import flags_of, leaderboard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.ranks import score_ranks
-
-
-def _sum(counts: Iterable[int | None]) -> int | None:
-    """Add up what is known; None where nothing is."""
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def mean_sheets(sheets: Sequence[ItemScores]) -> list[ItemScores]:
@@ -123,7 +117,8 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
     for failure in (failure for row in own for failure in row["failures"]):
         failures[failure["kind"]] += failure["count"]
     flags = dict.fromkeys(flag for row in own for flag in flags_of(row["flags"]))
-    row = rounds[0] | {name: _sum(row[name] for row in own) for name in (*COUNTS.values(), "own_labels")}
+    summed = (*COUNTS.values(), "own_labels", "n_verdicts", "n_verdicts_missing")
+    row = rounds[0] | {name: sum(row[name] for row in own) for name in summed}
     for prefix in (NEW, SET):
         for name in ("score", "lower", "upper", "half_width"):
             row[prefix + name] = _mean([other[prefix + name] for other in own])

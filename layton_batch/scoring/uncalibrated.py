@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import COUNTS, ESTIMATE, NEW, SET
-from layton_batch.scoring.board import ceil_tenth, floor_tenth, rank_board, rank_marks
+from layton_batch.scoring.board import ceil_tenth, floor_tenth, rank_board, rank_marks, with_verdicts
 from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, Entrant, ItemScores
-from layton_batch.scoring.leaderboard import NEW_ITEMS, SHORT_JURY, leaderboard
+from layton_batch.scoring.leaderboard import NEW_ITEMS, leaderboard
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.shares import wilson_interval
 from layton_batch.text import plural
@@ -40,15 +40,15 @@ def rank_votes(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
         n_items=pl.len(),
         judged=_HAS_OUTCOME.sum(),
         share=_MARK.filter(_HAS_OUTCOME).mean(),
-        sizes=pl.col("total").filter(pl.col("total") > 0).n_unique(),
     )
     board = rank_marks(share_sheets(votes), rules)
     rows = {tuple(row[name] for name in ENTRANT): row for row in board.iter_rows(named=True)}
     silent = counts.filter(pl.col("judged") == 0).sort(ENTRANT).select(ENTRANT).rows()
     counts_by_entrant = {tuple(row[name] for name in ENTRANT): row for row in counts.iter_rows(named=True)}
-    return leaderboard(
+    shares = leaderboard(
         _row(rows.get(entrant), needed.get(entrant), rules, counts_by_entrant[entrant]) for entrant in (*rows, *silent)
     )
+    return with_verdicts(shares, votes, labels)
 
 
 def need(labels: Sequence[int | None]) -> str:
@@ -83,20 +83,18 @@ _MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total
 def _row(
     row: dict[str, Any] | None, needed: int | None, rules: ScoringRules, counts: Mapping[str, Any]
 ) -> dict[str, object]:
-    """``row``: by the share of yes, None where nobody judged anything; ``counts``: counts of the entrant's answers, and
-    how many numbers of judges voted on them."""
+    """``row``: by the share of yes, None where nobody judged anything; ``counts``: counts of the entrant's answers."""
     names, items, unjudged = (
         {name: counts[name] for name in ENTRANT},
         counts["n_items"],
         counts["n_items"] - counts["judged"],
     )
-    flags = (["unjudged"] if unjudged else []) + ([SHORT_JURY] if counts["sizes"] > 1 else [])
     failures = [*(row["failures"] if row else ()), *([{"kind": "unjudged", "count": unjudged}] if unjudged else ())]
     same = {
         "method": UNCALIBRATED,
         "n_items": items,
         "n_unjudged": unjudged,
-        "flags": ", ".join(flags),
+        "flags": "unjudged" if unjudged else "",
         "failures": failures,
     }
     if row is None:

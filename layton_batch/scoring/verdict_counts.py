@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.states import VerdictKind
 from layton_batch.text import one_line, plural
-
-if TYPE_CHECKING:
-    import polars as pl  # only where there are verdicts: the rest of `status` does without
 
 _WORDS = {
     "unreadable": "not readable",
@@ -25,7 +21,10 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
-    """Verdicts that one judge was asked for in a run, by how they ended (``VerdictKind``)."""
+    """Verdicts that one judge was asked for in a run, by how they ended (``VerdictKind``).
+
+    ``reason``: the most frequent note on a verdict that cannot be read, such as the provider's words.
+    """
 
     judge: str
     provider: str
@@ -34,6 +33,7 @@ class VerdictCounts:
     cut: int
     refused: int
     missing: int
+    reason: str | None = None
 
     @property
     def asked(self) -> int:
@@ -43,23 +43,37 @@ class VerdictCounts:
     def lacking(self) -> int:
         return self.unreadable + self.cut + self.refused + self.missing
 
+    def document(self) -> dict[str, object]:
+        """Return the form in JSON documents."""
+        return {"asked": self.asked, **asdict(self)}
+
 
 def count_verdicts(folder: Path) -> list[VerdictCounts]:
-    """Count the verdicts in a run's tables by judge. Raises DamagedTableError for a table that cannot be read."""
-    import polars as pl
+    """Count the verdicts in a run's tables by judge, also those on labelled answers of the gold set.
+
+    Raises DamagedTableError for a table that cannot be read.
+    """
+    import polars as pl  # only where there are verdicts: the rest of `status` does without
 
     from layton_batch.files import tables
 
-    verdicts = tables.read(folder, "verdicts", ("judge", "judge_provider", "kind"))
-    kinds = {str(kind): (pl.col("kind") == str(kind)).sum() for kind in VerdictKind}
-    counted = verdicts.group_by("judge", provider="judge_provider").agg(**kinds).sort("judge", "provider")
-    return [VerdictCounts(**row) for row in counted.iter_rows(named=True)]
+    columns = ("judge", "judge_provider", "kind", "note")
+    verdicts = pl.concat([tables.read(folder, table, columns) for table in _TABLES])
+    kind = pl.col("kind")
+    kinds = {str(name): (kind == str(name)).sum() for name in VerdictKind}
+    has_reason = ~kind.is_in([str(VerdictKind.READABLE), str(VerdictKind.CUT)])
+    reason = pl.col("note").filter(has_reason).drop_nulls().mode().sort().first()
+    counted = verdicts.group_by("judge", provider="judge_provider").agg(**kinds, reason=reason)
+    return [VerdictCounts(**row) for row in counted.sort("judge", "provider").iter_rows(named=True)]
+
+
+_TABLES = ("verdicts", "rejudged")
 
 
 def known_counts(folder: Path) -> list[VerdictCounts]:
     """Count like :func:`count_verdicts`; nothing where there are no verdicts, or their tables are damaged."""
     with suppress(DamagedTableError):
-        return count_verdicts(folder) if (folder / "verdicts").is_dir() else []
+        return count_verdicts(folder) if any((folder / table).is_dir() for table in _TABLES) else []
     return []
 
 
@@ -68,40 +82,8 @@ def lacking_told(counts: Iterable[VerdictCounts]) -> Iterator[str]:
     for judge in counts:
         if judge.lacking:
             parts = [f"{count:,} {words}" for name, words in _WORDS.items() if (count := getattr(judge, name))]
+            reason = f' (such as "{one_line(judge.reason)}")' if judge.reason else ""
             yield (
                 f"judge {one_line(judge.judge)} ({judge.provider}): {judge.lacking:,} of "
-                f"{plural(judge.asked, 'verdict')} count for nothing: {', '.join(parts)}"
+                f"{plural(judge.asked, 'verdict')} count for nothing: {', '.join(parts)}{reason}"
             )
-
-
-def with_verdict_counts(board: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
-    """The board with how many verdicts each row should rest on, and how many of them are missing.
-
-    ``counts``: as :func:`lacking_by_entrant` makes them.
-    """
-    import polars as pl
-
-    from layton_batch.scoring.leaderboard import FEW_VERDICTS, with_flag
-
-    board = board.update(counts, on=["model", "provider", "n_hints"])
-    return with_flag(board, FEW_VERDICTS, 2 * pl.col("n_verdicts_missing") > pl.col("n_verdicts"))
-
-
-def lacking_by_entrant(parts: Sequence[tuple[dict[str, object], Path]]) -> pl.DataFrame:
-    """Count verdicts, and those that are lacking, over table parts that each hold one judge's verdicts on one entrant.
-
-    ``parts``: the columns that name the entrant, and the path. Returns those columns, ``n_verdicts`` and
-    ``n_verdicts_missing``.
-    """
-    import polars as pl
-
-    from layton_batch.files import tables
-
-    rows = []
-    for entrant, path in parts:
-        kinds = tables.read_part(path, columns=["kind"])["kind"]
-        lacking = int((kinds != str(VerdictKind.READABLE)).sum())
-        rows.append({**entrant, "n_verdicts": kinds.len(), "n_verdicts_missing": lacking})
-    names, counts = ("model", "provider", "n_hints"), ("n_verdicts", "n_verdicts_missing")
-    schema = {**dict.fromkeys(names[:2], pl.String), **dict.fromkeys((names[2], *counts), pl.Int64)}
-    return pl.DataFrame(rows, schema=schema).group_by(names).agg(pl.col(counts).sum())

@@ -1,9 +1,10 @@
 """Votes in Parquet files: `export --to votes` writes one file of a run, and a folder of such files is a board.
 
 A row is a prediction and its votes on one metric: ``item_id, model, provider, n_hints, sample, metric, flag, yes,
-total, content``. ``flag`` is ``abstained``, ``unparsed`` or ``missing`` for an answer that is wrong without a jury;
-``content`` tells which answer it was (``evidence.content_key``). ``n_hints`` may be left out (0), so may ``sample`` (1)
-and ``content`` (then no label is known to be of this very answer).
+total, judges, content``. ``flag`` is ``abstained``, ``unparsed`` or ``missing`` for an answer that is wrong without a
+jury; ``judges``: judges that were asked; ``content`` tells which answer it was (``evidence.content_key``). ``n_hints``
+may be left out (0), so may ``sample`` (1), ``judges`` (unknown) and ``content`` (then no label is known to be of this
+very answer).
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ SCHEMA: dict[str, pl.DataType] = {
     **dict.fromkeys(("item_id", "model", "provider"), pl.String()),
     **dict.fromkeys(("n_hints", "sample"), pl.Int64()),
     **dict.fromkeys(("metric", "flag"), pl.String()),
-    **dict.fromkeys(("yes", "total", "content"), pl.Int64()),
+    **dict.fromkeys(("yes", "total", "judges", "content"), pl.Int64()),
 }
-_OPTIONAL = {"n_hints": 0, "sample": 1, "content": 0, "flag": None}
+_OPTIONAL = {"n_hints": 0, "sample": 1, "judges": None, "content": 0, "flag": None}
 _NEVER_JUDGED = tuple(str(kind) for kind in PredictionKind if kind != ANSWERED)
 _NEVER_NULL = ("item_id", "model", "provider", "yes", "total")
 
@@ -67,10 +68,11 @@ def _read_file(path: Path, metric: str) -> pl.DataFrame:
     for name in _NEVER_NULL:
         if votes[name].has_nulls():
             raise DataError(f"{path}: a row on {metric!r} has no {name}")
-    wrong = votes.filter((pl.col("yes") < 0) | (pl.col("yes") > pl.col("total")))
+    yes, total, judges = pl.col("yes"), pl.col("total"), pl.col("judges")
+    wrong = votes.filter((yes < 0) | (yes > total) | (total > judges))
     if wrong.height:
-        model, yes, total = (wrong[column][0] for column in ("model", "yes", "total"))
-        raise DataError(f"{path}: an answer of model {model!r} has {yes} yes of {total} votes")
+        model, *row = wrong.select("model", "yes", "total", judges.fill_null(total)).row(0)
+        raise DataError(f"{path}: an answer of model {model!r} has {row[0]} yes of {row[1]} votes of {row[2]} judges")
     return votes
 
 
@@ -84,7 +86,7 @@ def votes_of(scores: pl.DataFrame) -> pl.DataFrame:
     what is wrong without a jury."""
     never = pl.col("flag").is_in(_NEVER_JUDGED)
     return scores.with_columns(
-        pl.when(never).then(0).otherwise(pl.col("yes", "total")).name.keep(),
+        pl.when(never).then(0).otherwise(pl.col("yes", "total", "judges")).name.keep(),
         kind=pl.when(never).then("flag").otherwise(pl.lit(ANSWERED)),
     ).select(pl.col(name).cast(dtype) for name, dtype in VOTES.items())
 

@@ -30,6 +30,7 @@ from layton_batch.scoring.leaderboard import (
     interval_text,
     on_this_set,
     ranks_text,
+    verdicts_text,
 )
 from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
 from layton_batch.site.pages import short_line
@@ -71,6 +72,7 @@ class ShownRow:
     score: str
     interval: str
     labels: str
+    verdicts: str
     summary: str
     items: int
     counts: tuple[int, ...]
@@ -80,6 +82,7 @@ class ShownRow:
     sort_score: str
     sort_interval: str
     sort_labels: str
+    sort_verdicts: str
     plot: PlotPoint | None
     spread_plot: PlotPoint | None
 
@@ -100,8 +103,9 @@ class Board:
     ``cautions``: sentences that a reader has to know before the numbers.
     ``target``: ``new items`` or ``this set``; ``where`` says it in a sentence. ``interval_head``, ``range_head``: what
     the columns of the interval and of the rank range are called. ``has_labels``: whether any row can have labels behind
-    it; ``by_rule``: scores on these items are exact; ``same_items``: every row rests on as many items;
-    ``has_other_hints``: whether labels of its model's answers at another hint level are among these.
+    it; ``has_other_hints``: whether labels of its model's answers at another hint level are among these;
+    ``lacks_verdicts``: whether a row has fewer verdicts than judges were asked for; ``by_rule``: scores on these items
+    are exact; ``same_items``: every row rests on as many items.
     """
 
     rows: tuple[ShownRow, ...]
@@ -113,6 +117,7 @@ class Board:
     by_rule: bool
     same_items: bool
     has_labels: bool
+    lacks_verdicts: bool
     has_other_hints: bool
     method: str
     metric: str
@@ -168,6 +173,7 @@ def show_board(
         by_rule=method == RULE,
         same_items=len({row["n_items"] for row in rows}) < 2,
         has_labels=any(row["borrowed_labels"] is not None for row in rows) and method not in (RULE, UNCALIBRATED),
+        lacks_verdicts=any(row["n_verdicts_missing"] for row in rows),
         has_other_hints=OTHER_HINTS in letters,
         method=METHOD_WORDS.get(method, short_line(method)),
         metric=_words(metric),
@@ -291,6 +297,7 @@ def _row(
         score=number_text(score),
         interval=interval,
         labels=NONE if own is None or borrowed is None else f"{own:.0f} · {borrowed:.0f}",
+        verdicts=verdicts_text(row),
         summary=NONE
         if score is None
         else f"{score:.1f}, interval {interval}, rank {best or 0:.0f} to {worst or 0:.0f}",
@@ -302,6 +309,7 @@ def _row(
         sort_score=_sortable(score),
         sort_interval="" if lower is None or upper is None else f"{upper - lower:.6g}",
         sort_labels=_sortable(own),
+        sort_verdicts=_sortable(_number(row["n_verdicts_missing"])),
         plot=_mark(axis, score, lower, upper),
         spread_plot=_spread_mark(rank, best, worst, ranked),
     )

@@ -80,8 +80,8 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
     if record is None:
         return ()
     sections = [
-        *diagnosis_told(record.diagnosis),
         *verdicts_told(record.verdicts),
+        *diagnosis_told(record.diagnosis),
         mistakes_told(record.diagnosis),
         *annotators_told(record.annotators),
     ]

@@ -245,6 +245,7 @@ def _vote(yes: pl.Expr, total: pl.Expr, seats: int) -> dict[str, pl.Expr]:
     return {
         "yes": yes,
         "total": total,
+        "judges": pl.when(judged).then(seats).otherwise(0),
         "vote": pl.when(~judged).then(0.0).when(total > 0).then(yes / total),
         "flag": pl.when(~judged).then(pl.col("kind")).otherwise(flag),
     }

@@ -29,7 +29,7 @@ from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
 from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.scoring.verdict_counts import count_verdicts, lacking_by_entrant, with_verdict_counts
+from layton_batch.scoring.verdict_counts import count_verdicts
 from layton_batch.scoring.vote_files import votes_of
 from layton_batch.stages.readiness import finished, has_models
 from layton_batch.stages.served_models import served_others
@@ -93,18 +93,8 @@ def board(run: Run, rules: ScoringRules, first: _Evidence | None = None) -> pl.D
         rounds = [_voted(run, rules, first or evidence(run, rules.metric))]
         later = range(2, 1 + max(counts.values(), default=1))
         rounds += [_voted(run, rules, evidence(run, rules.metric, number)) for number in later]
-        rows = with_verdict_counts(mean_of_rounds(rounds, counts), verdict_counts(run))
+        rows = mean_of_rounds(rounds, counts)
     return with_flag(rows, OTHER_MODEL, answered_by_others(run))
-
-
-def verdict_counts(run: Run) -> pl.DataFrame:
-    """How many verdicts each entrant should have, and how many of them are missing."""
-    done, graded = {job.id: job for job in finished_jobs(run)}, []
-    for judge in run.store.jobs():
-        if judge.role is Role.JUDGE and judge.depends_on in done:
-            names = dict(zip(ENTRANT, _names(entrant(run, done[judge.depends_on])), strict=True))
-            graded.append((names, run.folder.part("verdicts", judge.id)))
-    return lacking_by_entrant(graded)
 
 
 def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataFrame:
@@ -346,13 +336,13 @@ def _write_pairs(run: Run, board_evidence: _Evidence | None) -> None:
 
 
 def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> None:
-    """Write the findings of `judges` on this board's jury; no row if nobody judged, or for too many verdicts."""
+    """Write the findings of `judges` on this board's jury; no row if no judge was asked, or for too many verdicts."""
     record = None
     verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)
-    if has_verdicts(verdicts):
+    counts = tuple(count_verdicts(run.folder.tables))
+    if has_verdicts(verdicts) or (counts and verdicts.height):
         families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
         people = annotator_agreement(joined(run, votes), rules.metric, rules.level)
-        counts = tuple(count_verdicts(run.folder.tables))
         record = DiagnosisRecord(diagnose(verdicts, votes, labels, families, rules), people, counts)
     write_record(run.folder.part("judges", "judges"), record)
 

@@ -14,7 +14,6 @@ from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import SandboxLimits
-from layton_batch.scoring.verdict_counts import known_counts
 from layton_batch.site.judges_page import show_judges
 from layton_batch.stages.rank import board
 from tests.support.cli_harness import call
@@ -74,8 +73,10 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
         assert (row.n_verdicts, row.n_verdicts_missing) == (4, 4)
         assert "few_verdicts" in row.flags
         scores = bench.table(text, "scores")
-        (judge,) = known_counts(find_run("lab", bench.runs).tables)
-        assert (judge.asked, judge.readable, judge.unreadable) == (4, 0, 4)
+        document = call("judges", "lab", "--runs", bench.runs, "--json").json
+        (judge,) = document["verdicts"]
+        assert (judge["asked"], judge["readable"], judge["unreadable"], document["judges"]) == (4, 0, 4, [])
+        assert "verdicts" in [section.key for section in show_judges(find_run("lab", bench.runs), {})]
     assert set(scores.filter(scores["metric"] == "both_correct")["flag"]) == {"unjudged"}
 
 
@@ -86,12 +87,13 @@ def test_a_judge_whose_replies_are_cut_or_refused_is_seen_to_have_no_say(tmp_pat
     with lab(tmp_path, cut, refused) as bench:
         bench.finish(text)
         folder = find_run("lab", bench.runs)
-    (judge,) = known_counts(folder.tables)
-    assert (judge.asked, judge.readable, judge.cut, judge.refused) == (4, 1, 1, 2)
-    document = call("status", "lab", "--runs", folder.root.parent, "--json").json
-    assert [(row["judge"], row["asked"], row["readable"]) for row in document["judges"]] == [(judge.judge, 4, 1)]
-    told = call("judges", "lab", "--runs", folder.root.parent, "--json").json["verdicts"]
-    assert [(row["cut"], row["refused"]) for row in told] == [(1, 2)]
+    (judge,) = call("status", folder.root, "--json").json["judges"]
+    assert (judge["asked"], judge["readable"], judge["cut"], judge["refused"]) == (4, 1, 1, 2)
+    assert judge["reason"].startswith("refused")
+    assert call("judges", folder.root, "--json").json["verdicts"] == [judge]
+    (row,) = call("leaderboard", folder.root, "--json").json
+    assert (row["n_verdicts"], row["n_verdicts_missing"], row["flags"]) == (4, 3, "unjudged, few_verdicts")
+    assert "1 of 4" in call("leaderboard", folder.root).out
     assert "verdicts" in [section.key for section in show_judges(folder, {})]
 
 

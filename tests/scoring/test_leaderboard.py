@@ -329,6 +329,34 @@ def test_a_jury_of_one_is_short_beside_a_jury_of_three() -> None:
     assert not any("short_jury" in row.flags for row in rank_board(*frames(recused, labels), ScoringRules()))
 
 
+@pytest.mark.parametrize("has_labels", [True, False])
+def test_a_row_says_how_many_verdicts_of_its_jury_are_missing(has_labels: bool) -> None:
+    ballots, labels = made_up()
+    read = {"model-1": 2, "model-2": 1, "model-3": 0}
+    ballots = [
+        replace(one, yes=min(one.yes, total), total=total, judges=3)
+        for one in ballots
+        for total in [read.get(one.entrant.model, 3)]
+    ]
+    ballots[0] = replace(ballots[0], yes=0, total=0, judges=0, kind="missing")  # no judge is asked about this answer
+    rows = {row.model: row for row in rank_votes(*frames(ballots, labels if has_labels else []), ScoringRules())}
+    missing = {name: (row.n_verdicts, row.n_verdicts_missing) for name, row in rows.items()}
+    full = {"model-0": (177, 0), "model-4": (180, 0)}
+    assert missing == full | {"model-1": (180, 60), "model-2": (180, 120), "model-3": (180, 180)}
+    short = {name: {"short_jury", "few_verdicts"}.intersection(row.flags) for name, row in rows.items()}
+    assert short["model-0"] == short["model-4"] == set()
+    assert short["model-1"] == {"short_jury"}
+    assert short["model-2"] == short["model-3"] == {"few_verdicts"}
+
+
+def test_a_jury_whose_size_is_unknown_is_as_large_as_the_largest_on_any_answer() -> None:
+    who = Entrant("m", "p", 0)
+    ballots = [Ballot(who, f"item-{number}", 0, total) for number, total in enumerate((3, 2, 1, 0))]
+    (row,) = rank_votes(*frames(ballots, []), ScoringRules())
+    assert (row.n_verdicts, row.n_verdicts_missing) == (12, 6)
+    assert "few_verdicts" in row.flags
+
+
 def test_rows_have_the_contract_s_fields_and_fit_the_table() -> None:
     frame = made_up_board().frame
     stored = leaderboard.stored(frame)

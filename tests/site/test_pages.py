@@ -82,10 +82,13 @@ def test_a_column_that_is_zero_everywhere_is_left_out(tmp_path: Path) -> None:
     shown = words(read_page(built(run) / "index.html"))
     assert "Unparsed" in shown
     assert "Unjudged" not in shown
-    run.table("leaderboard", changed(run.leaderboard_rows(), n_unparsed=0, n_unjudged=2))
+    assert "Verdicts" not in shown
+    verdicts = {"n_verdicts": 12, "n_verdicts_missing": 3}
+    run.table("leaderboard", changed(run.leaderboard_rows(), n_unparsed=0, n_unjudged=2, **verdicts))
     shown = words(read_page(built(run) / "index.html"))
     assert "Unparsed" not in shown
     assert "Unjudged" in shown
+    assert "9 of 12" in shown
 
 
 def test_the_papers_interval_is_printed_as_the_paper_prints_it(tmp_path: Path) -> None:

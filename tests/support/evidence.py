@@ -23,6 +23,7 @@ class Ballot:
     total: int
     content: int = 0
     kind: str = "answered"
+    judges: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
