@@ -10,7 +10,7 @@ FIRST_SAMPLE = 1
 def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> str:
     """Return the SHA-256, in hex, of provider, model, sample number and the encoded line without its ``custom_id``.
 
-    The dialect decides where the line has the ``custom_id``.
+    The dialect puts the ``custom_id`` before what is asked, which may hold the same characters.
     """
     return fingerprint_bytes(provider, model, line, custom_id, sample).hex()
 
@@ -18,7 +18,7 @@ def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: 
 def fingerprint_bytes(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> bytes:
     """Return the 32 bytes of the same fingerprint."""
     digest = sha256(f"{provider}\x1f{model}\x1f{sample}\x1f".encode("utf-8", "surrogatepass"))
-    digest.update(line.replace(custom_id.encode(), b""))
+    digest.update(line.replace(custom_id.encode(), b"", 1))
     return digest.digest()
 
 

@@ -12,7 +12,7 @@ from layton_batch.providers import connect
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import ModelSpec, Prompt, Request
 from layton_batch.runs.fingerprints import fingerprint_bytes, scoped
-from layton_batch.runs.names import custom_id
+from layton_batch.runs.names import UNNAMED, custom_id
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import (
     PORTION,
@@ -101,6 +101,9 @@ AB, ABC = {"a": "Why?", "b": "How?"}, {"a": "Why?", "b": "How?", "c": "When?"}
 CASES = {
     "a new job asks everything": Case(wanted(AB), {"a": (TO_ASK, 1), "b": (TO_ASK, 2)}),
     "the same again asks nothing": Case(wanted(AB), {"a": (KEPT, 1), "b": (KEPT, 2)}, known(AB)),
+    "an item that holds what stands for a name is an item of its own": Case(
+        wanted({"a": "Why?", "b": f"Why?{UNNAMED}"}), {"a": (TO_ASK, 1), "b": (TO_ASK, 2)}
+    ),
     "an item more is numbered on": Case(wanted(ABC), {"a": (KEPT, 1), "b": (KEPT, 2), "c": (TO_ASK, 3)}, known(AB)),
     "an item before the others is numbered on": Case(
         wanted({"c": "When?", **AB}), {"c": (TO_ASK, 3), "a": (KEPT, 1), "b": (KEPT, 2)}, known(AB)
