@@ -1,10 +1,7 @@
 """``scripts/bench [NAME...]``: run the named measurements, or all of them; ``help`` lists them.
 
-``scripts/bench faults --help`` lists what faults takes besides, ``coverage --help`` which worlds and boards there are;
-``planted`` takes names of faults;
-``prepare``, ``revisions``, ``collect``, ``tick``, ``site`` and ``board`` have sizes.
-``scripts/bench --check`` compares ratios with ``ratios.json`` and fails where one is a fifth worse; ``--keep`` writes
-it. A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
+One NAME may have options: ``scripts/bench prepare --help`` shows them. ``planted`` takes names of faults.
+A measurement is imported when it runs: a child's peak memory counts what its parent had at the moment of forking.
 """
 
 from __future__ import annotations
@@ -15,37 +12,30 @@ import sys
 from types import ModuleType
 
 BENCHES = {
-    "start": "start_up",
-    "paper": "paper_table",
-    "replay": "replay",
-    "refresh": "refresh",
-    "stats": "stats",
-    "coverage": "coverage",
-    "juries": "juries",
-    "labels": "labels",
-    "grade": "grade",
-    "batch": "large_batch",
     "prepare": "prepare",
-    "revisions": "revisions",
     "collect": "collect",
-    "tick": "tick",
     "site": "site",
     "board": "board",
+    "coverage": "coverage",
+    "refresh": "refresh",
     "faults": "faults",
+    "start": "start_up",
     "planted": "planted_faults",
 }
-SIZED = ("coverage", "prepare", "revisions", "collect", "tick", "site", "board")
+"""Modules of the measurements, by name."""
+SIZED = ("prepare", "collect", "site", "board", "coverage")
 CHECKING = ("faults", "planted")
-"""They end with 1 where a claim does not hold."""
+"""Measurements that end with 1 if a claim does not hold."""
 SINGLE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def bench(name: str) -> ModuleType:
-    """The module of a measurement."""
+    """Return the module of a measurement."""
     return importlib.import_module(f"benchmarks.{BENCHES[name]}")
 
 
 def main(arguments: list[str]) -> int:
+    """Run the measurements that the arguments name, and return the exit code."""
     if arguments[:1] and arguments[0] in CHECKING:
         return int(bench(arguments[0]).main(arguments[1:]))
     if arguments[:1] and arguments[0] in SIZED:
@@ -54,9 +44,6 @@ def main(arguments: list[str]) -> int:
             os.environ.update(dict.fromkeys(SINGLE, "1"))
         bench(arguments[0]).main(arguments[1:])
         return 0
-    if arguments in (["--check"], ["--keep"]):
-        kept = importlib.import_module("benchmarks.kept")
-        return int(kept.check() if arguments == ["--check"] else kept.keep() or 0)
     names = list(arguments)
     if names == ["help"]:
         for name in BENCHES:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from tests.support.paths import ROOT
 
-DATA = ROOT.parent / "shared" / "data" / "layton"
-
 
 @dataclass(frozen=True)
 class Measured:

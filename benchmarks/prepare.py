@@ -65,8 +65,7 @@ _WORDS = (
 )
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, float]:
-    """Ratios of CPU time to those of baselines."""
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench prepare", description=__doc__)
     parser.add_argument("--lines", type=int, default=LINES)
     parser.add_argument("--items", type=int, default=ITEMS)
@@ -85,23 +84,18 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
         ours = apart(MODULE, "plan", folder)
         others = {kind: apart(MODULE, kind, folder) for kind in BASELINES if kind != "batchling" or _has_batchling()}
     print(f"{lines:,} lines, {ours.size / 1e6:,.0f} MB, {items:,} items")
-    return _told(lines, ours, least, others) | _told_of_preview(lines, told, others)
+    _print_plan(lines, ours, least, others)
+    ratio = told.cpu / others["orjson"].cpu
+    print(f"the command `plan` {told.cpu:.2f} cpu-s, {ratio:.2f} x orjson, peak {told.peak_mib:.0f} MiB; no file")
 
 
-def _told(lines: int, ours: Apart, least: Apart, others: Mapping[str, Apart]) -> dict[str, float]:
+def _print_plan(lines: int, ours: Apart, least: Apart, others: Mapping[str, Apart]) -> None:
     for kind, one in {"plan": ours, **others}.items():
         each = 1e6 * one.cpu / lines
         print(f"{kind:10} {one.cpu:7.2f} cpu-s {each:8.1f} us a line  peak {one.peak_mib:6.0f} MiB", end="")
         print(f"  plan takes {ours.cpu / one.cpu:6.2f} x" if one is not ours else "")
     growth = ours.peak_mib - least.peak_mib
     print(f"plan of 10 requests: peak {least.peak_mib:.0f} MiB; growth {growth:.0f} MiB (limit 64 MiB)")
-    return {f"prepare / {kind}": ours.cpu / one.cpu for kind, one in others.items() if kind in STEADY}
-
-
-def _told_of_preview(lines: int, told: Apart, others: Mapping[str, Apart]) -> dict[str, float]:
-    ratio = told.cpu / others["orjson"].cpu
-    print(f"the command `plan` {told.cpu:.2f} cpu-s, {ratio:.2f} x orjson, peak {told.peak_mib:.0f} MiB; no file")
-    return {"plan / orjson": ratio}
 
 
 def _has_batchling() -> bool:
@@ -274,8 +268,6 @@ def _by_batchling(lines: list[dict[str, object]], out: Path) -> tuple[float, int
     return _timed(work)
 
 
-STEADY = ("json", "orjson")
-"""Baselines that take long enough for a ratio that can be held."""
 BASELINES = ("json", "orjson", "write(2)", "hashed", "batchling")
 
 

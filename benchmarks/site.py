@@ -1,4 +1,4 @@
-"""The pages of 100 models and 2,000 items: CPU and memory, beside a plain loop that escapes and writes as much.
+"""The pages of 100 models and 2,000 items: CPU and memory, beside a plain Jinja template of the items' pages.
 
 ``scripts/bench site [--models N] [--items N]``; each in a process of its own.
 """
@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import argparse
-import html
 import json
 import resource
 import sys
 import tempfile
 import time
+import unittest.mock
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 
+import jinja2
 import orjson
 import polars as pl
 
@@ -27,13 +29,11 @@ from layton_batch.runs.status import RunState, Status
 
 MODULE = "benchmarks.site"
 MODELS, ITEMS, JUDGES = 100, 2_000, 3
-LOOPS = 5
-MOST_SECONDS, MOST_MIB = 20.0, 500.0
+MOST_SECONDS, MOST_MIB, MOST_TIMES = 20.0, 500.0, 2.0
 WORD = "a riddle of some words, <with> signs & an end. "
 
 
-def main(arguments: Sequence[str] = ()) -> dict[str, float]:
-    """Ratio of CPU time to that of the plain loop."""
+def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench site", description=__doc__)
     parser.add_argument("--models", type=int, default=MODELS)
     parser.add_argument("--items", type=int, default=ITEMS)
@@ -41,16 +41,16 @@ def main(arguments: Sequence[str] = ()) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_run(RunFolder(folder / "made-up"), asked.models, asked.items)
-        found = {kind: apart(MODULE, kind, folder) for kind in ("build", "loop")}
+        runs = {kind: apart(MODULE, kind, folder) for kind in ("build", "items", "jinja")}
     whole = (asked.models, asked.items) == (MODELS, ITEMS)
-    print(f"{asked.models:,} models, {asked.items:,} items: {found['build'].size / 1e6:,.0f} MB of pages")
-    for kind, one in found.items():
-        ratio = one.cpu / found["loop"].cpu
-        print(f"{kind:8} {one.cpu:6.2f} cpu-s  peak {one.peak_mib:4.0f} MiB  {ratio:5.2f} x the loop")
+    print(f"{asked.models:,} models, {asked.items:,} items: {runs['build'].size / 1e6:,.0f} MB of pages")
+    for kind, run in runs.items():
+        ratio = run.cpu / runs["jinja"].cpu
+        print(f"{kind:8} {run.cpu:6.2f} cpu-s  peak {run.peak_mib:4.0f} MiB  {ratio:5.2f} x plain Jinja")
+    told("pages of items, beside plain Jinja", runs["items"].cpu / runs["jinja"].cpu, "x", MOST_TIMES)
     if whole:
-        told("site, CPU", found["build"].cpu, "s", MOST_SECONDS)
-        told("site, peak", found["build"].peak_mib, "MiB", MOST_MIB)
-    return {"site / escape + write": found["build"].cpu / found["loop"].cpu}
+        told("site, CPU", runs["build"].cpu, "s", MOST_SECONDS)
+        told("site, peak", runs["build"].peak_mib, "MiB", MOST_MIB)
 
 
 def write_run(folder: RunFolder, models: int, items: int) -> None:
@@ -120,26 +120,76 @@ def build(folder: Path) -> tuple[float, int]:
     return used, sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
 
 
-def loop(folder: Path) -> tuple[float, int]:
-    """What must be done at least in Python: read the answers, escape them, write them. The mean of several times, since
-    once takes a tenth of a second."""
-    out = folder / "loop"
+def items(folder: Path) -> tuple[float, int]:
+    """The pages of the items alone, as the site has them."""
+    from layton_batch.site import build as site
+    from layton_batch.site.explorer import item_pages
+    from layton_batch.site.pages import write
+    from layton_batch.site.sent import SentRequests
+
+    run = RunFolder(folder / "made-up")
+    values: dict[str, object] = {}
+    with unittest.mock.patch.object(site, "_write_items", lambda *given: values.update(given[4]) or []):
+        build(folder)
+    out = folder / "items"
     out.mkdir()
-    begun, sizes = time.process_time(), [_escape(folder, out) for _ in range(LOOPS)]
-    return (time.process_time() - begun) / LOOPS, sizes[0]
+    begun = time.process_time()
+    with ExitStack() as stack:
+        for page in item_pages(run, "both_correct", [], SentRequests(run, stack), {}):
+            write(out / page.name, "item.html", **values, page=page, previous="", following="")
+    return time.process_time() - begun, sum(path.stat().st_size for path in out.iterdir())
 
 
-def _escape(folder: Path, out: Path) -> int:
-    size = 0
-    texts = ["answer", "justification", "raw_text"]
-    said = pl.read_parquet(folder / "made-up" / "tables" / "predictions" / "*.parquet", columns=["item_id", *texts])
-    for (item_id,), rows in said.group_by("item_id"):
-        page = "".join(html.escape(cell) for row in rows.select(texts).iter_rows() for cell in row)
-        size += (out / f"{item_id}.html").write_bytes(page.encode())
-    return size
+PLAIN = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{{ item.item_id }}</title></head><body>
+<h1>{{ item.item_id }}</h1><p>{{ item.category }}</p><div class="text">{{ item.question }}</div>
+{% for hint in item.hints %}<p>{{ hint }}</p>{% endfor %}
+<h2>Reference</h2><p>{{ item.answer }}</p><p>{{ item.justification }}</p><p>{{ item.solution }}</p>
+<h2>Prompt</h2>{% for message in messages %}<div class="text">{{ message.content }}</div>{% endfor %}
+{% for row in rows %}<article class="{{ "right" if row.yes == row.total else "wrong" }}">
+<h3>{{ row.model }} <small>{{ row.provider }}</small></h3><p>{{ row.yes }} of {{ row.total }} yes</p>
+<p class="answer">{{ row.answer }}</p><p class="reason">{{ row.justification }}</p>
+<ul>{% for verdict in row.verdicts %}<li>{{ verdict.judge }}
+answer {{ "yes" if verdict.is_answer_correct else "no" }}
+reason {{ "yes" if verdict.is_justification_correct else "no" }}</li>{% endfor %}</ul>
+<details><summary>The reply as it came {{ row.input_tokens }} in, {{ row.output_tokens }} out,
+{{ row.cost_usd }}</summary>
+<div class="text">{{ row.raw_text }}</div></details></article>
+{% endfor %}</body></html>
+"""
+
+
+SPENT = ["custom_id", "input_tokens", "output_tokens", "cost_usd"]
+
+
+def jinja(folder: Path) -> tuple[float, int]:
+    """The least that shows the same of items: tables joined by Polars, requests read, a template that escapes."""
+    out, tables_of = folder / "jinja", folder / "made-up" / "tables"
+    out.mkdir()
+    begun = time.process_time()
+    template = jinja2.Environment(autoescape=True).from_string(PLAIN)
+    key = ["item_id", "model"]
+    names = ["judge", "is_answer_correct", "is_justification_correct"]
+    verdicts = pl.read_parquet(tables_of / "verdicts" / "*.parquet", columns=[*key, *names])
+    rows = pl.read_parquet(tables_of / "predictions" / "*.parquet").join(
+        pl.read_parquet(tables_of / "scores" / "*.parquet", columns=[*key, "yes", "total"]), on=key
+    ).join(
+        pl.read_parquet(tables_of / "usage" / "*.parquet", columns=SPENT),
+        on="custom_id",
+    ).join(verdicts.group_by(key).agg(verdicts=pl.struct(names)), on=key)  # fmt: skip
+    sent = {}
+    for path in (folder / "made-up").parent.rglob("request.jsonl"):
+        for line in path.read_bytes().splitlines():
+            request = orjson.loads(line)
+            sent[request["custom_id"]] = request["body"]["messages"]
+    by_item = {str(name[0]): group for name, group in rows.group_by("item_id")}
+    for item in pl.read_parquet(tables_of / "items" / "*.parquet").iter_rows(named=True):
+        replies = by_item[item["item_id"]].to_dicts()
+        page = template.render(item=item, rows=replies, messages=sent[replies[0]["custom_id"]])
+        (out / f"{item['item_id']}.html").write_bytes(page.encode())
+    return time.process_time() - begun, sum(path.stat().st_size for path in out.iterdir())
 
 
 if __name__ == "__main__":
     asked_kind, asked_folder = sys.argv[1], Path(sys.argv[2])
-    done = loop(asked_folder) if asked_kind == "loop" else build(asked_folder)
+    done = {"build": build, "items": items, "jinja": jinja}[asked_kind](asked_folder)
     print(json.dumps([*done, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from layton_batch.scoring.counting import count_votes
+from layton_batch.scoring.judge_quality import JudgeDrift, is_drift
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.stats.distributions import beta_binomial_pmf, beta_interval, shortest_set
@@ -25,6 +26,7 @@ from layton_batch.stats.posterior import ModelScore
 from layton_batch.stats.ranks import rank_ranges, score_ranks
 from layton_batch.stats.strata import FloatArray, Strata
 from tests.stats.truth_worlds import WORLDS, draw, named
+from tests.stats.worlds import Board
 
 SEED = 20_261_125
 COVERED, WORST, JOINT = 0.945, 0.88, 0.94
@@ -36,7 +38,8 @@ class Played:
     """One board. Per model, in order: whether the interval on these items and the one for new items hold
     the truth, their half widths in points, and the half widths that the model's own labels alone give (None without
     labels). ``own``: the models that have labels; ``pairs``: shares of differences held; ``ranks``: whether all ranks
-    are (both on these items and on new ones, None where nothing was drawn); ``seconds``: of the processor."""
+    are (both on these items and on new ones, None where nothing was drawn); ``seconds``: of the processor; ``warned``:
+    whether answers that were judged again show drift."""
 
     world: str
     board: int
@@ -50,16 +53,18 @@ class Played:
     pairs: tuple[float, float] | None
     ranks: tuple[bool, bool] | None
     seconds: float
+    warned: bool = False
 
 
 def play(world: str, number: int, *, drawn: bool) -> Played:
     """Score board ``number`` of a world; ``drawn``: its differences and ranks as well."""
     rng = np.random.default_rng([SEED, zlib.crc32(world.encode()), number])
     board, declared = draw(WORLDS[world], rng), getattr(WORLDS[world], "wrong_labels", 0.0)
+    warned, in_turn = _is_warned(board), getattr(WORLDS[world], "in_turn", False)
     votes, labels = named(board)
     begun = time.process_time()
     counted = count_votes(votes, labels)
-    law = VotePosterior(counted, ScoringRules(label_error=declared))
+    law = VotePosterior(counted, ScoringRules(label_error=declared, drifted=warned, in_turn=in_turn))
     rows = law.scores()
     joint = law.draws() if drawn else None
     spent = time.process_time() - begun
@@ -78,7 +83,18 @@ def play(world: str, number: int, *, drawn: bool) -> Played:
         pairs=None if joint is None else (_pairs(joint[0], here), _pairs(joint[1], new)),
         ranks=None if joint is None else (_ranks(joint[0], rows, here), _ranks(joint[1], rows, new)),
         seconds=round(spent, 3),
+        warned=warned,
     )
+
+
+def _is_warned(board: Board) -> bool:
+    """Return whether the verdicts on labelled answers that were judged again show that the judges drifted."""
+    if board.anchors is None:
+        return False
+    before, now, right = board.anchors
+    is_right, was_right = now == right[:, None], before == right[:, None]
+    changes = (now & ~before, before & ~now, is_right & ~was_right, was_right & ~is_right)
+    return is_drift([JudgeDrift("all", now.size, *(int(change.sum()) for change in changes), 1.0, 1.0)])
 
 
 def _holds(low: float | None, high: float | None, truth: float) -> bool:
@@ -117,16 +133,19 @@ def _ranks(draws: JointDraws, rows: Sequence[ModelScore], truth: FloatArray) -> 
 # ---- the table -----------------------------------------------------------------------------------------------------
 
 
+MOST = 4
+"""Newcomers that stand in a cell one by one."""
 COLUMNS = ("world", "boards", "own", "newcomers", "worst", "new: own", "new: newcomers", "± own",
            "± newcomers", "± new: own", "± new: newcomers", "/ labels",
-           "/ labels, new", "pairs", "pairs, new", "ranks", "ranks, new", "s")  # fmt: skip
+           "/ labels, new", "pairs", "pairs, new", "ranks", "ranks, new", "s", "warned")  # fmt: skip
 
 
 def table(played: Iterable[Played]) -> list[str]:
     """Lines of a Markdown table, one a world, and what falls short below it.
 
     Coverage has its Monte Carlo error (boards are independent, the models of a board are not); a cell falls short where
-    even two errors more would not reach what is required. ``/ labels``: the mean of an own model's half width over that
+    even two errors more would not reach what is required. Newcomers stand model by model, of more than ``MOST`` the
+    least; a mean would hide the one whom judges favour. ``/ labels``: the mean of an own model's half width over that
     of its labels alone.
     """
     cells: dict[str, dict[int, Played]] = {}
@@ -144,9 +163,9 @@ def table(played: Iterable[Played]) -> list[str]:
 
 
 def _cell(boards: Sequence[Played]) -> tuple[list[str], list[str]]:
-    own = np.array([one.own for one in boards])
-    held, held_new = (np.array([getattr(one, name) for one in boards]) * 1.0 for name in ("held", "held_new"))
-    width, width_new = (np.array([getattr(one, name) for one in boards]) for name in ("width", "width_new"))
+    own = np.array([board.own for board in boards])
+    held, held_new = (np.array([getattr(board, name) for board in boards]) * 1.0 for name in ("held", "held_new"))
+    width, width_new = (np.array([getattr(board, name) for board in boards]) for name in ("width", "width_new"))
     values, missed = [], []
     for name, hits, group in (("own", held, own), ("newcomers", held, ~own), ("worst", held, None),
                               ("new: own", held_new, own), ("new: newcomers", held_new, ~own)):  # fmt: skip
@@ -155,8 +174,10 @@ def _cell(boards: Sequence[Played]) -> tuple[list[str], list[str]]:
             share, least = float(by_model.min()), WORST
             error = (share * (1 - share) / len(boards)) ** 0.5
             values.append(f"{share:.2f}")
-        elif not group.any():
-            values.append("–")
+        elif "newcomers" in name or not group.any():
+            value, short = _by_newcomer(hits[:, group[0]])
+            values.append(value)
+            missed += [f"{name} {share:.2f}" for share in short]
             continue
         else:
             share, error = _share(hits, group)
@@ -167,18 +188,30 @@ def _cell(boards: Sequence[Played]) -> tuple[list[str], list[str]]:
     for widths in (width, width_new):
         values += [f"{widths[group].mean():.2f}" if group.any() else "–" for group in (own, ~own)]
     for widths, name in ((width, "alone"), (width_new, "alone_new")):
-        alone = np.array([[np.nan if w is None else w for w in getattr(one, name)] for one in boards])
+        alone = np.array([[np.nan if w is None else w for w in getattr(board, name)] for board in boards])
         ratio = widths[own & (alone > 0)] / alone[own & (alone > 0)]
         values.append(f"{ratio.mean():.2f}" if ratio.size else "–")
     for name in ("pairs", "ranks"):
-        found = np.array([getattr(one, name) for one in boards if getattr(one, name) is not None]) * 1.0
+        found = np.array([getattr(board, name) for board in boards if getattr(board, name) is not None]) * 1.0
         values += [f"{v:.3f}" for v in found.mean(axis=0)] if found.size else ["–", "–"]
         if found.size:
             errors = found.std(axis=0) / len(found) ** 0.5
             pairs = zip((name, f"{name}, new"), found.mean(axis=0), errors, strict=True)
             missed += [f"{what} {v:.3f}" for what, v, e in pairs if v + _Z * max(e, 0.5 / len(found)) < JOINT]
-    values.append(f"{np.mean([one.seconds for one in boards]):.2f}")
+    values.append(f"{np.mean([board.seconds for board in boards]):.2f}")
+    values.append(f"{np.mean([board.warned for board in boards]):.2f}")
     return values, missed
+
+
+def _by_newcomer(hits: FloatArray) -> tuple[str, list[float]]:
+    """The share of hits [boards, models] of each model, and the shares that fall short; of many models in short."""
+    boards, models = hits.shape
+    shares = hits.mean(axis=0)
+    if models > MOST:  # the least of many is low by chance alone
+        return f"{shares.mean():.3f}, least {shares.min():.2f}", []
+    errors = np.maximum(np.sqrt(shares * (1 - shares) / boards), 0.5 / boards)
+    text = " · ".join(f"{share:.2f}" for share in shares.tolist())
+    return text or "–", shares[shares + _Z * errors < COVERED].tolist()
 
 
 def _share(hits: FloatArray, group: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> tuple[float, float]:

@@ -1,13 +1,14 @@
-"""Refresh leaderboards overnight: work on all manifests until a time of day, publish what changed, say what it was.
+"""Refresh leaderboards overnight: `layton-batch overnight`, from any folder.
 
-    python jobs/overnight_refresh.py --until 07:00 --site public manifests/layton-today.toml mine.toml
-
-Only new work is sent. A board stays at its address (``public/RUN/``); ``public/summary.md`` and ``summary.json`` say
-what changed. ``--webhook URL`` posts the summary, and at once a lost batch or a reached budget. The exit code is the
-worst of the runs': 0 all done, 75 some go on the next night, 3/4 someone must look.
+python jobs/overnight_refresh.py --until 07:00 --site public manifests/layton-today.toml mine.toml
 """
 
-from layton_batch.cli.overnight import main
+import sys
+from pathlib import Path
+
+from layton_batch.cli import main
+from layton_batch.cli.job_files import at_job
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    words = [str(at_job(Path(word))) if word.endswith(".toml") else word for word in sys.argv[1:]]
+    main(["overnight", *words])

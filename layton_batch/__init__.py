@@ -12,7 +12,8 @@ from types import ModuleType
 
 __version__ = "0.1.0"
 _FUNCTIONS = (
-    "compare", "cost", "export", "import_", "judge", "judges", "label_plan", "leaderboard", "plan", "run", "site",
+    "compare", "cost", "export", "import_", "judge", "judges", "label_import", "label_plan", "leaderboard", "plan",
+    "run", "site", "status", "verify",
 )  # fmt: skip
 """Of ``interface``. Their types are in ``__init__.pyi``, so that no import of the version leads to them."""
 

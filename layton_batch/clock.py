@@ -11,8 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 SHORTEST_PAUSE = 0.05
 """Seconds, at least, between two questions about a batch that a person may ask for."""
 LONGEST_PAUSE = 3600.0
-"""Seconds: no pause that the program sets is longer (a provider's hourly limit is the longest), and no lease lasts so
-long."""
+"""Seconds: no pause that the program sets is longer (a provider's hourly limit is the longest)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +37,17 @@ class Pacing:
     stopping: float = 6 * 3600.0
     """What a batch past its deadline is given to end after the provider was asked to stop it."""
     idle: float = 30.0
-    """At most, between two ticks of a run that waits: what a person orders is carried out no later."""
+    """At most, between two ticks of a run that waits: what a person decides is seen no later."""
     held: float = 5.0
     """Before a look at what a limit holds back."""
+    first_outage: float = 60.0
+    longest_outage: float = 1800.0
+    """Between creates at a provider that does not answer them clearly: the first is doubled with each, up to the
+    longest."""
+    closing: float = 3600.0
+    """After a create that no list shows: a complete list that still lacks it then proves that it was not made."""
+    reopening: float = 86_400.0
+    """Between later looks for such a create."""
     no_room: float = 60.0
     """At least, before a batch comes back that its provider had no room for: other batches have to end first."""
     late_results: float = 86_400.0
@@ -67,18 +74,6 @@ class Pacing:
             elif value is not None:
                 scaled[field.name] = value * factor
         return Pacing(**scaled)
-
-
-@dataclass(frozen=True, slots=True)
-class Deadlines:
-    """Seconds without an answer after which a call is given up. Calls to providers have deadlines of their own."""
-
-    state: float = 60.0
-    """Deadline of each call to the database. A transaction waits for another for half of it at most."""
-    storage: float = 120.0
-    """Deadline of each call to object storage, and again of its repetition."""
-    engine: float = 900.0
-    """Deadline of the tables of one job, since the job before was done."""
 
 
 @runtime_checkable

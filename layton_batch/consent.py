@@ -5,7 +5,7 @@ Commands ask on the terminal (``cli/before_paying.py``); a Python program gives 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from layton_batch.states import AT_PROVIDER, AnswerState
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.stages.preview import ImportedAnswers, Preview
+    from layton_batch.stages.preview import Preview
 
 
 _REFUSED = "Nobody agreed, and nothing was sent: give --yes, or another name to the manifest"
@@ -63,7 +63,7 @@ def open_to_pay(
     with open_run(
         manifest, runs, settings, clock=clock, poll_seconds=poll_seconds, before_it_begins=before_it_begins
     ) as run:
-        remember(run.folder, manifest, settings)
+        remember(run.folder, settings)
         yield run, is_gone
 
 
@@ -74,15 +74,15 @@ def is_new_revision(opened: Run) -> bool:
 
 
 def plan_to_send(
-    opened: Run, settings: Settings, note: Callable[[str], None], given: Sequence[ImportedAnswers] = ()
+    opened: Run, settings: Settings, note: Callable[[str], None], enter: Callable[[Run], object] | None = None
 ) -> Preview | None:
-    """Return the plan of the opened run's manifest. ``note`` gets the reason where there is none. ``given``: answers
-    that the run's judges are to judge."""
+    """Return the plan of the opened run's manifest. ``note`` gets the reason where there is none. ``enter``: enters
+    answers that the run's judges are to judge."""
     from layton_batch.stages.preview import preview
 
     runs = opened.folder.root.parent
     try:
-        return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items(), given=given)
+        return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items(), enter=enter)
     except LaytonBatchError as error:
         note(f"cannot compute the number of requests to send: {error}")
         return None

@@ -6,6 +6,8 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -15,11 +17,15 @@ import vl_convert
 from layton_batch.records import JsonValue
 from layton_batch.text import shortened
 
-INK, GRID, BLUE = "#222222", "#dddddd", "#0072b2"
+INK, SOFT, GRID, BLUE, BAND = "#222222", "#8f949b", "#dddddd", "#0072b2", "#a9c6e6"
 _FONT = "Liberation Sans, Arial, Helvetica, sans-serif"  # the first one comes with vl-convert
 _NAME_SIZE, _LONGEST_NAME, _DOT, _GAP, _STEPS, _LEFT_FROM = 11, 32, 6, 9, 200, 0.7
 
+LABEL, NAME = alt.Description("label:N"), alt.Text("name:N")
+"""Channels as objects: Altair reads a word such as ``label:N`` thirty times as slowly."""
+
 Row = Mapping[str, JsonValue]
+Pixel = tuple[float, float]
 Box = tuple[float, float, float, float]
 
 _SVG = "http://www.w3.org/2000/svg"
@@ -28,18 +34,13 @@ ElementTree.register_namespace("", _SVG)
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A quantitative axis of ``length`` pixels from ``low`` to ``high``.
-
-    ``ticks``: their values, where not left to Vega; ``form``: how d3 formats them.
-    """
+    """A quantitative axis of ``length`` pixels from ``low`` to ``high``; ``log``: with a logarithmic scale."""
 
     title: str
     low: float
     high: float
     length: int
     log: bool = False
-    ticks: Sequence[float] | None = None
-    form: str = ",~f"
 
     def pixel(self, value: float) -> float:
         """Return the distance of a value from the axis' start, in pixels."""
@@ -57,44 +58,54 @@ class Axis:
         return alt.Scale(domain=[self.low, self.high], nice=False, zero=False, type=kind)
 
     def _axis(self) -> alt.Axis:
-        values = alt.Undefined if self.ticks is None else list(self.ticks)
-        return alt.Axis(format=self.form, labelOverlap="greedy", tickCount=6, values=values)
+        """Mark 1, 2 and 5 of each power of ten on a logarithmic scale: d3 draws a line for every digit."""
+        if not self.log:
+            return alt.Axis(tickCount=6)
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
+        ticks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+        inside = [tick for tick in ticks if self.low <= tick <= self.high]
+        return alt.Axis(format=",~r", labelOverlap="greedy", values=inside)
 
 
 def table(rows: Sequence[Row]) -> alt.InlineData:
     """Rows as they stand in the specification: nothing is loaded from elsewhere."""
-    return alt.InlineData(values=[dict(row) for row in rows])
+    return alt.InlineData(values=tuple(map(dict, rows)))  # Altair copies a list many times
 
 
-def named_points(points: Sequence[Row], across: Axis, up: Axis) -> alt.LayerChart:
-    """A dot for every row (``x``, ``y``, ``name``, ``label``: its description), and its name beside it.
+def named_points(points: Sequence[Row], across: Axis, up: Axis, line: Sequence[Pixel] = ()) -> list[alt.Chart]:
+    """Draw a dot for each row (``x``, ``y``, ``name``, ``label``: its description, ``colour``) and its name beside it.
 
-    ``colour``, where rows have it, is the dot's. A row without a name has its dot alone.
+    A row without a name has its dot alone. ``line``: the corners of a line, in values, that no name may touch.
     """
     names = [shortened(str(point["name"]), _LONGEST_NAME) for point in points]
-    places = [(across.pixel(float(str(point["x"]))), up.length - up.pixel(float(str(point["y"])))) for point in points]
-    offsets = name_offsets(places, names, across.length, up.length)
+    dots, corners = (
+        [(across.pixel(x), up.length - up.pixel(y)) for x, y in places]
+        for places in ([(float(str(point["x"])), float(str(point["y"]))) for point in points], line)
+    )
+    offsets = name_offsets(dots, names, across.length, up.length, list(_along(corners)))
     rows = [
         {**point, "name": name, "dx": dx, "dy": dy}
         for point, name, (dx, dy) in zip(points, names, offsets, strict=True)
     ]
-    base = alt.Chart(table(rows)).encode(x=across.x(), y=up.y(), description="label:N")
+    base = alt.Chart(table(rows)).encode(x=across.x(), y=up.y(), description=LABEL)
     dx, dy, align = alt.expr("datum.dx"), alt.expr("datum.dy"), alt.expr("datum.dx < 0 ? 'right' : 'left'")
-    threads = base.transform_filter("datum.dy != 0").mark_rule(stroke="#888888", x2Offset=dx, y2Offset=dy)
-    texts = base.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK).encode(text="name:N")
+    threads = base.transform_filter("datum.dy != 0").mark_rule(stroke=SOFT, x2Offset=dx, y2Offset=dy)
+    texts = base.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK).encode(text=NAME)
     halo = texts.mark_text(dx=dx, dy=dy, align=align, fontSize=_NAME_SIZE, color=INK, stroke="white", strokeWidth=3)
-    dots = base.mark_circle(size=70, color=BLUE, opacity=1)
-    if points and all("colour" in point for point in points):
-        dots = dots.encode(color=alt.Color("colour:N", scale=None))
-    return alt.LayerChart(layer=[threads.encode(x2="x:Q", y2="y:Q"), dots, halo, texts])
+    circles = base.mark_circle(size=80, opacity=1).encode(color=alt.Color("colour:N", scale=None))
+    return [threads.encode(x2=alt.X2("x:Q"), y2=alt.Y2("y:Q")), circles, halo, texts]
 
 
 def name_offsets(
-    points: Sequence[tuple[float, float]], names: Sequence[str], width: float, height: float
-) -> list[tuple[float, float]]:
-    """For every name the way from its point in pixels: beside it, or as near above or below as there is room."""
+    points: Sequence[Pixel], names: Sequence[str], width: float, height: float, line: Sequence[Pixel] = ()
+) -> list[Pixel]:
+    """Return the offset of every name from its point in pixels: to its side, as near above or below as there is room.
+
+    ``line``: further places that no name may cover.
+    """
     taken: list[Box] = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
-    offsets: list[tuple[float, float]] = []
+    taken += [(x - 2, y - 2, x + 2, y + 2) for x, y in line]
+    offsets: list[Pixel] = []
     for (x, y), name in zip(points, names, strict=True):
         side = -1 if x > _LEFT_FROM * width else 1
         start, end = sorted((x + side * _GAP, x + side * (_GAP + 0.6 * _NAME_SIZE * len(name))))
@@ -103,6 +114,13 @@ def name_offsets(
         taken.append((start, y + dy - 6, end, y + dy + 6))
         offsets.append((side * _GAP, dy))
     return offsets
+
+
+def _along(corners: Sequence[Pixel]) -> Iterator[Pixel]:
+    """Yield places on a broken line, a few pixels apart."""
+    for (x, y), (x2, y2) in pairwise(corners):
+        steps = max(int(math.hypot(x2 - x, y2 - y) / 4), 1)
+        yield from ((x + (x2 - x) * step / steps, y + (y2 - y) * step / steps) for step in range(2, steps - 1))
 
 
 def _steps() -> Iterator[float]:
@@ -117,20 +135,28 @@ def _is_free(box: Box, taken: Sequence[Box], height: float) -> bool:
 
 def titled(chart: alt.LayerChart, title: str) -> alt.LayerChart:
     """The chart on white under its title, in the look that all share."""
+    look: alt.LayerChart = chart.properties(title=title, padding=_PADDING, background="white", config=_look())
+    return look
+
+
+_PADDING = {"left": 16, "right": 16, "top": 5, "bottom": 5}  # letters of the reader's machine may be wider than ours
+
+
+@cache
+def _look() -> alt.Config:
     axis = alt.AxisConfig(gridColor=GRID, domainColor=INK, titleFontWeight="normal", titlePadding=10)
     heading = alt.TitleConfig(fontSize=14, fontWeight="normal", offset=14)
-    look: alt.LayerChart = chart.configure(
-        font=_FONT, background="white", view=alt.ViewConfig(stroke=None), axis=axis, title=heading
-    )
-    # letters of the reader's machine may be wider than ours
-    named: alt.LayerChart = look.properties(title=title, padding={"left": 16, "right": 16, "top": 5, "bottom": 5})
-    return named
+    return alt.Config(font=_FONT, view=alt.ViewConfig(stroke=None), axis=axis, title=heading)
 
 
-def svg(chart: alt.LayerChart) -> str:
-    """Render the chart as an SVG file. Nothing is fetched."""
-    specification = json.dumps(_printable(chart.to_dict(validate=False)))
-    return vl_convert.vegalite_to_svg(specification, allowed_base_urls=[])
+def specification(chart: alt.LayerChart) -> str:
+    """Return the chart as a Vega-Lite document with its data, numbers to six digits: equal on every machine."""
+    return json.dumps(_printable(chart.to_dict(validate=False)))
+
+
+def svg(document: str) -> str:
+    """Render a :func:`specification` as an SVG file. Nothing is fetched."""
+    return vl_convert.vegalite_to_svg(document, allowed_base_urls=[])
 
 
 def png(picture: str) -> bytes:
@@ -140,7 +166,7 @@ def png(picture: str) -> bytes:
 
 def rendered(chart: alt.LayerChart, ending: str) -> bytes:
     """Render the chart as ``.svg`` or ``.png``."""
-    picture = svg(chart)
+    picture = svg(specification(chart))
     return png(picture) if ending.lower() == ".png" else picture.encode()
 
 
@@ -182,6 +208,8 @@ def _printable(value: JsonValue) -> JsonValue:
     """Without the characters that XML has no way to write: vl-convert ends the whole process at one."""
     if isinstance(value, str):
         return "".join(letter if letter.isprintable() else " " for letter in value)
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
     if isinstance(value, Mapping):
         return {name: _printable(member) for name, member in value.items()}
     return [_printable(member) for member in value] if isinstance(value, list | tuple) else value

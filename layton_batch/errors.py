@@ -77,7 +77,8 @@ class StaleStateError(LaytonBatchError):
 
 
 class AnotherDriverError(LaytonBatchError):
-    """Another process drives the run: this one writes nothing of it. ``driver``: its process and host, for a person."""
+    """Another process holds the lock of the run: this one writes nothing of it. ``driver``: its process and host, for a
+    person."""
 
     transient = True
     exit_code = 75

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 
 import polars as pl
 
-from layton_batch.argument_names import names_arguments
-from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock
+from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE, Clock, SystemClock, utc
 from layton_batch.consent import (
     AgreementQuestion,
     is_new_revision,
@@ -28,7 +27,7 @@ from layton_batch.consent import (
     question_before_judging,
     question_before_paying,
 )
-from layton_batch.costs.report import UNKNOWN, line_json
+from layton_batch.costs.report import UNKNOWN, CostQuery, line_json
 from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
 from layton_batch.exports.writing import ExportArguments, check_form, check_out, write_form
 from layton_batch.files import limits, tables
@@ -50,34 +49,35 @@ from layton_batch.imports.prediction_files import (
 )
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.asked import load_items, manifest_task
-from layton_batch.manifest.checks import manifest_of_tables
+from layton_batch.manifest.checks import load_manifest, manifest_of_tables
 from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest, with_budget
+from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.records import JsonValue, ModelSpec
-from layton_batch.reports.cost import summed_json
 from layton_batch.reports.leaderboard_tables import board_html
 from layton_batch.reports.plan_tables import plan_json, plan_table
 from layton_batch.reports.status_tables import next_steps
 from layton_batch.reports.table import as_html
-from layton_batch.runs.begun_runs import load_where_it_goes_on, where_it_goes_on
 from layton_batch.runs.context import Run
-from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes, variable_notes
+from layton_batch.runs.environment_notes import address_notes, file_notes, hub_notes
 from layton_batch.runs.folders import DEFAULT_RUNS, find_each_run, find_run, home_of, named_runs
 from layton_batch.runs.model_questions import refuse_dead_models
 from layton_batch.runs.open import read_run, refuse_to_mix
-from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.status import RunState, Status, read_status
+from layton_batch.runs.stores import open_store
 from layton_batch.scoring.compare import compare_marks, compare_votes, find_entrant
 from layton_batch.scoring.evidence import entrants_of
-from layton_batch.scoring.judge_quality import check_families, diagnose
+from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
-from layton_batch.scoring.leaderboard import THIS_SET, on_this_set, stored
+from layton_batch.scoring.leaderboard import on_this_set, stored
 from layton_batch.settings import Settings
-from layton_batch.sites import write_sites
+from layton_batch.sites import update_boards, write_sites
 from layton_batch.stages.preview import Preview, preview
-from layton_batch.stages.publish import GROUPS, cost_groups, cost_report
+from layton_batch.stages.publish import queried_costs
 from layton_batch.states import Role
 from layton_batch.stats.judges import JudgeReport
 from layton_batch.text import Table, did_you_mean, one_line, plural
+from layton_batch.verification.verify import Verification, verify_run
 
 if TYPE_CHECKING:
     import altair as alt
@@ -201,7 +201,7 @@ def _environment() -> Settings:
 def _settings() -> Settings:
     """Read the environment, and log what a ``.env`` gives before anything is fetched."""
     settings = _environment()
-    _warn((*file_notes(settings), *variable_notes(settings), *hub_notes(settings)))
+    _warn((*file_notes(settings), *hub_notes(settings)))
     return settings
 
 
@@ -219,7 +219,6 @@ def _folder(runs: str | Path | None, settings: Settings) -> Path:
     return named_runs(runs, settings) or DEFAULT_RUNS
 
 
-@names_arguments
 def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     """Check a manifest and estimate its cost. Pays nothing and calls no provider."""
     settings, clock = _settings(), SystemClock()
@@ -239,7 +238,6 @@ def plan(manifest: str | Path, *, runs: str | Path | None = None) -> Plan:
     )
 
 
-@names_arguments
 def run(
     manifest: str | Path,
     *,
@@ -254,11 +252,10 @@ def run(
 ) -> RunResult:
     """Start a manifest's run, or go on with it, until it is over. Pays providers, never twice for a question.
 
-    ``runs``: the folder of runs, or its address in object storage; None: LAYTON_BATCH_RUNS, else where the run was
-    begun, else ``runs``. ``once``: what needs no waiting. ``until``: return at this local time, ``"07:00"``.
-    ``max_usd``: a budget in the place of the manifest's. ``yes``: send also without a budget, and what is paid for
-    again. It may be interrupted at any moment; the same call goes on. Raises NotAgreedError where the command would
-    ask, and AnotherDriverError where another process drives the run.
+    ``runs``: the folder of runs; None: LAYTON_BATCH_RUNS, else ``runs``. ``once``: what needs no waiting. ``until``:
+    return at this local time, ``"07:00"``. ``max_usd``: a budget in the place of the manifest's. ``yes``: send also
+    without a budget, and what is paid for again. It may be interrupted at any moment; the same call goes on. Raises
+    NotAgreedError where the command would ask, and AnotherDriverError where another process drives the run.
     """
     settings, clock = _settings(), clock or SystemClock()
     loaded, folder = _loaded(manifest, settings, runs)
@@ -278,8 +275,8 @@ def _loaded(manifest: str | Path, settings: Settings, runs: str | Path | None) -
     """Return the manifest and the folder of runs in which its run begins or goes on."""
     if "\n" in str(manifest):
         raise ManifestError("manifest: is a text of several lines; write it into a file, and give the file's path")
-    path, named = settings.cwd / Path(manifest).expanduser(), named_runs(runs, settings)
-    return load_where_it_goes_on(path, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
+    folder = _folder(runs, settings)
+    return load_manifest(settings.cwd / Path(manifest).expanduser(), PromptFiles(settings, folder)), folder
 
 
 def _refuse(question: AgreementQuestion | None) -> None:
@@ -337,7 +334,6 @@ def _result(folder: RunFolder, status: Status) -> RunResult:
 # ---- statistics ----------------------------------------------------------------------------------------------------
 
 
-@names_arguments
 def leaderboard(
     source: Source | Sequence[Source] | None = None,
     *,
@@ -368,7 +364,6 @@ def leaderboard(
     return Leaderboard(stored(on_this_set(board) if this_set else board))
 
 
-@names_arguments
 def compare(
     source: Source | Sequence[Source] | None,
     first: str,
@@ -383,8 +378,7 @@ def compare(
 ) -> pl.DataFrame:
     """Compare two models: a row for new items of the kind and one for this set (where a jury judged).
 
-    ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is;
-    ``items``: how many items of this kind should separate them, ``labels``: how many more human labels on these.
+    ``difference``, ``lower``, ``upper``: first minus second in points; ``better``: probability that the first is.
     """
     options = BoardOptions(None, metric, seed, level, max_score, min_score=min_score)
     evidence = _read(source, options, runs)
@@ -403,53 +397,40 @@ def compare(
             **asdict(standing),
             "level": comparison.level,
             "n_items": comparison.n_items,
-            "items": comparison.items,
-            "labels": comparison.labels.count
-            if comparison.labels is not None and standing.target == THIS_SET
-            else None,
         }
         for standing in comparison.standings
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-@names_arguments
 def judges(
     source: Source | Sequence[Source] | None = None,
     *,
     metric: str | None = None,
     level: float | None = None,
     seed: int | None = None,
-    judge_families: Mapping[str, str] | None = None,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
     """Measure the judges against people: a row a judge, fractions, null where no label tells.
 
     ``accuracy`` with its interval, ``kappa`` (agreement beyond chance), ``leniency`` (verdict minus human label).
-    ``judge_families``: who made a judge's model, where no run says so. Raises DataError where no jury judged.
+    Raises DataError where no jury judged.
     """
-    if judge_families is not None and not isinstance(judge_families, Mapping):
-        raise ManifestError('judge_families: give a dict, such as {"a judge": "its maker"}')
     settings = _environment()
     options = BoardOptions(None, metric, seed, level)
     with as_files(_given(source)) as names:
         evidence = read_jury_sources(names, _folder(runs, settings), settings, options, verdicts=True)
-    stated = dict(judge_families or {})
-    check_families(evidence.judged, stated)
-    families = evidence.judge_families | stated
-    diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, families, evidence.rules)
+    diagnosis = diagnose(evidence.judged, evidence.votes, evidence.labels, evidence.rules, evidence.drift)
     rows = [asdict(finding.report) | {"judge": finding.judge} for finding in diagnosis.judges]
     return pl.DataFrame(rows, schema=_schema(JudgeReport) | {"judge": pl.String()})
 
 
-@names_arguments
 def label_plan(
     source: Source | Sequence[Source] | None = None,
     *,
     half_width: float | None = None,
     labels: int | None = None,
     design: str = "contested",
-    audit: float = 5.0,
     this_set: bool = False,
     models: Sequence[str] = (),
     metric: str | None = None,
@@ -460,11 +441,10 @@ def label_plan(
     """Choose the answers that people should label next: a row each, the most useful first.
 
     Either until every interval has ``half_width`` (points), or to make the best of so many ``labels``. ``design``:
-    ``contested`` or ``balanced``; ``audit``: the error, in points, that random labels shall show; ``models``: only
-    these. ``propensity`` belongs into the file of labels. Raises ManifestError and DataError.
+    ``contested`` or ``balanced``; ``models``: only these. Raises ManifestError and DataError.
     """
     settings = _environment()
-    target = LabelTarget(None if half_width is None else half_width / 100, labels, design, audit / 100, this_set)
+    target = LabelTarget(None if half_width is None else half_width / 100, labels, design, this_set)
     target.check()
     with as_files(_given(source)) as names:
         options = BoardOptions(None, metric, seed, level)
@@ -537,27 +517,25 @@ def _run_name(source: object) -> str:
 # ---- bills, pages, files -------------------------------------------------------------------------------------------
 
 
-@names_arguments
 def cost(
     run: RunSource | Sequence[RunSource] | None = None,
     *,
-    by: str | None = None,
+    by: str | Sequence[str] | None = None,
+    since: str | None = None,
+    until: str | None = None,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
-    """Return the bill of runs: a row for each provider, model and stage, or with ``by`` a sum for each group.
+    """Return the bill of runs: a row for each provider, model and stage, or for each group of ``by``.
 
-    ``run``: one or several; None: the only one. ``by``: run, provider, model, stage, day or month (UTC). Amounts are
-    decimals in USD: batched (``cost_usd``), the same tokens unbatched, saved; null: unknown. Raises ManifestError.
+    ``run``: one or several; None: the only one. ``by``: any of run, provider, model, stage, day, week and month (UTC).
+    ``since``, ``until``: dates, ``today``, ``yesterday`` or ``7d``, by the ends of batches. Amounts are decimals in
+    USD: batched (``cost_usd``), the same tokens unbatched, saved; null: unknown. Raises ManifestError.
     """
     settings = _environment()
-    if by is not None and by not in GROUPS:
-        raise ManifestError(f"cost: by {by!r}: must be one of {', '.join(GROUPS)}")
-    folders = _run_folders(run, runs, settings)
-    if by is None:
-        rows = [line_json(line) for line in cost_report(folders).lines]
-    else:
-        rows = [{by: name, **summed_json(line)} for name, line in cost_groups(folders, by, settings)]
-    frame = pl.DataFrame(rows, infer_schema_length=None)
+    groups = by if by is None or isinstance(by, str) else ",".join(by)
+    query = CostQuery.parse(groups, since, until, utc(SystemClock().now()).date())
+    report = queried_costs(_run_folders(run, runs, settings), query, settings)
+    frame = pl.DataFrame([line_json(line, report.by) for line in report.lines], infer_schema_length=None)
     return frame.with_columns(_amounts(frame[name]) for name in frame.columns if name.endswith("_usd"))
 
 
@@ -568,7 +546,6 @@ def _amounts(column: pl.Series) -> pl.Series:
     return pl.Series(column.name, values, pl.Decimal(38, max(digits, 2)))
 
 
-@names_arguments
 def site(
     run: RunSource | Sequence[RunSource] | None,
     out: str | Path,
@@ -581,11 +558,12 @@ def site(
     ``run``: None: the only one. ``with_data``: add what ``layton-batch verify`` computes the site again from.
     """
     settings = _environment()
-    pages = list(write_sites(_run_folders(run, runs, settings), Path(out).expanduser(), settings, with_data=with_data))
+    folders = _run_folders(run, runs, settings)
+    _warn(update_boards(folders, settings))
+    pages = list(write_sites(folders, Path(out).expanduser(), settings, with_data=with_data))
     return pages[-1][1]
 
 
-@names_arguments
 def export(
     run: RunSource | None,
     to: str,
@@ -594,7 +572,6 @@ def export(
     organization: str = "not stated",
     dataset: str | None = None,
     task_id: str | None = None,
-    source_url: str | None = None,
     runs: str | Path | None = None,
 ) -> Path:
     """Write a run in a form that others read, and return ``out``: a file, or a folder of csv, parquet, eee and hf.
@@ -607,11 +584,10 @@ def export(
     if isinstance(run, list | tuple):
         raise DataError("run: a list was given; give one run")
     with read_run(_run_folders(run, runs, settings)[0], settings) as opened:
-        write_form(opened, to, path, ExportArguments(organization, dataset, task_id, source_url))
+        write_form(opened, to, path, ExportArguments(organization, dataset, task_id))
     return path
 
 
-@names_arguments
 def import_(
     run: RunSource | None,
     *,
@@ -619,37 +595,58 @@ def import_(
     predictions: str | Path | Frame | None = None,
     verdicts: Sequence[str | Path] = (),
     eee: Sequence[str | Path] = (),
-    labels: str | Path | Frame | Sequence[str | Path] | None = None,
     family: str | None = None,
     provider: str | None = None,
     runs: str | Path | None = None,
 ) -> pl.DataFrame:
-    """Take answers, verdicts or labels made elsewhere into a run; twice changes nothing. Pays nothing.
+    """Take answers and verdicts made elsewhere into a run; twice changes nothing. Pays nothing.
 
-    ``predictions`` of one ``model``, or people's ``labels``: a file or a table with the columns that the command's help
-    names, ``labels`` also the filled-in file of ``layton-batch label-plan``. ``verdicts``: layton-eval's judge files;
-    ``eee``: Every Eval Ever lines. ``run``: None: the only one; answers begin the run of a manifest that has none yet.
-    Returns a row for each model, or one row that counts the labels. Raises DataError, with file and row, and
-    ManifestError.
+    ``predictions`` of one ``model``: a file or a table with the columns that the command's help names. ``verdicts``:
+    layton-eval's judge files; ``eee``: Every Eval Ever lines. ``run``: None: the only one; answers begin the run of a
+    manifest that has none yet. Returns a row for each model. Raises DataError, with file and row, and ManifestError.
     """
     settings = _environment()
-    folder = _folder(runs, settings)
-    name = None if run is None else _run_name(run)
     replies = {} if predictions is None else _given(predictions, "predictions")
-    with as_files(replies) as given, as_files({} if labels is None else _given(labels, "labels")) as people:
+    with as_files(replies) as given:
         files = ImportedFiles(
             model, Path(given[0]) if given else None, tuple(map(Path, _names(verdicts, "verdicts"))),
-            tuple(map(Path, _names(eee, "eee"))),
-            tuple(map(Path, people)), family, provider,
+            tuple(map(Path, _names(eee, "eee"))), family, provider,
         )  # fmt: skip
         files.check()
-        if files.labels:
-            with read_run(find_run(name, folder), settings) as opened:
-                taken, _ = import_labels(opened, files.labels, settings)
-                return pl.DataFrame([asdict(taken)])
-        with open_for_import(name, folder, settings) as opened:
+        with open_for_import(None if run is None else _run_name(run), _folder(runs, settings), settings) as opened:
             entered = import_answers(opened, files, settings)
     return pl.DataFrame([asdict(entry) for entry in entered], infer_schema_length=None)
+
+
+def label_import(
+    run: RunSource | None, labels: str | Path | Frame | Sequence[str | Path], *, runs: str | Path | None = None
+) -> pl.DataFrame:
+    """Take labels that people gave elsewhere into a run; twice changes nothing. Return one row that counts them.
+
+    ``labels``: files or a table with the columns that the command's help names, or the filled-in file of `label plan`.
+    ``run``: None: the only one. Raises DataError, with file and row.
+    """
+    settings = _environment()
+    with as_files(_given(labels, "labels")) as files:
+        folder = find_run(None if run is None else _run_name(run), _folder(runs, settings))
+        with read_run(folder, settings) as opened:
+            taken, _ = import_labels(opened, [Path(file) for file in files], settings)
+    return pl.DataFrame([asdict(taken)])
+
+
+def status(run: RunSource | None = None, *, runs: str | Path | None = None) -> RunResult:
+    """Return where a run stands, with its tables: answers, verdicts, leaderboard, bill. ``run``: None: the only one."""
+    settings = _environment()
+    (folder,) = _run_folders(run, runs, settings)
+    with open_store(folder, settings) as store:
+        return _result(folder, read_status(store))
+
+
+def verify(run: RunSource | None = None, *, runs: str | Path | None = None) -> Verification:
+    """Compute a run again from its raw replies, and name what differs. ``run``: None: the only one."""
+    settings = _environment()
+    (folder,) = _run_folders(run, runs, settings)
+    return verify_run(folder, settings)
 
 
 def _run_folders(
@@ -665,7 +662,6 @@ def _run_folders(
 # ---- judging -------------------------------------------------------------------------------------------------------
 
 
-@names_arguments
 def judge(
     frame: Frame,
     panel: str | Path | Sequence[Mapping[str, JsonValue]],
@@ -702,8 +698,7 @@ def judge(
         split = split or guess_split(rows, task)
     manifest = _jury_manifest(name, task, split, path, panel, seats, settings.cwd)
     manifest = with_budget(manifest, None if max_usd is None else str(max_usd))
-    named = named_runs(runs, settings)
-    folder = where_it_goes_on(manifest, named or DEFAULT_RUNS, settings, is_named=named is not None, note=_note)
+    folder = _folder(runs, settings)
     judged = manifest_task(manifest)
     asked_items = load_items(manifest, judged, settings, clock)
     item_ids, is_json = frozenset(item.id for item in asked_items), has_json_replies(judged, asked_items)

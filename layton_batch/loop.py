@@ -11,7 +11,6 @@ from layton_batch.pipeline import advance, is_finished, next_due
 from layton_batch.processes import terminating
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState, Status, read_status
-from layton_batch.store.orders import pending_orders
 
 SHORTEST = 0.02
 """Seconds, at least, between two ticks that moved nothing; ``Pacing.idle`` says the most."""
@@ -31,8 +30,7 @@ def drive(
     """Tick until the run is over, cannot go on, or time is up.
 
     ``once``: until nothing can be done without waiting. ``stop_at``: epoch seconds. ``progress`` gets the status after
-    every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running. Raises EngineError and
-    ManifestError where the run's engine cannot be used; nothing was sent.
+    every tick. Ctrl-C and SIGTERM raise KeyboardInterrupt and leave batches running.
     """
     with terminating():
         return _ticks(run, progress or _ignore, once=once, stop_at=stop_at)
@@ -43,9 +41,7 @@ def _ignore(_status: Status) -> None:
 
 
 def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at: float | None) -> Status:
-    run.store.wake()  # who calls again may have mended what these wait for
-    if not is_finished(run):
-        run.engine.check_folder(run.folder.root)  # before anything is paid whose tables could not be written
+    run.store.wake(run.clock.now())  # who calls again may have mended what these wait for
     status: Status | None = None
     while True:
         late = _late(run.clock, stop_at)
@@ -54,7 +50,7 @@ def _ticks(run: Run, progress: Callable[[Status], None], *, once: bool, stop_at:
         status = read_status(run.store, counted=None if moved else status)
         progress(status)
         halted = (once or status.state in _HALTED) and not moved  # what moved may have let money go
-        if is_finished(run) or late or (halted and not pending_orders(run.store)):
+        if is_finished(run) or late or halted:
             return read_status(run.store)
         if not moved:
             _wait(run, stop_at)
@@ -74,13 +70,15 @@ def _wait(run: Run, stop_at: float | None) -> None:
 
 
 def deadline(until: str | None, clock: Clock) -> float | None:
-    """The next moment it is ``HH:MM`` here, as epoch seconds. Raises ManifestError for anything else."""
+    """The next moment that the clock on the wall shows ``HH:MM``, as epoch seconds: also on the night on which it is
+    changed. Raises ManifestError for anything else."""
     if until is None:
         return None
     try:
         wanted = datetime.strptime(until, "%H:%M").time()  # noqa: DTZ007  a wall-clock time of this place is meant
     except ValueError as error:
         raise ManifestError(f"--until {until!r}: give a local time as HH:MM") from error
-    here = datetime.fromtimestamp(clock.now()).astimezone()
-    moment = here.replace(hour=wanted.hour, minute=wanted.minute, second=0, microsecond=0)
-    return (moment if moment > here else moment + timedelta(days=1)).timestamp()
+    now = clock.now()
+    today = datetime.fromtimestamp(now).date()  # noqa: DTZ006
+    moments = (datetime.combine(today + timedelta(days=day), wanted).timestamp() for day in (0, 1))
+    return next(moment for moment in moments if moment > now)

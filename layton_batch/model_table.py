@@ -117,25 +117,6 @@ class KnownModels:
 
     _known: dict[tuple[str, str], KnownModel | None] = field(default_factory=dict, compare=False, repr=False)
 
-    def parameters(self) -> frozenset[str]:
-        """Return the names of parameters that any entry has."""
-        of_models = (row.refuses or () for rows in self._models.values() for row in rows)
-        return frozenset(name for names in (*of_models, *(row.refuses for row in self._wires)) for name in names)
-
-    def ids(self, provider: str) -> list[str]:
-        """Return the ids of a provider's models that entries name in full."""
-        return [name for row in self._models.get(provider, ()) for name in row.models if "*" not in name]
-
-    def makers(self, model: str) -> list[str]:
-        """Return the makers with a provider of their own some of whose models begin with the same word as this id."""
-        word = _first_word(model)
-        names = {provider: self._models.get(provider, ()) for provider in OF_ONE_MAKER}
-        return [
-            provider
-            for provider, rows in names.items()
-            if any(_first_word(name) == word for row in rows for name in row.models)
-        ]
-
     def model(self, provider: str, model: str) -> KnownModel | None:
         """Return the facts about a model by its provider's id; None where no entry names it."""
         if (provider, model) not in self._known:
@@ -168,14 +149,6 @@ class KnownModels:
 STATED_LIMITS: Mapping[str, tuple[int, int]] = {"anthropic": (16_000, 8_000)}
 """Output tokens that requests state where the manifest does not, to providers that refuse a request without a limit:
 without a reasoning budget, and on top of one."""
-
-
-OF_ONE_MAKER = ("openai", "anthropic", "gemini", "mistral", "xai")
-"""Providers of their own models alone; the others serve those of many makers."""
-
-
-def _first_word(model: str) -> str:
-    return _own_name(model).partition("-")[0]
 
 
 _SNAPSHOT = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{2}-\d{4}|\d{2}-\d{2}|\d{8}|\d{6}|\d{4}|\d{3})$")

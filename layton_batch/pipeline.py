@@ -10,13 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from layton_batch.batches.cancel import is_cancelled
-from layton_batch.batches.order_execution import carry_out_orders
 from layton_batch.batches.tick import Tick
+from layton_batch.batches.unknown_costs import bill_creates
 from layton_batch.clock import is_due
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
 from layton_batch.runs.status import is_over
+from layton_batch.stages.close import close, to_close
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
@@ -26,7 +27,6 @@ from layton_batch.stages.readiness import finished, has_models
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import AT_PROVIDER, OPEN, TO_SEND, Lifecycle
-from layton_batch.store.orders import pending_orders
 
 
 def advance(run: Run, patience: float | None = None) -> bool:
@@ -35,12 +35,12 @@ def advance(run: Run, patience: float | None = None) -> bool:
     Providers are served side by side. After ``patience`` seconds the tick goes on without the threads that are still
     busy, and a later tick picks up what they did; None waits for all.
     """
-    run.store.require_driver()
+    run.store.require_session()
     run.remaking = False
-    moved = carry_out_orders(run)  # of a person
-    moved |= plan(run)  # manifest → jobs, requests, batch files
+    moved = plan(run)  # manifest → jobs, requests, batch files
     tick = Tick(is_cancelled=is_cancelled(run))
     moved |= _serve_providers(run, tick, patience)
+    moved |= bill_creates(run)  # creates that nobody can tell of → the bill
     moved |= grade(run)  # responses → predictions, verdicts
     moved |= score(run)  # verdicts → votes
     moved |= _rank(run)  # votes and labels → leaderboard
@@ -49,14 +49,16 @@ def advance(run: Run, patience: float | None = None) -> bool:
 
 
 def _serve_providers(run: Run, tick: Tick, patience: float | None) -> bool:
-    """Submit, poll and collect what is due, each provider in a few threads of its own. What is cancelled is withdrawn
-    without waiting to be due."""
+    """Submit, poll and collect what is due, and close bills, each provider in a few threads of its own. What is
+    cancelled is withdrawn without waiting to be due."""
     now = run.clock.now()
     batches = run.store.batches(OPEN - {Lifecycle.LOST})
     ready = to_send(run, tick, [batch for batch in batches if batch.state in TO_SEND])
     due = {run.threads.of(batch) for batch in batches if tick.is_cancelled or is_due(batch.due_at, now)}
+    uncertain = to_close(run)
 
     def serve(thread: ProviderThread, to_settle: Sequence[Batch]) -> bool:
+        close(run, tick, thread, uncertain.get(thread, ()))  # given-up creates: made, or not
         moved = submit(run, tick, thread, to_settle)  # planned → in flight (the paid call)
         at_provider = run.store.batches(AT_PROVIDER | {Lifecycle.ENDED}, thread.provider)
         sent = [batch for batch in at_provider if run.threads.of(batch) == thread]
@@ -65,7 +67,8 @@ def _serve_providers(run: Run, tick: Tick, patience: float | None) -> bool:
             moved |= collect(run, tick, thread)  # ended → collected: answers, outcomes, the bill
         return moved
 
-    return run.threads.work(serve, {thread: ready.get(thread, ()) for thread in sorted(due)}, patience)
+    threads = sorted(due | uncertain.keys())
+    return run.threads.work(serve, {thread: ready.get(thread, ()) for thread in threads}, patience)
 
 
 def _rank(run: Run) -> bool:
@@ -81,7 +84,7 @@ def _rank(run: Run) -> bool:
 def is_finished(run: Run) -> bool:
     """Return whether the run is over but for what a person has to see to."""
     jobs = run.store.jobs()
-    if run.remaking or run.threads.are_busy or pending_orders(run.store) or run.store.planned_of_retired():
+    if run.remaking or run.threads.are_busy or run.store.planned_of_retired():
         return False
     batches = run.store.batches(OPEN)
     row = run.store.row()

@@ -151,6 +151,11 @@ class Job:
     news: int = 0  # grows with each batch that is entered or collected for its requests
     is_stale: bool = False  # it is graded, and answers that it wants came since
 
+    @property
+    def is_anchor(self) -> bool:
+        """Return whether the job asks a judge about labelled answers once more."""
+        return self.role is Role.REJUDGE and self.spec.sample > 1
+
 
 @dataclass(frozen=True, slots=True)
 class Shard:
@@ -162,6 +167,7 @@ class Shard:
     size_bytes: int
     sha256: str
     max_cost: Decimal | None = None  # upper bound in USD; None = the model has no known price
+    expected_usd: Decimal | None = None  # what its requests will probably cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +181,22 @@ class BatchFacts:
     short_downloads: int = 0  # downloads in a row that came short and brought nothing new
     absent_creates: int = 0  # creates that were given up, because no list showed their batch
     resent: int = 0  # how often a person had the batch sent again
+    closed_creates: int = 0  # of these creates, those that are known to have cost nothing: a later list lacks them
+    extra_batches: int = 0  # batches that these creates made all the same, and whose answers nobody collects
     stopped_elsewhere: bool = False  # it was cancelled at the provider, and this run had not asked for it
     stop_refused: bool = False  # the provider was asked to stop the batch, and did not say that it will
     other_account_told: bool = False  # an event says that the batch is asked about under another account
     expiry_warned: bool = False  # a person was warned that the results will not be kept much longer
 
     @property
-    def creates_of_unknown_cost(self) -> int:
-        """Creates that may have been billed, and that nobody has an answer to."""
+    def given_up_creates(self) -> int:
+        """Creates after which the batch was sent again, although nobody had an answer to them."""
         return self.absent_creates + self.resent
+
+    @property
+    def creates_of_unknown_cost(self) -> int:
+        """Given-up creates that may have been billed."""
+        return self.given_up_creates - self.closed_creates
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +237,10 @@ class Batch:
     sha256: str
     size_bytes: int
     max_cost: Decimal | None = None  # USD set aside for it, by default its upper bound; None = no known price
+    expected_usd: Decimal | None = None  # what it will probably cost; None = no known price
+    spent_usd: Decimal = Decimal(0)  # what its answers cost, as far as it is known
+    unknown_usd: Decimal = Decimal(0)  # the most that its requests may have cost beside
+    creates_usd: Decimal = Decimal(0)  # the most that its given-up creates may have cost
     outcome: BatchOutcome | None = None
     error_class: ErrorClass = ErrorClass.NONE  # of a batch that failed as a whole
     input_ref: str | None = None  # the uploaded file's id
@@ -239,6 +256,10 @@ class Batch:
     reask: int = 0  # how often its requests were answered before, and asked for once more all the same
     due_at: float = 0.0
     submitting_at: float | None = None
+    unclear_since: float | None = (
+        None  # when the first create in a row was not answered clearly; None: the last one was
+    )
+    listed_at: float | None = None  # when a list was last searched for its given-up creates
     submitted_at: float | None = None
     read_at: float | None = None  # when the provider last told of it
     ended_at: float | None = None
@@ -256,6 +277,23 @@ class Batch:
     def was_withdrawn(self) -> bool:
         """Return whether the batch was never sent, and never will be: nothing of a run comes from its file."""
         return self.outcome is BatchOutcome.CANCELLED and self.provider_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerForm:
+    """A server that speaks OpenAI's batch API, and what it does otherwise.
+
+    ``windows``: how long a batch may be given; ``efforts``: the reasoning words it takes; ``max_tokens``: the key
+    of the output limit; ``lists_batches``, ``lists_files``: whether it has these lists, with metadata and file names.
+    """
+
+    name: str
+    base_url: str
+    windows: tuple[str, ...] = ("24h",)
+    efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")
+    max_tokens: str = "max_completion_tokens"
+    lists_batches: bool = True
+    lists_files: bool = True
 
 
 @dataclass(eq=False, slots=True)
@@ -294,6 +332,7 @@ class Submission:
     input_ref: str | None = None
     intended_at: float | None = None  # when the intent to create was committed, by our clock
     asked_at: float | None = None  # our clock now, where the provider's replies are to be compared with it
+    oldest_at: float | None = None  # by our clock: no batch that is looked for was created before; None: not known
     window: str | None = None  # how long the batch may take; None: the provider's usual
     known: frozenset[str] = frozenset()  # ids of other batches of ours at providers: they need no look
     marks: tuple[str, ...] = ()  # beginnings of the names that the run gives to batches and to requests
@@ -366,6 +405,7 @@ class Usage:
     output_tokens: int = 0
     reasoning_tokens: int = 0
     cache_write_tokens: int = 0
+    hour_write_tokens: int = 0  # of these, written to be kept for an hour
     known: bool = True
     stated_usd: Decimal | None = None  # what the provider says that this reply cost, where it says so
 
@@ -434,16 +474,6 @@ class Grade:
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerEntry:
-    """One line of the money ledger in USD, of a kind of ``store.rows``: reserved before a paid call, released and
-    made actual (or of unknown cost) when it is over."""
-
-    batch_id: str
-    kind: str
-    usd: Decimal
-
-
-@dataclass(frozen=True, slots=True)
 class RequestCost:
     """The cost of one request that was answered, or may have been billed without an answer: then it has no tokens.
     ``cost_usd``, ``unbatched_usd``: in its batch, and at the price without one; None: not known. ``unknown_cost``: why
@@ -455,6 +485,7 @@ class RequestCost:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cache_write_tokens: int | None = None
+    hour_write_tokens: int | None = None
     cost_usd: Decimal | None = None
     unbatched_usd: Decimal | None = None
     price_source: str | None = None
@@ -474,11 +505,13 @@ BatchEvent = tuple[str, str]  # kind and detail
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it."""
+    """The batch stays in its state and gets the columns of ``after``. ``stop``: ask the provider first to stop it.
+    ``extra_ids``: further batches at the provider that are known from now on to be this run's."""
 
     after: Batch
     events: tuple[BatchEvent, ...] = ()
     stop: bool = False
+    extra_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,21 +529,19 @@ class FileDigest:
 class Move:
     """The batch goes to ``after.state`` and gets its columns, with everything that belongs to the move.
 
-    ``has_unknown_cost``: the create that is given up may have been billed: what it may have cost becomes unknown cost.
     ``ends``: of the requests of a batch that is collected now, by custom_id; ``again``: those of them that go into
-    another batch; ``charges``: what its answers cost; ``raw_files``: its raw results. ``plan_again``: its job is
-    planned once more, for others ask for some of its answers.
+    another batch; ``charges``: what its answers cost; ``cut``: the answers that ended at their output limit;
+    ``files``: its raw results and answers. ``plan_again``: its job is planned once more: others ask for some answers.
     """
 
     after: Batch
     events: tuple[BatchEvent, ...]
-    entries: tuple[LedgerEntry, ...] = ()
     ends: Mapping[str, End] = field(default_factory=lambda: MappingProxyType({}))
     again: Collection[str] = ()
     charges: Sequence[RequestCost] = ()
-    raw_files: Sequence[FileDigest] = ()
+    cut: Collection[str] = ()
+    files: Sequence[FileDigest] = ()
     stop: bool = False
-    has_unknown_cost: bool = False
     plan_again: bool = False
 
 

@@ -7,22 +7,20 @@ other setting is read from it, and no key of the environment goes to an address 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import ipaddress
 import logging
 import math
 import os
 import re
-import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from layton_batch.clock import Deadlines, Pacing
+from layton_batch.clock import Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 
 HUB = "https://huggingface.co"
@@ -32,24 +30,8 @@ _API_VERSION = re.compile(r"v\d{1,3}((alpha|beta)\d{0,3})?")
 _API_KEY = re.compile(r"[A-Z][A-Z0-9_]*_API_KEY")
 _PLACES_OF_RUNS = ("LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS")
 """Settings by which answers are found that were paid for: ignored in a ``.env``, they would be bought again."""
-_NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|AWS_(ENDPOINT_URL|REGION)|GOOGLE_GENAI_API_VERSION")
+_NOT_IN_FILES = re.compile(r"LAYTON_BATCH_\w+|HF_ENDPOINT|GOOGLE_GENAI_API_VERSION")
 """Names that mean something in the environment, and nothing in a ``.env``. Addresses of providers are told apart."""
-OWN_NAMES = tuple(
-    f"LAYTON_BATCH_{name}"
-    for name in (
-        "RUNS", "STATE", "ENGINE", "COPIES", "WEBHOOK", "PACING", "STATE_SECONDS", "STORAGE_SECONDS", "ENGINE_SECONDS",
-    )
-)  # fmt: skip
-"""The program's own variables; those of limits begin with ``LAYTON_BATCH_MAX_``."""
-_LONGEST_DEADLINE = 86_400
-_METHOD = re.compile(r"/(chat/completions|completions|responses|messages)/*\Z")
-"""The end of an address of one call, as examples of providers show it."""
-_PLAIN_ADDRESS = re.compile(
-    r"(?:[a-z]{1,8}:/{1,2})?(?P<rest>(?:localhost|\d{1,3}(?:\.\d{1,3}){3}|(?:[a-z-]{1,20}\.){1,4}[a-z]{2,10})"
-    r"(?::\d{1,5})?(?:/[a-z]{1,8}\d?){0,3}/?)"
-)
-"""An address that a message may show, perhaps after a wrong scheme: a host without digits, or by number, and a path of
-short words. Other hosts and paths may hold a key."""
 
 
 class Credentials(NamedTuple):
@@ -97,7 +79,6 @@ _EXCEPTIONS: Mapping[str, _Names] = {
 """Providers whose variables are not simply ``<NAME>_API_KEY`` and ``<NAME>_BASE_URL``."""
 _KEY_GROUPS = (
     *(names.keys for names in _EXCEPTIONS.values()),
-    ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
     ("HF_TOKEN",),
 )
 """Keys beside ``<NAME>_API_KEY`` that a ``.env`` may give. Those of a group come from one place: the environment, where
@@ -114,8 +95,6 @@ class Settings:
     _file: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The whole ``.env``, of which addresses are taken with care."""
     _keys_of_file: frozenset[str] = frozenset()
-    _blank: Mapping[str, str] = field(default_factory=dict)
-    """Names of variables that are set but blank, with the place of each."""
     only_below: Path | None = None
     """The one folder below which sources may be read: that of a stranger's bundle. None: wherever a manifest says."""
 
@@ -125,14 +104,7 @@ class Settings:
 
         Raises DataError for a ``.env`` that cannot be read, ManifestError for one that says where runs are.
         """
-        whole_file = _dotenv(cwd / ".env")
-        values, file = _not_blank(environ), _not_blank(whole_file)
-        blank = {
-            name: place
-            for part, place in ((whole_file, str(cwd / ".env")), (environ, "the environment"))
-            for name in part
-            if not part[name].strip()
-        }
+        values, file = _not_blank(environ), _not_blank(_dotenv(cwd / ".env"))
         for name in _PLACES_OF_RUNS:
             if name in file and name not in values:
                 raise ManifestError(
@@ -140,7 +112,7 @@ class Settings:
                     "take it out of the file; nothing was sent"
                 )
         keys = _keys_given(file, values)
-        return cls(cwd, {**keys, **values}, file, frozenset(keys), blank)
+        return cls(cwd, {**keys, **values}, file, frozenset(keys))
 
     @classmethod
     def from_process(cls) -> Settings:
@@ -159,20 +131,14 @@ class Settings:
         """Tell whether a key for this provider is set."""
         return self._first(_names(provider).keys) is not None
 
-    def blank_keys(self, provider: str) -> tuple[str, ...]:
-        """Return the variables of the provider's key that are set but blank; none where a key is set."""
-        return () if self.has_key(provider) else tuple(name for name in _names(provider).keys if name in self._blank)
-
     def access(self, provider: str) -> Credentials:
         """The provider's key and address. Raises MissingKeyError naming the variable to set."""
         names = _names(provider)
         key = self._first(names.keys)
         if key is None:
-            variables, blank = " or ".join(names.keys), self.blank_keys(provider)
-            reason = f"{_are(blank)} set but blank in {self._blank[blank[0]]}; " if blank else self._near_key(names)
+            variables = " or ".join(names.keys)
             raise MissingKeyError(
-                f"{provider} needs an API key: {reason}set {variables} in the environment or in {self.cwd / '.env'}"
-                f"{self._other_files(names)}"
+                f"{provider} needs an API key: set {variables} in the environment or in {self.env_file}"
             )
         if (trouble := self.key_trouble(provider)) is not None:
             raise MissingKeyError(trouble)
@@ -183,11 +149,10 @@ class Settings:
         key, variable = self._first(_names(provider).keys), self.key_variable(provider)
         if key is None or variable is None:
             return None
-        is_own = not self.is_elsewhere(provider)  # a gateway may take any key, also "xxx"
-        if (problem := (_key_problem(key) if is_own else _odd_characters(key))) is not None:
-            return f"{variable}: {problem}"
+        if not key.isascii() or not key.isprintable():  # no HTTP header can hold it
+            return f"{variable}: the value has characters that no API key has; copy the key again"
         owner = next((name for prefix, name in _KEY_PREFIXES.items() if key.startswith(prefix)), provider)
-        if owner == provider or not is_own:
+        if owner == provider or self.is_elsewhere(provider):  # a gateway may take any key
             return None
         return (
             f"{variable}: the value begins as a key of {owner}, and it would go to {provider}; set {variable.name} to "
@@ -244,6 +209,11 @@ class Settings:
         variable = self.address_variable(provider)
         return None if variable is None else variable.value
 
+    def with_addresses(self, addresses: Mapping[str, str]) -> Settings:
+        """Return these settings with addresses of providers for which none is set."""
+        new = {_names(name).urls[0]: url for name, url in addresses.items() if self.address(name) is None}
+        return replace(self, _values={**self._values, **new}) if new else self
+
     def is_elsewhere(self, provider: str) -> bool:
         """Return whether an address is set for this provider, if only its own."""
         return self.address(provider) is not None
@@ -282,15 +252,13 @@ class Settings:
         )
 
     @property
-    def unknown_names(self) -> tuple[str, ...]:
-        """Return variables of the environment that begin as this program's and mean nothing."""
-        own = [name for name in self._values if name.startswith("LAYTON_BATCH_")]
-        return tuple(name for name in own if name not in OWN_NAMES and not name.startswith("LAYTON_BATCH_MAX_"))
-
-    @property
     def state_url(self) -> str | None:
         """Database URL of the state store; None = SQLite in the folder of runs."""
         return self.get("LAYTON_BATCH_STATE")
+
+    def without_state_url(self) -> Settings:
+        """Return the settings for a copy of a workspace, whose rows are in a file of its own."""
+        return replace(self, _values={name: v for name, v in self._values.items() if name != "LAYTON_BATCH_STATE"})
 
     @property
     def engine(self) -> str:
@@ -310,19 +278,6 @@ class Settings:
         return None
 
     @property
-    def environment(self) -> Mapping[str, str]:
-        """All of it, for a library that reads its own names; some values are secrets."""
-        return self._values
-
-    @property
-    def copies(self) -> Path:
-        """Return the folder with this machine's copies of run folders in object storage."""
-        if (named := self.get("LAYTON_BATCH_COPIES")) is not None:
-            return self.cwd / Path(named).expanduser()
-        cache = self.get("XDG_CACHE_HOME") or ""
-        return (Path(cache) if cache.startswith("/") else Path.home() / ".cache") / "layton-batch"
-
-    @property
     def pacing(self) -> Pacing:
         """Every pause and patience, by the factor LAYTON_BATCH_PACING. Raises ManifestError for what is no factor."""
         text = self.get("LAYTON_BATCH_PACING")
@@ -335,18 +290,6 @@ class Settings:
         if not 0 < factor <= 1:
             raise ManifestError(f"LAYTON_BATCH_PACING={text!r} is no factor: give a number above 0 and up to 1")
         return Pacing().scaled(factor)
-
-    @property
-    def deadlines(self) -> Deadlines:
-        """Deadlines of calls to database, storage and engine. Raises ManifestError for what is no number of seconds."""
-        given: dict[str, float] = {}
-        for name in ("state", "storage", "engine"):
-            variable = f"LAYTON_BATCH_{name.upper()}_SECONDS"
-            if (text := self.get(variable)) is not None:
-                if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _LONGEST_DEADLINE):
-                    raise ManifestError(f"{variable}={text[:40]!r}: give whole seconds from 1 to {_LONGEST_DEADLINE:,}")
-                given[name] = float(text)
-        return replace(Deadlines(), **given)
 
     def lasting_key(self, provider: str) -> str | None:
         """Return the provider's key, by which its account is known; None where keys are tokens that soon end."""
@@ -379,38 +322,6 @@ class Settings:
         """Return the address from which ``hf://`` sources are fetched, without a trailing slash."""
         return (self.get("HF_ENDPOINT") or HUB).rstrip("/")
 
-    def _near_key(self, names: _Names) -> str:
-        """Say which variable is set under nearly the name of one of these keys, or nothing."""
-        right = names.keys[0]
-        prefix = right.partition("_")[0]
-        others = [name for name in {**self._file, **self._values} if name not in names.keys]
-        near = [
-            name
-            for name in others
-            if name.upper() in names.keys or re.fullmatch(f"{prefix}_(API|KEY|TOKEN|API_?TOKEN|APIKEY)", name)
-        ]
-        near += difflib.get_close_matches(right, others, 1, 0.92)
-        return f"{near[0]} is set; if it is that key, rename it to {right}; or " if near else ""
-
-    def _other_files(self, names: _Names) -> str:
-        """Say which file near the working folder names one of these keys and is not read, or nothing."""
-        if self.env_file.is_dir():
-            return f"; {self.env_file} is a folder, so no key is read from it"
-        near = (*self.cwd.glob("*env*"), self.cwd.parent / ".env", *self.cwd.glob("*/.env"))
-        for path in sorted(set(near) - {self.env_file}):
-            if path.is_file() and not path.name.endswith(".example") and _names_any(path, names.keys):
-                return f"; {path} names it and is not read: copy its line into {self.env_file}, or export it"
-        return ""
-
-    def near_address(self, provider: str) -> str | None:
-        """Return the variable that is set under nearly the name of the provider's address, where none is set."""
-        names = _names(provider)
-        if not names.urls or self.address_variable(provider) is not None:
-            return None
-        prefix = provider.upper().replace("-", "_")
-        others = (f"{prefix}_{end}" for end in ("BASE_URL", "API_BASE", "API_BASE_URL", "BASE", "API_URL", "URL"))
-        return next((name for name in others if name in self._values or name in self._file), None)
-
     def _first(self, names: tuple[str, ...]) -> str | None:
         name = self._first_name(names)
         return None if name is None else self.get(name)
@@ -438,29 +349,15 @@ class Settings:
 
 
 def address_problem(url: str) -> str | None:
-    """Why no API can be at this address; None where one can. The address is in the words only where it can hold no
-    key."""
+    """Return why no API can be at this address, or None. The reason does not repeat the address: it may hold a key."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         return "is not a URL: its host or its port cannot be read; write it as https://HOST/PATH"
-    if parts.scheme not in ("http", "https"):
-        return f"is not the URL of an API: {_right_form(url)}"
-    if not host or port == 0 or any(char.isspace() or not char.isprintable() for char in url):
-        return f"is not the URL of an API: {_right_form(url)}"
-    if (method := _METHOD.search(parts.path)) is not None:
-        return f"is the URL of one call, not of an API: leave {method[0].rstrip('/')} out at its end"
+    if parts.scheme not in ("http", "https") or not host or port == 0 or not url.isprintable() or " " in url:
+        return "is not the URL of an API: write it as https://HOST/PATH"
     return None
-
-
-def _right_form(url: str) -> str:
-    """Say which form an address has, and show this one where it can hold no key."""
-    address = _PLAIN_ADDRESS.fullmatch(url)
-    if address is None:
-        return "write it as https://HOST/PATH"
-    scheme = "http" if _is_loopback(f"http://{address['rest']}") else "https"
-    return f"its value is {url}, and the form is https://HOST/PATH; write {scheme}://{address['rest']}"
 
 
 def _is_loopback(url: str) -> bool:
@@ -469,10 +366,6 @@ def _is_loopback(url: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def _are(names: Sequence[str]) -> str:
-    return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def _not_blank(values: Mapping[str, str]) -> dict[str, str]:
@@ -531,19 +424,6 @@ def _dotenv(path: Path) -> dict[str, str]:
     return values
 
 
-def _names_any(path: Path, variables: Sequence[str]) -> bool:
-    """Return whether a file near the working folder names one of the variables; what cannot be read names none."""
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES_LOOKED_AT)
-    except OSError:
-        return False
-    return any(re.search(rb"\b%s\b" % name.encode(), text) for name in variables)
-
-
-_MOST_BYTES_LOOKED_AT = 1 << 16
-_NO_KEY = re.compile(r"\$[({A-Za-z].*|(?:sk-)?your[-_ ].*|.*\.\.\..*|.*[-_ ]here|x{3,}|change-?me|<.*>", re.IGNORECASE)
-"""Texts that examples show in the place of a key, and variables of a shell."""
 _KEY_PREFIXES = {
     "sk-ant-": "anthropic",
     "sk-proj-": "openai",
@@ -553,26 +433,6 @@ _KEY_PREFIXES = {
     "xai-": "xai",
 }
 """Beginnings of keys by which their provider is known."""
-_ODD_IN_KEYS = frozenset(" \"'`<>")
-
-
-def _key_problem(key: str) -> str | None:
-    """Say why the text can be no API key, without showing letters of it; None where it can be one."""
-    if key.lower().startswith("bearer "):
-        return "the value begins with 'Bearer'; write the key alone"
-    if _NO_KEY.fullmatch(key):
-        return "the value is an example or a shell's expression, which is not replaced here; write the key itself"
-    return _odd_characters(key)
-
-
-def _odd_characters(key: str) -> str | None:
-    """Say which characters of a key no API key has, without showing letters of it; None where there are none."""
-    odd = {char for char in key if not char.isascii() or not char.isprintable() or char in _ODD_IN_KEYS}
-    if not odd:
-        return None
-    signs = sorted(unicodedata.name(char, f"U+{ord(char):04X}").lower() for char in odd if not char.isalnum())
-    shown = ", ".join(signs[:3]) or "letters outside ASCII"
-    return f"the value has characters that no API key has ({shown}); copy the key again, with straight quotes or none"
 
 
 @functools.cache

@@ -7,15 +7,38 @@ from functools import partial
 from pathlib import Path
 
 from layton_batch.costs.notes import bill_notes
+from layton_batch.errors import AnotherDriverError
 from layton_batch.exports.writing import add_answers
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores
 from layton_batch.settings import Settings
 from layton_batch.site.build import build_site
 from layton_batch.site.front import HOME, check_front, write_front
-from layton_batch.stages.publish import cost_report
+from layton_batch.stages.publish import cost_report, publish
+from layton_batch.stages.rank import is_current, rank
+from layton_batch.stages.score import score
 from layton_batch.verification.inputs import pack_sources
+
+
+def update_boards(folders: Sequence[RunFolder], settings: Settings) -> Iterator[str]:
+    """Write the board and the pages of each run again if its labels are others than they were made from.
+
+    Yield a note on each run that another process drives: its pages are those of its tables as they are. Raises
+    DataError for labels that cannot be read.
+    """
+    for folder in folders:
+        with read_run(folder, settings) as run:
+            if is_current(run):
+                continue
+        try:
+            with open_folder(folder, settings, only_scores=True) as run:
+                score(run)
+                rank(run)
+                publish(run)
+        except AnotherDriverError as error:
+            yield f"{folder.root.name}: pages of its tables as they are: {error}"
 
 
 def write_sites(

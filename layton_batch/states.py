@@ -75,7 +75,7 @@ class PredictionKind(StrEnum):
 
 
 class VerdictKind(StrEnum):
-    """How the request for a verdict ended. Only a readable one counts."""
+    """End of the request for a verdict. Only a readable one counts."""
 
     READABLE = "readable"
     UNREADABLE = "unreadable"  # a reply in which no verdict stands

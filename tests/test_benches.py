@@ -11,27 +11,18 @@ from benchmarks.planted_faults import ROOT, PlantedFault, read_faults
 from tests.surfaces.workspaces import SURFACES
 
 SMALL: Mapping[str, tuple[Sequence[str], Mapping[str, object]]] = {
-    "start": ((), {"BATCHES": 2}),
-    "paper": ((), {}),
-    "replay": ((), {}),
-    "refresh": ((), {"MODELS": 2}),
-    "stats": ((), {"LARGER": 12, "MANY": ((15, 1.0, 1),), "ITERATIONS": 1}),
-    "coverage": (("--world", "20 items", "--boards", "2", "--draw-every", "2"), {}),
-    "juries": ((), {"BOARDS": 1}),
-    "labels": ((), {"BOARDS": 1}),
-    "grade": ((), {"ROWS": 40, "FEW": 20, "CASES": (("mcq_idk", "original"),)}),
-    "batch": ((), {"ROWS": 20}),
     "prepare": (("--lines", "40", "--items", "20"), {}),
-    "revisions": (("--lines", "40", "--items", "20", "--revisions", "2"), {}),
     "collect": (("--rows", "200"), {}),
-    "tick": (("--batches", "1", "--seconds", "0.01"), {"COLLECTED": 20}),
     "site": (("--models", "3", "--items", "4"), {}),
     "board": (("--models", "10", "--items", "10"), {}),
+    "coverage": (("--world", "20 items", "--boards", "2", "--draw-every", "2"), {}),
+    "refresh": ((), {"MODELS": 2}),
     "faults": (("--seed", "70001"), {}),
+    "start": ((), {"BATCHES": 2}),
     "planted": (("thoughts of Gemini",), {}),
 }
 """By name: arguments, and the constants of its module that stand for its size."""
-QUICK = frozenset({"coverage", "prepare", "revisions", "board", "site"})
+QUICK = frozenset({"prepare", "site", "board", "coverage"})
 """The other ones are nightly."""
 
 

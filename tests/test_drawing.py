@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import altair as alt
 import pytest
 
-from layton_batch.drawing import name_offsets, recoloured, rendered, svg, table, titled
+from layton_batch.drawing import name_offsets, recoloured, rendered, specification, svg, table, titled
 from layton_batch.text import shortened
 
 WIDTH, HEIGHT = 1000.0, 400.0
@@ -43,6 +43,13 @@ def test_no_name_covers_another_or_a_point_where_there_is_room() -> None:
     for i, (left, right, top, bottom) in enumerate(found):
         assert not any(a < right and left < b and c < bottom and top < d for a, b, c, d in found[i + 1 :])
         assert not any(left < x < right and top < y < bottom for x, y in points)
+
+
+def test_no_name_covers_a_line_where_there_is_room() -> None:
+    line = [(x, 0.5 * x) for x in range(0, 400, 4)]
+    ((dx, dy),) = name_offsets([(100.0, 50.0)], ["a-model"], WIDTH, HEIGHT, line)
+    left, right, top, bottom = 100 + dx, 100 + dx + 46, 50 + dy - 5, 50 + dy + 5
+    assert not any(left < x < right and top < y < bottom for x, y in line)
 
 
 def test_more_names_than_there_is_room_for_end_well() -> None:
@@ -81,7 +88,7 @@ def test_letters_of_other_scripts_are_drawn() -> None:
 def test_a_picture_in_a_page_has_the_page_s_colours_no_height_and_its_marks_tell_what_they_are() -> None:
     rows = table([{"x": 1, "text": "<b>wren</b>: 5"}, {"x": 2, "text": "tern"}])
     mark = alt.Chart(rows).mark_circle(color="#0072b2").encode(x="x:Q", description="text:N")
-    picture = svg(titled(alt.LayerChart(layer=[mark]), "Scores"))
+    picture = svg(specification(titled(alt.LayerChart(layer=[mark]), "Scores")))
     page = recoloured(picture, {"#0072b2": "var(--accent)"}, 'Scores & "more"', {"<b>wren</b>: 5": 0, "tern": 1}, 1)
     root = ElementTree.fromstring(page)
     assert (root.get("role"), root.get("aria-label"), root.get("height")) == ("img", 'Scores & "more"', None)

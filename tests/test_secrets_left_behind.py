@@ -16,7 +16,7 @@ from tests.test_secrets import KEYS, LOUD, MAIN, VARIABLES, secrets_in, telltale
 
 PATIENCE_SECONDS = 90.0
 LOUDER = {**LOUD, "MISTRAL_DEBUG": "1"}
-ASKED = ("doctor", "status", "events", "events --json", "cancel --no-wait", "cost")
+ASKED = ("check", "status", "status --log", "status --log --json", "cancel --no-wait", "cost")
 """What a person looks at afterwards, or tries."""
 
 
@@ -76,7 +76,7 @@ def loud_run(work: Path, manifest: Path, runs: Path) -> tuple[bytes, bytes]:
 
 def answer(folder: Path, asked: str, manifest: Path, given: dict[str, str]) -> bytes:
     name, *options = asked.split()
-    about = [str(manifest)] if name == "doctor" else ["lab", "--runs", str(folder / "runs")]
+    about = [str(manifest)] if name == "check" else ["lab", "--runs", str(folder / "runs")]
     command = [sys.executable, "-m", "layton_batch", name, *about, *options]
     variables = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "LAYTON_BATCH_PACING": "0.001", **given}
     done = subprocess.run(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.clock import Deadlines, Pacing
+from layton_batch.clock import Pacing
 from layton_batch.errors import DataError, ManifestError, MissingKeyError
 from layton_batch.settings import HUB, Settings
 
@@ -128,13 +128,9 @@ def test_dotenv_fills_gaps_and_never_overrides(tmp_path: Path) -> None:
         "OPENAI_BASE_URL=http://127.0.0.1:9",
         "GOOGLE_GENAI_API_VERSION=v1",
         "HF_ENDPOINT=http://127.0.0.1:9",
-        "AWS_ENDPOINT_URL=http://127.0.0.1:9",
-        "AWS_REGION=stranger.example/",
         "LAYTON_BATCH_ENGINE=dask://127.0.0.1:9",
         "LAYTON_BATCH_WEBHOOK=http://127.0.0.1:9",
         "LAYTON_BATCH_PACING=0.5",
-        "LAYTON_BATCH_COPIES=/elsewhere",
-        "LAYTON_BATCH_STATE_SECONDS=1",
         "XDG_STATE_HOME=/elsewhere",
         "HOME=/elsewhere",
     ],
@@ -143,7 +139,6 @@ def test_dotenv_gives_keys_and_nothing_else(tmp_path: Path, line: str) -> None:
     (tmp_path / ".env").write_text(f"{line}\n", encoding="utf-8")
     found = settings(tmp_path, OPENAI_API_KEY="k", GEMINI_API_KEY="k")
     assert found.get(line.partition("=")[0]) is None
-    assert line.partition("=")[0] not in found.environment
     assert found.access("openai").base_url is None
     assert found.api_version("gemini") is None
     assert (found.hf_endpoint, found.engine, found.user_state, found.pacing) == (HUB, "threads", None, Pacing())
@@ -182,13 +177,6 @@ def test_what_dotenv_says_in_vain_is_told_where_it_would_mean_something(tmp_path
     found = settings(tmp_path, OPENAI_API_KEY="k", HF_ENDPOINT="http://own")
     assert found.left_in_file == ("OPENAI_BASE_URL", "LAYTON_BATCH_ENGINE")
     assert found.read_from_file == ()
-
-
-def test_keys_of_object_storage_are_of_one_place(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("AWS_ACCESS_KEY_ID=file\nAWS_SECRET_ACCESS_KEY=file\n", encoding="utf-8")
-    assert settings(tmp_path).environment["AWS_ACCESS_KEY_ID"] == "file"
-    own = settings(tmp_path, AWS_ACCESS_KEY_ID="own", AWS_SECRET_ACCESS_KEY="own", AWS_REGION="r").environment
-    assert set(own.values()) == {"own", "r"}
 
 
 @pytest.mark.parametrize("name", ["LAYTON_BATCH_STATE", "LAYTON_BATCH_RUNS"])
@@ -246,12 +234,3 @@ def test_pauses_are_shortened_by_a_factor_and_only_against_this_machine(tmp_path
     for wrong in ("0", "-1", "2", "nan", "inf", "fast"):
         with pytest.raises(ManifestError, match="is no factor"):
             _ = found(LAYTON_BATCH_PACING=wrong).pacing
-
-
-def test_deadlines_are_whole_seconds_from_the_environment(tmp_path: Path) -> None:
-    assert settings(tmp_path).deadlines == Deadlines()
-    given = settings(tmp_path, LAYTON_BATCH_STATE_SECONDS="5", LAYTON_BATCH_ENGINE_SECONDS="86400")
-    assert given.deadlines == Deadlines(state=5.0, engine=86_400.0)
-    for wrong in ("0", "-1", "1.5", "soon", "86401", "٥"):
-        with pytest.raises(ManifestError, match=r"LAYTON_BATCH_STORAGE_SECONDS=.*give whole seconds from 1 to 86,400"):
-            _ = settings(tmp_path, LAYTON_BATCH_STORAGE_SECONDS=wrong).deadlines

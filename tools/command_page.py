@@ -9,7 +9,7 @@ from typing import cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from layton_batch.cli.app import app
+from layton_batch.cli.app import GROUPS, app
 
 PROGRAM = "layton-batch"
 _SHARED_BY = 5
@@ -20,11 +20,8 @@ Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. W
 `--json` prints one JSON document on stdout and nothing else. [Runs](runs.md#exit-codes) has the exit codes,
 [formats](formats.md) the tables and documents.
 
-RUN is a run's name, its folder or its manifest; `plan`, `run` and `doctor` take any of these too. A folder of runs that
-holds one run needs no RUN. `-h` is `--help`.
-
-`{PROGRAM} --install-completion` teaches your shell (bash, zsh, fish, PowerShell) to complete commands, options and
-names of runs with the tab key. `--show-completion` prints what it would install."""
+RUN is a run's name, its folder or its manifest; `plan`, `run` and `check` take any of these too. A folder of runs that
+holds one run needs no RUN. `-h` is `--help`."""
 Record = tuple[str, str]
 """A parameter as ``--help`` prints it: how it is written, and what it means."""
 
@@ -50,12 +47,13 @@ def commands_page() -> str:
 
 
 def _commands() -> Iterator[tuple[str, TyperCommand]]:
-    """Yield each command with its full name; those of a group follow the group's name."""
-    for name, command in typer.main.get_group(app).commands.items():
-        if command.hidden:
-            continue
+    """Yield each command with its full name, in the order of the help; a hidden one has the name of its group."""
+    commands = typer.main.get_group(app).commands
+    for name in (name for group in GROUPS.values() for name in group):
+        command = commands[name]
         if isinstance(command, TyperGroup):
-            yield from ((f"{name} {inner}", cast("TyperCommand", item)) for inner, item in command.commands.items())
+            inner = ((name if item.hidden else f"{name} {word}", item) for word, item in command.commands.items())
+            yield from ((full_name, cast("TyperCommand", item)) for full_name, item in inner)
         else:
             yield name, cast("TyperCommand", command)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
 from layton_batch.reports.status_tables import status_json
+from layton_batch.runs.provider_trouble import ProviderTrouble
 from layton_batch.runs.status import JobStatus, RunState, Status
 from layton_batch.scoring.verdict_counts import VerdictCounts
 
@@ -97,9 +99,10 @@ def _status_fields() -> str:
     job = JobStatus("j", "predict", "openai", "m", 1, 1, 0, 0, 0, 0, 0, planned=True, graded=True)
     batch = Batch("b", "j", "s", "openai", "m", 1, states.Lifecycle.COLLECTED, "t", 1, "", "", 0)
     status = Status("r", RunState.DONE, None, Decimal(0), Decimal(0), (job,), (batch,))
+    status = replace(status, troubles=(ProviderTrouble("openai", "busy", 1, 0.0, 0.0),))
     document = status_json(status, judges=[VerdictCounts("m", "openai", 1, 0, 0, 0, 0)])
     objects = [("the document", document)]
-    for name in ("jobs", "judges", "batches"):
+    for name in ("jobs", "judges", "troubles", "batches"):
         objects += [(f"each of `{name}`", entry) for entry in cast("list[dict[str, object]]", document[name])]
     rows = [f"| {where} | {', '.join(f'`{field}`' for field in fields)} |" for where, fields in objects]
     return "\n".join(["| object | fields |", "|---|---|", *rows])

@@ -24,6 +24,8 @@ WORDS = Path(__file__).with_suffix(".toml")
 """What each key means, and an example of its value: for people, so the code does not have it."""
 _NAMES = {"Decimal": "number", "float": "number", "int": "whole number", "bool": "true or false"}
 _BOUNDS = {"ge": "≥ {}", "gt": "> {}", "le": "≤ {}", "lt": "< {}"}
+_EXAMPLES = {"limits": ".openai", "providers": ".acme"}
+"""The name of a table under names."""
 _WIDE = 2**31
 """A bound from here on says only that numbers are finite."""
 
@@ -56,7 +58,7 @@ def _tables(model: type[BaseModel], path: str) -> Iterator[tuple[str, type[BaseM
         inner = _table_of(field.annotation)
         if inner is not None and name != "reasoning":
             title = f"{path}.{name}".strip(".")
-            yield from _tables(inner, f"{title}.openai" if title == "limits" else title)
+            yield from _tables(inner, title + _EXAMPLES.get(title, ""))
 
 
 def _is_table(field: Any) -> bool:
@@ -109,6 +111,8 @@ def _bounds(constraint: Any) -> Iterator[str]:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else f"{value}"
 
 

@@ -14,7 +14,6 @@ from layton_batch.scoring.annotator_agreement import AnnotatorAgreement, annotat
 from layton_batch.scoring.label_plan import LabelForecast, LabelRequest, outlook
 from layton_batch.stages.rank import evidence, joined
 
-STEPS = (12, 50)
 QUEUE = 100
 
 
@@ -39,7 +38,7 @@ def forecast(run: Run, design: str, extra: int = 0) -> Forecast:
     rules = run.rules
     votes, labels = evidence(run, rules.metric)
     given = joined(run, votes)
-    view = outlook(votes, labels, rules, design, steps=STEPS, length=QUEUE + extra)
+    view = outlook(votes, labels, rules, design, length=QUEUE + extra)
     return Forecast(
         outlook=view,
         queue=tuple(map(_key, view.queue)),

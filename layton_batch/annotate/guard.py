@@ -53,11 +53,10 @@ class AppKeys:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """ASGI app that checks every request before the labelling app sees it. ``readonly`` refuses every change."""
+    """ASGI app that checks every request before the labelling app sees it."""
 
     app: ASGIApp
     entry: AppKeys
-    readonly: bool = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -76,7 +75,7 @@ class Guard:
             return self._enter()
         if not _same(_cookie(headers, self.entry.cookie), self.entry.token):
             return PlainTextResponse(
-                "Open the address that `layton-batch annotate` printed: it has a token, new at each start.\n", 403
+                "Open the address that `layton-batch label` printed: it has a token, new at each start.\n", 403
             )
         return self._refusal_of_post(headers) if scope["method"] == "POST" else None
 
@@ -87,8 +86,6 @@ class Guard:
         return answer
 
     def _refusal_of_post(self, headers: Headers) -> Response | None:
-        if self.readonly:
-            return PlainTextResponse("This view is read-only: labels are made in the other one.\n", 403)
         origins = {f"http://{host}" for host in self.entry.hosts}
         is_foreign = headers.get("origin", next(iter(origins))) not in origins
         if is_foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):

@@ -38,12 +38,11 @@ class _RefusedError(Exception):
 
 @dataclass(eq=False)
 class App:
-    """The labelling app. ``annotator``: the name until a person enters another; ``readonly``: show progress only."""
+    """The labelling app. ``annotator``: the name until a person enters another."""
 
     session: LabellingSession
     entry: AppKeys
     annotator: str = ""
-    readonly: bool = False
 
     def asgi(self) -> Guard:
         """Return the whole app behind its guard."""
@@ -65,7 +64,7 @@ class App:
             Route("/undo", self._undo, methods=["POST"]),
             Route("/name", self._named, methods=["POST"]),
         ]
-        return Guard(Starlette(routes=routes), self.entry, self.readonly)
+        return Guard(Starlette(routes=routes), self.entry)
 
     # ---- pages -------------------------------------------------------------------------------------------------------
 
@@ -79,9 +78,7 @@ class App:
 
         return answer
 
-    def _home(self, request: Request, annotator: str) -> Response:
-        if self.readonly:
-            return self._progress(request, annotator)
+    def _home(self, _request: Request, annotator: str) -> Response:
         if not annotator:
             return self._html("name.html", annotator, here="name", problem="")
         key = self.session.current(annotator)
@@ -105,7 +102,7 @@ class App:
         )
 
     def _disputes(self, request: Request, annotator: str) -> Response:
-        if self.readonly or not annotator:
+        if not annotator:
             return RedirectResponse("/", 303)
         disputed = [(key, people) for key, people in self.session.disputed().items()]
         at = request.query_params.get("at", "0")
@@ -141,16 +138,17 @@ class App:
             "annotator": annotator,
             "done": self.session.done(annotator),
             "csrf": self.entry.csrf,
-            "readonly": self.readonly,
             "progress": self._numbers(),
             "trouble": self.session.forecaster.trouble,
+            "guidelines": self.session.guidelines,
             "is_justified": "justification_correct" in self.session.run.task.metrics,
         }
         return HTMLResponse(labelling_pages.render(template, **common, **values))
 
     def _numbers(self) -> dict[str, object]:
         latest = self.session.forecast
-        return dict(labelling_pages.progress(latest, self.session.actions(), busy=self.session.forecaster.busy))
+        disputed, busy = len(self.session.disputed()), self.session.forecaster.busy
+        return dict(labelling_pages.progress(latest, self.session.actions(), disputed, busy=busy))
 
     def _said(self, message: str, status: int) -> Response:
         return HTMLResponse(labelling_pages.render("message.html", message=message, run=self.session.run.id), status)

@@ -11,20 +11,21 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from layton_batch.annotate.forecast import Forecast
 from layton_batch.runs.label_log import LABEL, LabelActions
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
-from layton_batch.scoring.label_plan import ExpectedIntervals, LabelForecast
+from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible
 
 KEYS = (
     ("1  2", "answer right, answer wrong"),
     ("3  4", "justification right, justification wrong"),
     ("y  n", "both right, both wrong"),
-    ("Enter", "keep what is set, also where one of the two is left open"),
+    ("Enter", "save what is set, and show the next answer"),
     ("u", "unsure: somebody else's"),
     ("s", "skip: it comes again at the end"),
     ("z", "undo the last one"),
     ("m", "write a note; Esc leaves it"),
     ("f", "flag the item: something is wrong with it"),
     ("h", "show or hide the hints"),
+    ("g", "show or hide the guidelines"),
     ("?", "this help"),
 )
 
@@ -55,33 +56,35 @@ def asset(name: str) -> bytes:
     return (files("layton_batch.annotate") / "templates" / name).read_bytes()
 
 
-def progress(latest: Forecast, actions: LabelActions, *, busy: bool) -> Mapping[str, object]:
-    """Return the numbers and sentences of the progress display. None of them is about a single model or answer."""
-    now, *later = latest.outlook.gains
+def progress(latest: Forecast, actions: LabelActions, disputed: int, *, busy: bool) -> Mapping[str, object]:
+    """Return the numbers and sentences of the progress display. None of them is about a single model or answer.
+
+    ``disputed``: the number of answers on which people differ and that nobody has settled.
+    """
     people = {name: sum(action.kind == LABEL for action in actions.active(name)) for name in actions.by_annotator}
     return {
         "labels": latest.labels,
         "left": latest.outlook.unlabelled,
-        "now": _width(now.mean),
-        "buys": [*(_bought(now, gain) for gain in later if gain.labels), *_enough(latest.outlook)],
+        "now": _width(latest.outlook.gains[0].mean),
         "enough": latest.outlook.enough.labels,
+        "worth": _worth(latest.outlook),
         "agreement": agreement_line(latest.agreement),
-        "disputed": len(latest.disputed),
+        "disputed": disputed,
         "people": [f"{visible(name)}: {count}" for name, count in sorted(people.items())],
         "busy": busy,
     }
 
 
-def _bought(now: ExpectedIntervals, then: ExpectedIntervals) -> str:
-    """Describe the gain of further labels; use a second digit only if one digit does not show it."""
-    digits = 1 if round(now.mean, 1) > round(then.mean, 1) else 2
-    return f"{plural(then.labels, 'more label')}: {_width(now.mean, digits)} → {_width(then.mean, digits)}"
-
-
-def _enough(outlook: LabelForecast) -> list[str]:
-    if outlook.enough.labels <= outlook.gains[-1].labels:
-        return []
-    return [f"{_bought(outlook.gains[0], outlook.enough)}; after that only more items make intervals shorter"]
+def _worth(outlook: LabelForecast) -> str:
+    """Say how many further labels are worth giving, and what for."""
+    now, enough = outlook.gains[0], outlook.enough
+    if not outlook.unlabelled:
+        return "Every answer has a label."
+    if not enough.labels:
+        return "No further label is worth giving: only more items make intervals shorter."
+    digits = 1 if round(now.mean, 1) > round(enough.mean, 1) else 2
+    gain = f"intervals from {_width(now.mean, digits)} to {_width(enough.mean, digits)} on average"
+    return f"{plural(enough.labels, 'more label')} worth giving: {gain}"
 
 
 def _width(points: float, digits: int = 1) -> str:

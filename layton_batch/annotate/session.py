@@ -123,15 +123,15 @@ class LabellingSession:
         """Return whether this person flagged the item as faulty."""
         return any(action.annotator == annotator for action in self.actions().flags().get(item_id, ()))
 
+    @property
+    def guidelines(self) -> str:
+        """Return what the manifest tells the people who label."""
+        labels = self.run.manifest.labels
+        return (labels and labels.guidelines) or ""
+
     def disputed(self) -> dict[Key, Sequence[Annotation]]:
         """Return the answers on which people differ and that nobody has settled by now."""
-        actions = self.actions()
-        settled = {
-            action.answer
-            for annotator in actions.by_annotator
-            for action in actions.active(annotator)
-            if action.adjudicated and action.kind == LABEL
-        }
+        settled = _settled(self.actions())
         return {
             key: people for key, people in self.forecast.disputed.items() if key not in settled and key in self.answers
         }
@@ -197,7 +197,8 @@ class LabellingSession:
         fresh = (key for key in forecast.queue if key not in mine | shown_elsewhere and not labelled.get(key))
         twice = self._to_label_twice(labelled, mine | shown_elsewhere, annotator)
         sources: tuple[Iterator[Key], ...] = (twice, fresh) if len(active) % 2 else (fresh, twice)
-        tied = (key for key in forecast.queue if key not in mine and len(labelled.get(key, ())) > 1)
+        done = mine | _settled(actions)
+        tied = (key for key in forecast.queue if key not in done and len(labelled.get(key, ())) > 1)
         skipped = (action.answer for action in active if action.kind == SKIP and _is_last(action, active))
         for source in (*sources, tied, skipped):
             key = next((key for key in source if key in self.answers), None)
@@ -218,6 +219,12 @@ class LabellingSession:
         for key, people in labelled.items():
             if len(people) == 1 and annotator not in people and key not in mine and _share(key) < self.overlap:
                 yield key
+
+
+def _settled(actions: LabelActions) -> set[Key]:
+    """Return the answers that somebody adjudicated."""
+    active = (action for annotator in actions.by_annotator for action in actions.active(annotator))
+    return {action.answer for action in active if action.adjudicated and action.kind == LABEL}
 
 
 def _is_last(action: LabelAction, active: Sequence[LabelAction]) -> bool:

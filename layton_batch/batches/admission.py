@@ -30,8 +30,9 @@ def admitted(run: Run, due: Sequence[Batch], planned: Sequence[Batch], sending: 
 
     ``planned``: every planned batch but those ``sending``, which threads are about to send and which count as sent.
     A batch that waits for a person comes last: it is perhaps not sent, and must not take the room of one that is.
+    Before it comes what no list showed so far, after what was not sent yet.
     """
-    due = sorted(due, key=lambda batch: batch.needs_person)
+    due = sorted(due, key=lambda batch: (batch.needs_person, batch.facts.absent_creates))
     return _within_limits(run, _affordable(run, _with_files(run, due), planned, sending), sending)
 
 
@@ -83,7 +84,8 @@ def _within_limits(run: Run, planned: Sequence[Batch], sending: Sequence[Batch])
             load = run.store.load(batch.provider, now)
             for other in sending:
                 load = load.plus(other, now) if other.provider == batch.provider else load
-        wait = machine.over_limit(batch, load, run.providers.dialect(batch.provider).limits)
+        wait = machine.paused(batch, load, now, run.pacing)
+        wait = wait or machine.over_limit(batch, load, run.providers.dialect(batch.provider).limits)
         if wait is None:
             load = load.plus(batch, now)
             allowed.append(batch)

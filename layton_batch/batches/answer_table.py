@@ -9,14 +9,16 @@ from pathlib import Path
 import polars as pl
 
 from layton_batch.batches import raw_results
-from layton_batch.batches.outcomes import ReplyTally, assign_outcomes
-from layton_batch.batches.raw_repair import require_raw_results
+from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, put_out_of_reach
 from layton_batch.batches.replies import Decode, Replies, read_replies
+from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
+from layton_batch.files.digests import changed_files, file_digest
 from layton_batch.files.run_folder import BatchFolder
-from layton_batch.records import Batch, End, Response
+from layton_batch.records import Batch, End, FileDigest, Response
 from layton_batch.runs.context import Run
-from layton_batch.states import RequestOutcome
+from layton_batch.states import ErrorClass, RequestOutcome
+from layton_batch.store.run_store import RunStore
 
 
 def write_answers(
@@ -35,11 +37,10 @@ def write_answers(
 def make_again(run: Run, batch: Batch) -> bool:
     """Make the answers of a collected batch again from its raw results; False where these do not have them all.
 
-    How each request ended is in its row, and stays. Raises DamagedTableError where the raw results are damaged, and
-    cannot be had again.
+    How each request ended is in its row, and stays. Raises DamagedTableError if the raw results are damaged.
     """
     folder, ends = run.folder.batch(batch.id), run.store.ends_of(batch.id)
-    require_raw_results(run, batch)
+    _check_raw_results(run, batch)
     if not raw_results.copies(folder.root):
         return False
     replies, tally = read_tally(folder, list(ends), batch, run.providers.dialect(batch.provider).decode)
@@ -48,10 +49,26 @@ def make_again(run: Run, batch: Batch) -> bool:
         if (end[0] is RequestOutcome.SUCCEEDED) != (response.outcome is RequestOutcome.SUCCEEDED):
             return False
         tally.replies[name] = replace(tally.replies[name], response=_as_it_ended(response, end))
+        if end[1] is ErrorClass.OUT_OF_REACH:
+            put_out_of_reach(tally, [name])
     write_answers(folder, batch, replies, tally, lambda _responses: run.heed_stop())
+    run.store.note_files(batch_digests(folder, run.folder.workspace.root))
     detail = "its answers were damaged, and were made again from the raw results"
     run.store.add_event(run.clock.now(), batch.id, "answers_made_again", detail)
     return True
+
+
+def _check_raw_results(run: Run, batch: Batch) -> None:
+    """Raise DamagedTableError if raw results of a collected batch are gone, or are not as they were recorded."""
+    root = run.folder.workspace.root
+    recorded = run.store.files(f"{run.folder.batch(batch.id).root.relative_to(root).as_posix()}/")
+    if changed := changed_files(root, [file for file in recorded if file.name.endswith(".zst")]):
+        names = ", ".join(path.name for path in changed)
+        raise DamagedTableError(
+            f"{changed[0]}: raw results of batch {batch.id} ({names}) are gone or were changed since they came: put "
+            "them back from a copy; nothing is asked again",
+            changed[0],
+        )
 
 
 def read_tally(
@@ -65,6 +82,20 @@ def read_tally(
 def _as_it_ended(response: Response, end: End) -> Response:
     outcome, error_class = end
     return replace(response, outcome=outcome, error_class=error_class)
+
+
+def batch_digests(folder: BatchFolder, root: Path) -> list[FileDigest]:
+    """Return the digests of a batch's raw results and answers, under their paths below ``root``."""
+    paths = [*folder.raw_results, *sorted(folder.answers.glob("*.parquet"))]
+    return [file_digest(path, path.relative_to(root).as_posix()) for path in paths]
+
+
+def check_answers(store: RunStore, folder: BatchFolder, root: Path) -> None:
+    """Raise DamagedTableError if answers of a batch of the store's run are gone, or are not as they were recorded."""
+    for path in changed_files(root, store.files(f"{folder.answers.relative_to(root).as_posix()}/")):
+        raise DamagedTableError(
+            f"{path} was changed since layton-batch wrote it (its digest differs): put it back from a copy", path
+        )
 
 
 def answer_parts(folder: BatchFolder, expected: int | None) -> Sequence[Path]:

@@ -9,7 +9,7 @@ from decimal import Decimal
 from hashlib import file_digest, sha256
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic
@@ -18,13 +18,11 @@ from layton_batch.records import Batch, Shard
 from layton_batch.runs.context import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One encoded request, and the most it can cost (None: no known price)."""
+class RequestCosts(NamedTuple):
+    """Costs of a request in USD: the most it can cost, and the probable cost. None: its model has no known price."""
 
-    custom_id: str
-    content: bytes
-    max_cost: Decimal | None
+    most: Decimal | None
+    expected: Decimal | None
 
 
 @dataclass(slots=True)
@@ -36,19 +34,25 @@ class OpenShard:
     requests: int = 0
     size: int = 0
     max_cost: Decimal | None = Decimal(0)
+    expected_usd: Decimal | None = Decimal(0)
 
-    def add(self, line: bytes, cost: Decimal | None) -> None:
-        """Write a line, given without its newline, and count the most that it can cost."""
+    def add(self, line: bytes, cost: RequestCosts) -> None:
+        """Write a line, given without its newline, and count what it can and will probably cost."""
         content = line + b"\n"
         self.handle.write(content)
         self.digest.update(content)
         self.requests += 1
         self.size += len(content)
-        self.max_cost = None if self.max_cost is None or cost is None else self.max_cost + cost
+        self.max_cost = _sum(self.max_cost, cost.most)
+        self.expected_usd = _sum(self.expected_usd, cost.expected)
 
     def written(self, name: str, path: str) -> Shard:
         """Return the contents of the finished file."""
-        return Shard(name, path, self.requests, self.size, self.digest.hexdigest(), self.max_cost)
+        return Shard(name, path, self.requests, self.size, self.digest.hexdigest(), self.max_cost, self.expected_usd)
+
+
+def _sum(amount: Decimal | None, more: Decimal | None) -> Decimal | None:
+    return None if amount is None or more is None else amount + more
 
 
 @dataclass(slots=True)
@@ -68,9 +72,9 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
     _shard: OpenShard | None = None
     _file: ExitStack = field(default_factory=ExitStack)
 
-    def add(self, line: bytes, cost: Decimal | None) -> str | None:
-        """Put a line at the end, with the most that it can cost. Returns its shard; None: the line is larger than the
-        provider takes, and in no file."""
+    def add(self, line: bytes, cost: RequestCosts) -> str | None:
+        """Put a line at the end. Returns its shard; None: the line is larger than the provider takes, and in no
+        file."""
         size = len(line) + 1
         if size > min(self.limits.max_line_bytes, self.limits.max_bytes):
             return None
@@ -111,30 +115,8 @@ class BatchFiles(AbstractContextManager["BatchFiles"]):
             self._file.__exit__(kind, error, trace)
 
 
-@dataclass(slots=True)
-class PackedFiles:
-    """Result of packing: the files, the file of each request, and the requests too large for this provider."""
-
-    shards: list[Shard] = field(default_factory=list)
-    shard_of: dict[str, str] = field(default_factory=dict)
-    too_large: list[str] = field(default_factory=list)
-
-
-def pack(lines: Iterable[Line], limits: Limits, root: Path, folder: Path, first: int = 1) -> PackedFiles:
-    """Write ``lines``, in order, to :class:`BatchFiles` in a folder; memory is one line's."""
-    packed = PackedFiles()
-    with BatchFiles(limits, root, lambda shard: folder / f"{shard}.jsonl", first, packed.shards) as files:
-        for line in lines:
-            shard = files.add(line.content, line.max_cost)
-            if shard is None:
-                packed.too_large.append(line.custom_id)
-            else:
-                packed.shard_of[line.custom_id] = shard
-    return packed
-
-
 def files_needed(sizes: Iterable[int], limits: Limits) -> int:
-    """Count the files that :func:`pack` makes of lines of these sizes (without the newline). Each line fits alone."""
+    """Count the files that lines of these sizes (without the newline) need. Each line fits alone."""
     files, requests, filled = 0, 0, 0
     for size in sizes:
         full = requests >= limits.max_requests or filled + size + 1 > limits.max_bytes

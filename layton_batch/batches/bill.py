@@ -58,6 +58,7 @@ class Bill:
                 output_tokens=charge.output_tokens or 0,
                 reasoning_tokens=charge.reasoning_tokens or 0,
                 cache_write_tokens=charge.cache_write_tokens or 0,
+                hour_write_tokens=charge.hour_write_tokens or 0,
                 known=charge.unknown_cost != WITHOUT_USAGE,
             )
             self.charges.append(self._charge(charge.custom_id, usage))
@@ -65,7 +66,7 @@ class Bill:
     def _charge(self, custom_id: str, usage: Usage) -> RequestCost:
         charge = RequestCost(
             custom_id, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens, usage.reasoning_tokens,
-            usage.cache_write_tokens,
+            usage.cache_write_tokens, usage.hour_write_tokens,
         )  # fmt: skip
         if not usage.known:
             return replace(charge, unknown_cost=WITHOUT_USAGE)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from layton_batch.batches import machine
-from layton_batch.batches.decisions import apply, at
+from layton_batch.batches.decisions import at
 from layton_batch.clock import is_due
 from layton_batch.errors import ProviderError
 from layton_batch.records import Batch
@@ -29,10 +29,9 @@ def cancel_run(run: Run) -> list[CancelFailure]:
     """Mark the run cancelled, withdraw what was not sent, and ask providers to stop the rest.
 
     Returns what goes on all the same: it is asked again each time it is looked at. A run that is done stays as it is
-    (``is_done`` tells): there is nothing to cancel but a pending order to retry it.
+    (``is_done`` tells): there is nothing to cancel.
     """
     if is_done(run):
-        run.store.take_back_retries(run.clock.now())
         return []
     run.store.set_cancelled(run.clock.now())
     _withdraw_planned(run)
@@ -95,5 +94,5 @@ def _ask_to_stop(run: Run, batch: Batch) -> CancelFailure | None:
         run.providers.of(run.threads.of(batch)).cancel(str(batch.provider_id))
     except ProviderError as error:
         problem = error
-    apply(run, batch, machine.after_cancel(batch, problem, at(run, batch)))
+    run.store.apply(batch, machine.after_cancel(batch, problem, at(run, batch)), run.clock.now())
     return None if problem is None else CancelFailure(batch, str(problem))

@@ -13,7 +13,7 @@ from pathlib import Path
 from layton_batch.batches.raw_results import StoredPart, kind_of
 from layton_batch.batches.replies import Replies
 from layton_batch.errors import ProviderError
-from layton_batch.providers.protocol import NO_REPLY
+from layton_batch.providers.protocol import NO_REASON, NO_REPLY
 from layton_batch.records import Batch, Response, Snapshot
 from layton_batch.states import BatchOutcome, RequestOutcome
 
@@ -126,12 +126,18 @@ def lack(
     if reading.of_another:
         reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"
         return MissingResults(reason, billed=True, downloads=DOWNLOADS)
+    if _never_began(batch, snapshot, reading):
+        return None
     if len(reading.ours) == batch.requests and reading.as_counted >= (snapshot.succeeded or 0):
         return None
-    if reading.replies.broken:
-        names = ", ".join(sorted(path.name for path in reading.replies.broken))
-        return _certain(f"{names}: damaged on the disk")  # what it held may have been paid for
     return _nothing(batch, snapshot, parts, reading) or _shortage(batch, snapshot, parts, reading)
+
+
+def _never_began(batch: Batch, snapshot: Snapshot, reading: CompletenessCheck) -> bool:
+    """Return whether the provider says why the batch failed as a whole, counts no answer and names no file: it failed
+    at validation, and no results will come."""
+    has_results = snapshot.results_ref or snapshot.errors_ref or snapshot.succeeded or reading.replies.parts
+    return batch.outcome is BatchOutcome.FAILED and snapshot.message not in (None, "", NO_REASON) and not has_results
 
 
 def _nothing(

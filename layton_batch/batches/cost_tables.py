@@ -108,9 +108,10 @@ def name_model_in_cost_tables(run: Run, job: Job) -> None:
 
 
 def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
-    """Add up a usage table for the cost report: a row for all requests of one provider, model, role and price. A large
-    run has a hundred thousand rows, which are added up again whenever a batch was collected."""
-    alike = ("provider", "model", "role", "price_source", "price_date")
+    """Add up a usage table for the cost report: a row for all requests of one provider, model, role and price, and of
+    one run and day if it has these columns. A large run has a hundred thousand rows, which are added up again whenever
+    a batch was collected."""
+    alike = ("provider", "model", "role", "price_source", "price_date", *_further(table))
     is_unknown = [pl.col(name).is_null().alias(f"no {name}") for name in _COSTS]
     tokens = (pl.col(name).sum() for name in _TOKENS)
     groups = table.group_by(*alike, *is_unknown, maintain_order=True).agg(*tokens, *_COSTS, requests=pl.len())
@@ -125,9 +126,14 @@ def usage_rows(table: pl.DataFrame) -> list[UsageRow]:
             cost_unbatched=_total(row["unbatched_usd"]),
             price_source=row["price_source"],
             price_date=row["price_date"],
+            **{name: row[name] for name in _further(table)},
         )
         for row in groups.iter_rows(named=True)
     ]
+
+
+def _further(table: pl.DataFrame) -> list[str]:
+    return [name for name in ("run", "day") if name in table.columns]
 
 
 def _total(costs: Sequence[str | None]) -> Decimal | None:
@@ -150,13 +156,16 @@ def statements(stated: pl.DataFrame, usage: pl.DataFrame, untold: pl.DataFrame) 
 
 
 def _usage(row: Mapping[str, object]) -> Usage:
-    read, cached, written, reasoning, cache_written = (int(str(row[name])) for name in _TOKENS)
-    return Usage(read, cached, written, reasoning, cache_written)
+    read, cached, written, reasoning, cache_writes, hour_writes = (int(str(row[name])) for name in _TOKENS)
+    return Usage(read, cached, written, reasoning, cache_writes, hour_writes)
 
 
 _TABLES = ("usage", "untold", "stated")
 _COSTS, _PRICED = ("cost_usd", "unbatched_usd"), ("price_source", "price_date")
-_TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens")
+_TOKENS = (
+    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
+    "hour_write_tokens",
+)  # fmt: skip
 
 
 def _decimal(value: object) -> Decimal | None:
@@ -165,8 +174,9 @@ def _decimal(value: object) -> Decimal | None:
 
 def unknown_costs_of(table: pl.DataFrame) -> list[UnknownCost]:
     """Add up a table ``untold`` for the cost report: a row for all requests of one provider, model, role and kind."""
-    alike = ("provider", "model", "role", "answered", pl.col("bound_usd").is_null().alias("no bound"))
-    groups = table.group_by(*alike, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
+    names = (*_further(table), "provider", "model", "role", "answered")
+    no_bound = pl.col("bound_usd").is_null().alias("no bound")
+    groups = table.group_by(*names, no_bound, maintain_order=True).agg(pl.col("bound_usd"), requests=pl.len())
     return [
         UnknownCost(
             provider=str(row["provider"]),
@@ -175,6 +185,7 @@ def unknown_costs_of(table: pl.DataFrame) -> list[UnknownCost]:
             bound=_total(row["bound_usd"]),
             answered=bool(row["answered"]),
             requests=row["requests"],
+            **{name: row[name] for name in _further(table)},
         )
         for row in groups.iter_rows(named=True)
     ]

@@ -8,7 +8,6 @@ from functools import partial
 
 from layton_batch.batches import machine
 from layton_batch.batches.tick import NoAnswer, Tick
-from layton_batch.batches.unknown_costs import unknown_cost_entries, write_unknown_costs
 from layton_batch.errors import ProviderError, RunCancelledError
 from layton_batch.providers.protocol import seconds_of
 from layton_batch.records import Batch, Move, Wait
@@ -62,17 +61,7 @@ class StageDecision:
 def carry_out(run: Run, batch: Batch, step: StageDecision) -> bool:
     """Apply the decision of a step, and return whether it moved the batch. Raises NoAnswer, after that, where the
     provider did not answer at all."""
-    moved = apply(run, batch, step.decision)
+    run.store.apply(batch, step.decision, run.clock.now())
     if step.error is not None:
         NoAnswer.check(step.error)
-    return moved
-
-
-def apply(run: Run, batch: Batch, decision: Move | Wait) -> bool:
-    """Apply a decision, with what a given-up create may have cost. Return whether the batch moved."""
-    if isinstance(decision, Move) and decision.has_unknown_cost:
-        decision = machine.with_unknown_cost(decision, unknown_cost_entries(run, batch))
-    after = run.store.apply(batch, decision, run.clock.now())
-    if isinstance(decision, Move) and decision.has_unknown_cost:
-        write_unknown_costs(run, after)
-    return isinstance(decision, Move)
+    return isinstance(step.decision, Move)

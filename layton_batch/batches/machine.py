@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from layton_batch.batches.completeness import DOWNLOADS, DownloadResult
-from layton_batch.clock import LONGEST_PAUSE, Pacing, utc
+from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due, utc
 from layton_batch.costs.stated import NOTHING_STATED, CostTotals
 from layton_batch.errors import (
     FileError,
@@ -39,17 +39,15 @@ from layton_batch.records import (
     Collect,
     End,
     FileDigest,
-    LedgerEntry,
     MatchingBatch,
     Move,
     RequestCost,
     Snapshot,
     Wait,
 )
-from layton_batch.states import AT_PROVIDER, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
-from layton_batch.store.rows import ACTUAL, RELEASED, RESERVED, UNKNOWN_COST
+from layton_batch.states import AT_PROVIDER, TO_SEND, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store.standing import HOUR, ProviderLoad
-from layton_batch.text import money
+from layton_batch.text import money, plural
 
 HELD = "held back: "
 """Beginning of the reason of a planned batch that a limit or the budget holds back. For people only."""
@@ -61,6 +59,10 @@ FILE_REFUSALS = frozenset({400, PAYLOAD_TOO_LARGE, 415, 422})
 TRIES = 4
 """The number of creates that may be refused with 404 before the refusal is final. A file that was uploaded a moment ago
 can be late in becoming visible; one that was uploaded long ago may be deleted."""
+MOST_REPEATS = 5
+"""The number of creates for one answer that may be given up because no list shows them, before a person decides."""
+QUICK_REPEATS = 2
+"""After so many, the next create waits until the list can prove that the earlier ones were not made."""
 REFUSED_CALLS, FAILED_CALLS = 16, 300
 """After so many failed calls, with growing pauses, a person is told: after some two hours of refusals, or three days of
 other errors."""
@@ -148,6 +150,26 @@ def over_limit(batch: Batch, load: ProviderLoad, limits: Limits) -> Wait | None:
     return held_back(batch, f"about {queued // BYTES_PER_TOKEN} of {most} tokens that {name} queues are taken")
 
 
+def paused(batch: Batch, load: ProviderLoad, now: float, pacing: Pacing) -> Wait | None:
+    """Hold the batch back after unclear creates at its provider. Nothing is sent for 1, 2, 4 … 30 minutes, then one
+    batch, and the others wait for what becomes of it. None: the batch may be sent."""
+    unclear = load.unclear
+    if unclear is None:
+        return None
+    reason = f"{batch.provider}: creates {_answer(unclear.status)} since {utc(unclear.since):%H:%M} UTC"
+    if load.sending:
+        return held_back(batch, f"{reason}; another batch is tried first")
+    pause = pacing.first_outage * 2.0 ** min(max(unclear.number - 1, 0), 16)
+    until = unclear.last + min(pause, pacing.longest_outage)
+    if batch.facts.absent_creates >= QUICK_REPEATS:
+        until = max(until, (batch.submitting_at or 0.0) + pacing.closing)
+    return None if is_due(until, now) else held_back(batch, f"{reason}; next try {utc(until):%H:%M} UTC", until)
+
+
+def _answer(status: int | None) -> str:
+    return "not answered" if status is None else f"answered with HTTP {status}"
+
+
 def unaffordable(batch: Batch, committed: Decimal, budget: Decimal) -> str | None:
     """Return why the budget does not allow the batch beside what is committed, in USD."""
     if batch.max_cost is None:
@@ -217,14 +239,13 @@ def damaged_in_upload(batch: Batch, now: float) -> Move:
 
 
 def before_create(batch: Batch, input_ref: str | None, at: DecisionLimits) -> Move:
-    """State the intent to pay, and reserve the money. Looks for the batch are counted from here."""
+    """State the intent to pay: from here on its maximum cost is set aside, and looks are counted."""
     after = replace(
         batch, state=Lifecycle.SUBMITTING, input_ref=input_ref, account=at.account.key,
         organisation=at.account.organisation, submitting_at=at.now, due_at=at.now, reason=None, needs_person=False,
         facts=replace(batch.facts, absent_looks=0, unsure_looks=0),
     )  # fmt: skip
-    reserved = LedgerEntry(batch.id, RESERVED, batch.max_cost or Decimal(0))
-    return Move(after, (("submitting", f"tag {batch.tag}"),), (reserved,))
+    return Move(after, (("submitting", f"tag {batch.tag}"),))
 
 
 def before_call(batch: Batch, at: DecisionLimits) -> Wait | None:
@@ -252,8 +273,11 @@ def after_create(batch: Batch, reply: str | ProviderError | FileError, at: Decis
         return _not_created(_with(batch, not_found=not_found), reply, f"refused_{reply.status}", at)
     if isinstance(reply, TransientProviderError):
         return _not_created(batch, reply, "not_created", at)
-    due = at.now + at.pacing.looks[0]
-    return Wait(replace(_unclear(batch, str(reply)), due_at=due), (("create_unclear", str(reply)),))
+    after = replace(
+        _unclear(batch, str(reply)), due_at=at.now + at.pacing.looks[0], failed_status=reply.status,
+        unclear_since=at.now if batch.unclear_since is None else batch.unclear_since,
+    )  # fmt: skip
+    return Wait(after, (("create_unclear", str(reply)),))
 
 
 def _unclear(batch: Batch, reason: str) -> Batch:
@@ -276,12 +300,8 @@ def _not_created(batch: Batch, error: ProviderError, event: str, at: DecisionLim
 
 def _planned_again(batch: Batch, reason: str, event: str, pause: float, at: DecisionLimits) -> Move:
     """The create certainly did nothing: the batch is sent again, and its reserve is released."""
-    after = replace(batch, state=Lifecycle.PLANNED, reason=reason, due_at=at.now + pause)
-    return Move(after, ((event, reason),), (_released(batch),))
-
-
-def _released(batch: Batch) -> LedgerEntry:
-    return LedgerEntry(batch.id, RELEASED, batch.max_cost or Decimal(0))
+    after = replace(batch, state=Lifecycle.PLANNED, reason=reason, due_at=at.now + pause, unclear_since=None)
+    return Move(after, ((event, reason),))
 
 
 def _may_pass(batch: Batch, error: RequestRefusedError) -> bool:
@@ -300,16 +320,16 @@ def _refused(batch: Batch, reason: str, error: ProviderError, at: DecisionLimits
     error_class = ErrorClass.TOO_LARGE if error.status == PAYLOAD_TOO_LARGE else ErrorClass.INVALID_REQUEST
     after = replace(
         batch, state=Lifecycle.ENDED, outcome=BatchOutcome.FAILED, error_class=error_class, ended_at=at.now,
-        due_at=at.now, reason=reason, failures=0,
+        due_at=at.now, reason=reason, failures=0, unclear_since=None,
     )  # fmt: skip
-    return Move(after, (("refused", reason),), (_released(batch),) if batch.state is Lifecycle.SUBMITTING else ())
+    return Move(after, (("refused", reason),))
 
 
 def _in_flight(batch: Batch, provider_id: str, event: str, at: DecisionLimits) -> Move:
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, submitted_at=at.now,
         due_at=at.now + min(at.poll, at.pacing.first_poll), deadline_at=at.now + at.deadline, failures=0,
-        reason=None, facts=replace(batch.facts, failed_calls=0),
+        reason=None, unclear_since=None, facts=replace(batch.facts, failed_calls=0),
     )  # fmt: skip
     return Move(after, ((event, provider_id),))
 
@@ -333,13 +353,15 @@ def after_look(
     candidates: Sequence[MatchingBatch] | ProviderError,
     at: DecisionLimits,
     *,
-    absent_before: bool = False,
+    bound: Decimal,
+    absent_creates: int = 0,
 ) -> Move | Wait:
     """Decide from the provider's list whether an unconfirmed create was carried out.
 
-    ``candidates``: batches in the list that may be this one, and are no other batch of the run. ``absent_before``: a
-    create of another batch for some of the same answers was given up, because no list showed it. Under another account
-    than that of the create the list tells nothing of the batch: a second create would be paid for beside the first.
+    ``candidates``: batches in the list that may be this one, and are no other batch of the run. ``bound``: the most
+    that a create of the batch can cost in USD. ``absent_creates``: how many for one of its answers, of whichever batch,
+    were given up because no list showed them. Under another account than that of the create the list tells nothing of
+    the batch: a second create would be paid for beside the first.
     """
     batch = replace(batch, needs_person=False)
     if is_of_another_account(batch, at):
@@ -352,7 +374,7 @@ def after_look(
         return after_certain(batch, certain, at)
     if candidates:
         return _unsure(batch, candidates, at)
-    return _absent(batch, at, absent_before=absent_before)
+    return _absent(batch, at, bound, absent_creates)
 
 
 def after_certain(batch: Batch, certain: Sequence[MatchingBatch], at: DecisionLimits) -> Move | Wait:
@@ -366,30 +388,29 @@ def after_certain(batch: Batch, certain: Sequence[MatchingBatch], at: DecisionLi
     return _in_flight(batch, certain[0].provider_id, "found", at)
 
 
-def _absent(batch: Batch, at: DecisionLimits, *, absent_before: bool) -> Move | Wait:
+def _absent(batch: Batch, at: DecisionLimits, bound: Decimal, absent_creates: int) -> Move | Wait:
     """The list does not show the batch. This is believed after looks for as long as a create can take, where the list
-    shows every batch. After the second create for an answer that no list shows, in whichever batch, it is `lost`."""
+    shows every batch: the batch is sent again. After too many creates for an answer that no list shows, it is
+    `lost`."""
     looks = batch.facts.absent_looks
     if looks < len(at.pacing.looks):
-        reason = "not in the provider's list; looking again"
+        sent = f"its create was {_answer(batch.failed_status)}; " if batch.unclear_since is not None else ""
+        reason = f"{sent}not in the list of {batch.provider} yet; looking again"
         counted = _with(batch, absent_looks=looks + 1)
         return Wait(replace(counted, due_at=at.now + at.pacing.looks[looks], reason=reason), (("looking", reason),))
     reason = f"not in the list of {batch.provider} after {looks + 1} looks"
     if not at.shows_absence:
         reason = f"{reason}, which proves nothing, for that list may be incomplete"
         return lost(batch, f"{reason}: look in {batch.provider}'s console, then `resolve`")
-    if batch.facts.absent_creates or absent_before:
-        reason = f"{reason}, for the second time: the maximum cost of both creates stays reserved"
+    if absent_creates >= MOST_REPEATS:
+        reason = f"{reason}, as after {absent_creates} creates for the same answers before"
         return lost(batch, f"{reason}; look in {batch.provider}'s console, then `resolve`")
     reason = f"not created: {reason}; its maximum cost stays reserved because the provider may have billed it"
-    counted = _with(batch, absent_creates=batch.facts.absent_creates + 1)
-    after = replace(counted, state=Lifecycle.PLANNED, reason=reason, due_at=at.now, failures=0)
-    return Move(after, (("not_in_list", reason),), has_unknown_cost=True)
-
-
-def with_unknown_cost(decision: Move, cost: Sequence[LedgerEntry]) -> Move:
-    """Complete a decision that ``has_unknown_cost`` by what the create that is given up may have cost."""
-    return replace(decision, entries=tuple(cost))
+    after = replace(
+        _with(batch, absent_creates=batch.facts.absent_creates + 1), state=Lifecycle.PLANNED, reason=reason,
+        due_at=at.now, failures=0, creates_usd=batch.creates_usd + bound,
+    )  # fmt: skip
+    return Move(after, (("not_in_list", reason),))
 
 
 def _list_unread(batch: Batch, error: ProviderError, at: DecisionLimits) -> Move | Wait:
@@ -427,6 +448,70 @@ def _look_again(batch: Batch, reason: str, at: DecisionLimits) -> Wait:
 def lost(batch: Batch, reason: str) -> Move:
     """Nothing shows whether the batch exists, or how it ended: a person decides."""
     return Move(replace(batch, state=Lifecycle.LOST, reason=reason), (("lost", reason),))
+
+
+# ---- what given-up creates cost, by a later list ---------------------------------------------------------------------
+
+
+def is_to_look_later(batch: Batch, at: DecisionLimits) -> bool:
+    """Return whether a list is to be searched once more for given-up creates of the batch: an hour after the last one,
+    which closes the bill, and then once a day for as long as the provider keeps results."""
+    sent = batch.submitting_at
+    if not batch.facts.given_up_creates or sent is None or batch.state is Lifecycle.SUBMITTING:
+        return False
+    if is_of_another_account(batch, at) or at.now >= sent + at.retention:
+        return False
+    pause = at.pacing.closing if batch.facts.creates_of_unknown_cost else at.pacing.reopening
+    last = max(sent, batch.listed_at or 0.0)
+    return not last <= at.now < last + pause  # before the last one: our clock was set
+
+
+def after_later_look(
+    batch: Batch, candidates: Sequence[MatchingBatch] | ProviderError, at: DecisionLimits, *, bound: Decimal
+) -> Wait:
+    """Decide from a later list what given-up creates of the batch cost: nothing where it lacks them, or up to ``bound``
+    USD each where it shows that they were carried out after all. A batch that is to be sent is that create itself: it
+    is found when it is sent."""
+    batch = replace(batch, listed_at=at.now)
+    if isinstance(candidates, ProviderError):
+        return Wait(batch)
+    batch_ids = tuple(match.provider_id for match in candidates if match.certain and match.provider_id)
+    if batch_ids and batch.state not in TO_SEND | {Lifecycle.LOST}:
+        return _made_after_all(batch, batch_ids, bound)
+    is_long_ago = at.now >= (batch.submitting_at or at.now) + at.pacing.closing
+    if candidates or not (at.shows_absence and is_long_ago):
+        return Wait(batch)
+    return _closed(batch, f"the list of {batch.provider} does not show it {_minutes(at.pacing.closing)} later", bound)
+
+
+def _minutes(seconds: float) -> str:
+    return plural(round(seconds / 60), "minute")
+
+
+def _made_after_all(batch: Batch, batch_ids: tuple[str, ...], bound: Decimal) -> Wait:
+    """The provider carried out creates that were given up: their cost is unknown, also where it was closed."""
+    extra = batch.facts.extra_batches + len(batch_ids)
+    open_creates = max(batch.facts.creates_of_unknown_cost, extra)
+    new = open_creates - batch.facts.creates_of_unknown_cost
+    after = replace(
+        _with(batch, extra_batches=extra, closed_creates=batch.facts.given_up_creates - open_creates),
+        creates_usd=batch.creates_usd + new * bound,
+    )  # fmt: skip
+    detail = f"{batch.provider} made {', '.join(batch_ids)} of a create that was given up, and may bill it besides"
+    return Wait(after, (("made_after_all", detail),), extra_ids=batch_ids)
+
+
+def _closed(batch: Batch, reason: str, bound: Decimal) -> Wait:
+    """Given-up creates of the batch cost nothing, but for those that are known to have been carried out."""
+    extra = batch.facts.extra_batches
+    if batch.facts.creates_of_unknown_cost <= extra:
+        return Wait(batch)
+    usd = min(batch.creates_usd, extra * bound) if extra else Decimal(0)
+    after = replace(
+        _with(batch, closed_creates=batch.facts.given_up_creates - extra), creates_usd=usd,
+    )  # fmt: skip
+    detail = f"a create that was given up cost nothing: {reason}; {money(batch.creates_usd - usd)} less is unknown"
+    return Wait(after, (("create_closed", detail),))
 
 
 # ---- at the provider -----------------------------------------------------------------------------------------------
@@ -647,15 +732,18 @@ def collected(
     ends: Mapping[str, End],
     again: Collection[str] = (),
     charges: Sequence[RequestCost] = (),
-    raw_files: Sequence[FileDigest] = (),
+    cut: Collection[str] = (),
+    files: Sequence[FileDigest] = (),
     stated: CostTotals = NOTHING_STATED,
     events: Iterable[BatchEvent] = (),
-    entries: Sequence[LedgerEntry] = (),
+    spent: Decimal = Decimal(0),
+    unknown: Decimal = Decimal(0),
 ) -> Move:
     """The answers are filed, and every request has its outcome: ``ends``, by custom_id. ``message``: what the provider
     says of the batch as a whole. ``again``: the requests that go into another batch. ``charges``: what its answers
-    cost; ``stated``: the same by the provider's books. ``raw_files``: what its answers were read from. ``events``: what
-    was odd.
+    cost; ``stated``: the same by the provider's books. ``cut``: the answers that ended at their output limit.
+    ``files``: its raw results and answers. ``events``: what was odd. ``spent``: what is known of its cost, and
+    ``unknown`` the most that its other requests may have cost, in USD.
 
     Raises AssertionError where not every request of the batch has an end.
     """
@@ -677,25 +765,18 @@ def collected(
     after = replace(
         batch, state=Lifecycle.COLLECTED, due_at=now, reason=reason, needs_person=needs_person,
         error_class=ErrorClass.ACCOUNT if is_of_account else batch.error_class, stated_usd=stated.usd,
-        stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens,
+        stated_input_tokens=stated.input_tokens, stated_output_tokens=stated.output_tokens, spent_usd=spent,
+        unknown_usd=batch.unknown_usd + unknown,
     )  # fmt: skip
     return Move(
         after,
         (*decision.events, *events, ("collected", outcomes)),
-        entries=tuple(entries),
         ends=ends,
         again=again,
         charges=charges,
-        raw_files=raw_files,
+        cut=cut,
+        files=files,
     )
-
-
-def settle(
-    batch: Batch, reserved: Decimal, unknown_cost: Decimal, spent: Decimal = Decimal(0)
-) -> tuple[LedgerEntry, ...]:
-    """Release what is still ``reserved`` for the batch; what it cost, and what it may have cost, take its place."""
-    amounts = {RELEASED: reserved, ACTUAL: spent, UNKNOWN_COST: unknown_cost}
-    return tuple(LedgerEntry(batch.id, kind, usd) for kind, usd in amounts.items() if usd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -750,28 +831,38 @@ def adopted(batch: Batch, provider_id: str, status: str, at: DecisionLimits) -> 
     after = replace(
         batch, state=Lifecycle.IN_FLIGHT, provider_id=provider_id, provider_status=status,
         submitted_at=batch.submitting_at or at.now, due_at=at.now, deadline_at=at.now + at.deadline, failures=0,
-        reason=None, account=at.account.key, organisation=at.account.organisation,
+        reason=None, account=at.account.key, organisation=at.account.organisation, unclear_since=None,
     )  # fmt: skip
     return Move(after, (("adopted", provider_id),))
 
 
-def sent_again(batch: Batch, cost: Sequence[LedgerEntry], now: float) -> Move:
-    """A person has the lost batch sent again. Nothing that was known of it holds for the new one. ``cost``: what the
-    earlier create may have cost."""
-    person = "a person said that it was never made"
+def sent_again(batch: Batch, usd: Decimal, now: float) -> Move:
+    """A person has the lost batch sent again. ``usd``: the most that the earlier create may have cost."""
+    person = "a person has it sent again"
     if batch.provider_id:
         person = f"it was {batch.provider_id}: a person has it paid for once more"
-    facts = replace(batch.facts, failed_calls=0, not_found=0, resent=batch.facts.resent + 1)
-    after = replace(
+    extra = batch.facts.extra_batches + (batch.provider_id is not None)
+    counted = _with(batch, resent=batch.facts.resent + 1, extra_batches=extra)
+    detail = f"{person}; its maximum cost stays reserved because the provider may have billed it"
+    return Move(_as_if_new(replace(counted, creates_usd=batch.creates_usd + usd), now), (("resubmit", detail),))
+
+
+def never_made(batch: Batch, now: float, *, bound: Decimal) -> Move | Wait:
+    """A person says that no create of the batch without an answer was carried out: none of them cost anything, and a
+    lost batch is planned again. ``bound``: the most that one of them may have cost in USD."""
+    closed = _closed(batch, "a person said that it was never made", bound)
+    if batch.state is not Lifecycle.LOST:
+        return closed
+    return Move(_as_if_new(closed.after, now), (("never_made", "a person said so"), *closed.events))
+
+
+def _as_if_new(batch: Batch, now: float) -> Batch:
+    """Plan the lost batch again. Nothing that was known of its create holds for the new one."""
+    return replace(
         batch, state=Lifecycle.PLANNED, due_at=now, failures=0, input_ref=None, reason=None, provider_id=None,
         provider_status=None, account=None, organisation=None, submitting_at=None, submitted_at=None, ended_at=None,
-        deadline_at=None, facts=facts,
+        deadline_at=None, unclear_since=None, facts=replace(batch.facts, failed_calls=0, not_found=0),
     )  # fmt: skip
-    return Move(
-        after,
-        (("resubmit", f"{person}; its maximum cost stays reserved because the provider may have billed it"),),
-        tuple(cost),
-    )
 
 
 def may_arrive_until(batch: Batch, at: DecisionLimits) -> float | None:

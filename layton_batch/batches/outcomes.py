@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from layton_batch.batches.replies import Reply
 from layton_batch.providers.damaged_rows import unreadable
@@ -69,6 +69,14 @@ def assign_outcomes(
     return tally
 
 
+def put_out_of_reach(tally: ReplyTally, custom_ids: Iterable[str]) -> None:
+    """Have requests that no line names end as they would, but out of reach: they were perhaps answered and paid for,
+    and whether they are bought again is a person's word (`retry`)."""
+    for custom_id in custom_ids:
+        lost = replace(tally.replies[custom_id].response, error_class=ErrorClass.OUT_OF_REACH, error_message=_UNNAMED)
+        tally.replies[custom_id] = Reply(lost)
+
+
 def summed(anomalies: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """One anomaly of each kind: its number and its first examples. A provider may send any number of odd rows."""
     by_kind: dict[str, list[str]] = {}
@@ -83,6 +91,7 @@ def _together(details: Sequence[str]) -> str:
     return f"{len(details)} times: " + "; ".join(clean(detail, 500) for detail in details[:EXAMPLES]) + more
 
 
+_UNNAMED = "no line of the results names it, and it may have been answered and billed"
 _NAMELESS = "no line names it, and there are lines that cannot be read"
 _UNKNOWN_COST = (
     "It may have been carried out and billed; what it cost is not in this run's bill. It is not sent again by itself: "
@@ -109,11 +118,11 @@ def _weight(response: Response) -> int:
 
 
 def _silence(custom_id: str, batch: Batch, message: str | None) -> Response:
-    """The response of a request that no line names."""
+    """The response of a request that no line names: why, where the batch failed; the other outcomes say it all."""
     outcome = _OF_BATCH[batch.outcome or BatchOutcome.COMPLETED]
-    error_class = ErrorClass.NOT_EXECUTED
-    if outcome is RequestOutcome.ERRORED and batch.error_class is not ErrorClass.NONE:
-        error_class = batch.error_class
+    if outcome is not RequestOutcome.ERRORED:
+        return Response(custom_id, outcome, error_class=ErrorClass.NOT_EXECUTED)
+    error_class = ErrorClass.NOT_EXECUTED if batch.error_class is ErrorClass.NONE else batch.error_class
     return Response(custom_id, outcome, error_class=error_class, error_message=message)
 
 

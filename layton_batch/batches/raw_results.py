@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,9 +21,7 @@ import zstandard
 
 from layton_batch.errors import ProviderError, ProviderReplyError, RequestRefusedError, TransientProviderError
 from layton_batch.files import atomic
-from layton_batch.files.digests import file_digest
 from layton_batch.providers.protocol import ResultPart
-from layton_batch.records import FileDigest
 
 _CHUNK = 1 << 20
 RESUMES = 20
@@ -189,7 +187,7 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
     """Lines of a stored part with whether each ended in a newline. Only LF ends a line: a model's U+2028 does not.
 
     Of a line longer than LONGEST_LINE come its first LONGEST_LINE + 1 bytes. Raises ZstdError where the disk has
-    damaged the part (:func:`is_damaged`).
+    damaged the part.
     """
     pieces: list[bytes] = []
     length = 0
@@ -205,22 +203,6 @@ def lines(path: Path) -> Iterator[tuple[bytes, bool]]:
             length += len(pieces[-1])
     if (line := b"".join(pieces)).strip():
         yield line, False
-
-
-def is_damaged(path: Path) -> bool:
-    """Return whether the disk has changed a stored part: its checksum, which comes last, differs."""
-    try:
-        for _ in _chunks(path):
-            pass
-    except zstandard.ZstdError:
-        return True
-    return False
-
-
-def digests(folder: Path, root: Path) -> Sequence[FileDigest]:
-    """The digest of every stored copy, under its path below ``root``."""
-    paths = [path for of_kind in copies(folder).values() for path in of_kind]
-    return [file_digest(path, path.relative_to(root).as_posix()) for path in paths]
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

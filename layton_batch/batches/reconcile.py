@@ -8,6 +8,7 @@ from dataclasses import replace
 from layton_batch.batches import machine
 from layton_batch.batches.decisions import StageDecision, at
 from layton_batch.batches.tick import ProviderLists
+from layton_batch.batches.unknown_costs import bound_of
 from layton_batch.errors import ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, MatchingBatch, Submission
@@ -19,9 +20,24 @@ def reconcile(run: Run, provider: Provider, batch: Batch) -> StageDecision:
     try:
         matches = provider.find(_look(run, batch))
     except ProviderError as error:
-        return StageDecision(machine.after_look(batch, error, at(run, batch)), error)
-    candidates, absent_before = _not_taken(run, matches), run.store.was_absent_before(batch.id)
-    return StageDecision(machine.after_look(batch, candidates, at(run, batch), absent_before=absent_before))
+        return StageDecision(machine.after_look(batch, error, at(run, batch), bound=bound_of(run, batch)), error)
+    decision = machine.after_look(
+        batch, _not_taken(run, matches), at(run, batch), bound=bound_of(run, batch),
+        absent_creates=run.store.absent_creates(batch.id),
+    )  # fmt: skip
+    return StageDecision(decision)
+
+
+def look_later(run: Run, provider: Provider, batch: Batch) -> StageDecision:
+    """Look once more for creates of the batch that were given up: they may be in the list by now, or certainly not."""
+    candidates: Sequence[MatchingBatch] | ProviderError
+    error: ProviderError | None = None
+    try:
+        candidates = _not_taken(run, provider.find(_look(run, batch)))
+    except ProviderError as problem:
+        candidates = error = problem
+    decision = machine.after_later_look(batch, candidates, at(run, batch), bound=bound_of(run, batch))
+    return StageDecision(decision, error)
 
 
 def sent_already(
@@ -56,6 +72,7 @@ def _look(run: Run, batch: Batch) -> Submission:
     """The batch as a list is to be looked through for it now, and what needs no look."""
     return replace(
         submission(run, batch), asked_at=run.clock.now(), known=run.store.known_provider_ids(),
+        oldest_at=min(run.born, batch.submitting_at or run.born),
         marks=(f"{run.tag_prefix}-", f"r{run.mark}-"), knows=run.store.has_given_a_name,
         custom_ids=run.providers.ended_custom_ids[batch.provider],
     )  # fmt: skip

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import polars as pl
+import zstandard
 
 from layton_batch.batches import raw_results
-from layton_batch.errors import LaytonBatchError, ProviderError, file_error
+from layton_batch.errors import DamagedTableError, LaytonBatchError, ProviderError, file_error
 from layton_batch.files import tables
 from layton_batch.providers import damaged_rows
 from layton_batch.providers.wire_errors import unreadable_reply
@@ -76,16 +77,14 @@ class Replies:
     and damage only where no other copy has what it hides.
 
     ``named``: the custom_ids of readable lines. ``damaged``: the number of damaged lines. ``cut``: the parts that end
-    in the middle of such a line. ``broken``: the parts that the disk has damaged, of which nothing is read.
-    ``foreign``: the parts with lines of which none names a request, such as a page of HTML. ``parts``: by part, the
-    custom_ids that its lines name, damaged lines included. ``texts``: by row.
+    in the middle of such a line. ``foreign``: the parts with lines of which none names a request, such as
+    a page of HTML. ``parts``: by part, the custom_ids that its lines name, damaged lines included. ``texts``: by row.
     """
 
     entries: Sequence[Reply | str]
     named: frozenset[str]
     damaged: int
     cut: frozenset[Path]
-    broken: frozenset[Path]
     foreign: frozenset[Path]
     parts: Mapping[Path, frozenset[str]]
     texts: pl.Series
@@ -96,7 +95,8 @@ class Replies:
 
 
 def read_replies(folder: Path, decode: Decode) -> Replies:
-    """Read the replies in the parts under ``folder``. Raises FileError where a part cannot be read."""
+    """Read the replies in the parts under ``folder``. Raises FileError if a part cannot be read, DamagedTableError if
+    the disk has damaged one."""
     entries: list[Reply | str] = []
     copies: dict[Path, _Copy] = {}
     texts = _Texts()
@@ -109,6 +109,8 @@ def read_replies(folder: Path, decode: Decode) -> Replies:
                 copy = _read_copy(path, decode, texts, seen)
             except FileNotFoundError:
                 continue  # the process that has the batch by now removed a copy of no use
+            except zstandard.ZstdError as error:
+                raise DamagedTableError(f"{path} was changed since it came: put it back from a copy", path) from error
             except OSError as error:
                 raise file_error(f"cannot read {path}: {error.strerror or error}", error) from error
             of_kind[path] = copy
@@ -124,7 +126,6 @@ def read_replies(folder: Path, decode: Decode) -> Replies:
         named=frozenset().union(*(copy.named for copy in copies.values())),
         damaged=damaged,
         cut=frozenset(path for path, copy in copies.items() if copy.is_cut),
-        broken=frozenset(path for path, copy in copies.items() if copy.is_broken),
         foreign=frozenset(path for path, copy in copies.items() if copy.is_foreign),
         parts={path: copy.all_named for path, copy in copies.items()},
         texts=texts.column(),
@@ -143,7 +144,6 @@ class _Copy:
     hidden: list[Reply | str] = field(default_factory=list)
     damaged: int = 0
     is_cut: bool = False
-    is_broken: bool = False
 
     @property
     def all_named(self) -> frozenset[str]:
@@ -169,9 +169,7 @@ def _still_hidden(copy: _Copy, merged: Iterable[_Copy]) -> Iterator[Reply | str]
 
 def _read_copy(path: Path, decode: Decode, texts: _Texts, seen: set[Reply]) -> _Copy:
     """Read one stored part. ``seen``: the replies of the file's copies so far; new ones are added."""
-    copy = _Copy(is_broken=raw_results.is_damaged(path))
-    if copy.is_broken:
-        return copy
+    copy = _Copy()
     for number, (line, is_complete) in enumerate(raw_results.lines(path), 1):
         response = _decoded(line, decode)
         if isinstance(response, str):

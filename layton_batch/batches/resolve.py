@@ -1,4 +1,4 @@
-"""Resolve: a person's word on a lost batch."""
+"""Resolve: a person's word on a lost batch. Whoever drives the run meanwhile leaves such a batch alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from layton_batch.batches import machine
 from layton_batch.batches.decisions import at
 from layton_batch.batches.reconcile import sent_already, surely_ours
 from layton_batch.batches.tick import ProviderLists
-from layton_batch.batches.unknown_costs import unknown_cost_entries, write_unknown_costs
+from layton_batch.batches.unknown_costs import bound_of
 from layton_batch.clock import utc
 from layton_batch.errors import ManifestError, ProviderError, UnknownStatusError
 from layton_batch.providers.protocol import Provider
@@ -50,13 +50,38 @@ def _reading(provider: Provider, provider_id: str) -> tuple[str, int | None]:
 
 
 def send_again(run: Run, batch_id: str) -> None:
-    """The batch was never made, or is to be paid for once more: plan it again. What the earlier create may have cost
-    goes on counting against the budget.
+    """Plan the lost batch again, which may be paid for once more. What the earlier create may have cost goes on
+    counting against the budget.
 
     Raises ManifestError where it is not lost, or its create may still reach the provider, or the provider shows that it
     was made (no person need be asked then), or its list cannot be read.
     """
     batch = _lost(run, batch_id)
+    _require_absent(run, batch)
+    now = run.clock.now()
+    move = machine.sent_again(batch, bound_of(run, batch), now)
+    run.store.apply(batch, move, now)  # the next plan writes it into the table of unknown costs
+
+
+def not_made(run: Run, batch_id: str) -> None:
+    """No create of the batch without an answer was carried out: none of them cost anything. A lost batch is planned
+    again.
+
+    Raises ManifestError where there is no such create, or the provider shows that it was made, and as ``send_again``.
+    """
+    batch = run.store.batch(batch_id)
+    if batch.state is Lifecycle.LOST and batch.provider_id is not None:
+        raise ManifestError(f"batch {batch.id} was made: it is {batch.provider_id}. `--resubmit` pays for it once more")
+    if batch.state is not Lifecycle.LOST and not batch.facts.creates_of_unknown_cost:
+        raise ManifestError(f"batch {batch.id} of run {run.id} is {batch.state}, and each of its creates was answered")
+    _require_absent(run, batch)
+    now = run.clock.now()
+    run.store.apply(batch, machine.never_made(batch, now, bound=bound_of(run, batch)), now)
+
+
+def _require_absent(run: Run, batch: Batch) -> None:
+    """Raise ManifestError where the batch's create may still arrive, its provider shows that it was made, or its list
+    cannot be read."""
     if (until := machine.may_arrive_until(batch, at(run, batch))) is not None:
         raise ManifestError(
             f"batch {batch.id} is not sent again yet: its create may still reach {batch.provider} until "
@@ -71,9 +96,6 @@ def send_again(run: Run, batch_id: str) -> None:
         ) from error
     if marked:
         raise ManifestError(f"{_told(batch, marked)}: it was made, and would be paid twice. `--adopt {marked[0]}`")
-    now = run.clock.now()
-    move = machine.sent_again(batch, unknown_cost_entries(run, batch), now)
-    write_unknown_costs(run, run.store.apply(batch, move, now))
 
 
 def ignore_copy(run: Run, batch_id: str) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
-import os
+from collections.abc import Mapping
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from layton_batch.cli import (
-    annotate_command,
+    check_command,
     export_command,
     grade_commands,
     import_command,
     inspect_commands,
-    item_commands,
+    label_commands,
     run_commands,
     sandbox_commands,
     starting,
@@ -22,16 +24,34 @@ from layton_batch.cli import (
 )
 from layton_batch.settings import Settings
 
-PROGRAM, COMPLETE_VARIABLE = "layton-batch", "_LAYTON_BATCH_COMPLETE"
-ORDER = ("demo", "init", "plan", "run", "status", "events", "cancel", "retry", "resolve", "score", "leaderboard",
-         "compare", "gate", "judges", "label-plan", "annotate", "cost", "site", "verify", "grade", "judge",
-         "import", "export")  # fmt: skip
-"""How ``--help`` lists the commands: the way of a run; the rest after them."""
+PROGRAM = "layton-batch"
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Start": ("demo", "init", "check"),
+    "Run": ("plan", "run", "overnight", "judge", "cancel", "retry", "resolve"),
+    "Look": ("status", "leaderboard", "compare", "judges", "cost"),
+    "Label": ("label",),
+    "Publish": ("site", "verify"),
+    "Files": ("grade", "import", "export", "sandbox"),
+}
+"""Groups of commands in ``--help``."""
+
+
+class _GroupedCommands(TyperGroup):
+    """The commands, listed by group."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in GROUPS.items():
+            commands = {name: self.commands[name] for name in names}
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(100)) for name, command in commands.items()])
+
 
 app = typer.Typer(
     name=PROGRAM,
+    cls=_GroupedCommands,
     help="Evaluate language and vision models through paid batch APIs: a manifest in, a leaderboard and a bill out.",
     no_args_is_help=True,
+    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -44,13 +64,12 @@ for commands in (
     statistics_commands,
     import_command,
     export_command,
-    annotate_command,
-    item_commands,
+    label_commands,
+    check_command,
     verify_command,
     starting,
 ):
     commands.register(app)
-app.registered_commands.sort(key=lambda command: (*ORDER, command.name).index(command.name))
 
 
 @app.callback(invoke_without_command=True)
@@ -67,23 +86,20 @@ _built = functools.cache(typer.main.get_command)
 
 
 def invoke(arguments: list[str]) -> int:
-    """Carry a command out; returns its exit code. Not through Typer's own main: it swallows Ctrl-C and closed pipes.
-
-    A shell that completes a command line sets a variable, and gets its suggestions from Typer, which ends the process.
-    """
-    command = _built(app)
-    if COMPLETE_VARIABLE in os.environ:  # noqa: TID251  the shell sets it for one call, and Typer reads it there
-        command.main([], PROGRAM, COMPLETE_VARIABLE)
+    """Carry a command out; returns its exit code. Not through Typer's own main: it swallows Ctrl-C and closed pipes."""
     try:
-        with command.make_context(PROGRAM, arguments, default_map=_from_environment_file()) as context:
-            command.invoke(context)
+        with _built(app).make_context(PROGRAM, arguments, default_map=_from_environment_file()) as context:
+            context.command.invoke(context)
     except typer.Exit as end:
         return end.exit_code
     return 0
 
 
-def _from_environment_file() -> dict[str, dict[str, str]]:
+def _from_environment_file() -> dict[str, dict[str, Any]]:
     """Return the options that the working folder's ``.env`` sets, by command: Typer reads the environment alone."""
     runs = Settings.from_process().get("LAYTON_BATCH_RUNS")
-    names = [str(command.name) for command in app.registered_commands]
-    return {} if runs is None else {name: {"runs": runs} for name in names}
+    if runs is None:
+        return {}
+    names = [name for group in GROUPS.values() for name in group if name != "label"]
+    own = {"runs": runs}
+    return {**dict.fromkeys(names, own), "label": dict.fromkeys(label_commands.NAMES, own)}

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import typer
 
@@ -14,9 +13,6 @@ from layton_batch.errors import NotAgreedError
 from layton_batch.runs.context import Run
 from layton_batch.settings import Settings
 
-if TYPE_CHECKING:
-    from layton_batch.stages.preview import ImportedAnswers
-
 
 def agree(
     opened: Run,
@@ -25,27 +21,27 @@ def agree(
     yes: bool,
     quiet: bool,
     is_gone: bool = False,
-    given: Sequence[ImportedAnswers] = (),
+    enter: Callable[[Run], object] | None = None,
 ) -> None:
     """Say how much is to be sent and paid, once a revision. A person has to agree where there is no budget, and where
     what was paid for is paid for again.
 
-    ``is_gone``: this user began the run here before, and its folder is not there any more. ``given``: answers that the
-    run's judges are to judge. Raises NotAgreedError.
+    ``is_gone``: this user began the run here before, and its folder is not there any more. ``enter``: enters
+    answers that the run's judges are to judge. Raises NotAgreedError.
     """
-    if not (given or is_new_revision(opened)):
+    if not (enter or is_new_revision(opened)):
         return
     from layton_batch.reports.plan_tables import in_short
 
-    planned = plan_to_send(opened, settings, say, given)
+    planned = plan_to_send(opened, settings, say, enter)
     if planned is not None and not quiet:
         for line in (*planned.before_sending, in_short(planned)):
             say(line)
     question = None if yes else question_before_paying(
-        opened, settings, planned, is_gone=is_gone, adds_answers=bool(given)
+        opened, settings, planned, is_gone=is_gone, adds_answers=enter is not None
     )  # fmt: skip
     if question is None:
-        again = paid_again(opened, planned, is_gone=is_gone, adds_answers=bool(given))
+        again = paid_again(opened, planned, is_gone=is_gone, adds_answers=enter is not None)
         if again is not None and not quiet:
             say(again)
         return

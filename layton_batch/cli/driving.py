@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,15 +17,14 @@ from layton_batch.errors import FileError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
+from layton_batch.runs.folders import home_of, replacement_note
 from layton_batch.runs.model_questions import refuse_dead_models
-from layton_batch.runs.status import Status
+from layton_batch.runs.status import Status, after_deadline, read_status
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import cautions
 
 if TYPE_CHECKING:
     from layton_batch.imports.prediction_files import ImportedModel
-    from layton_batch.stages.preview import ImportedAnswers
 
 
 @contextmanager
@@ -50,9 +50,8 @@ def driven_run(
     """
     folder = home_of(manifest, runs)
     begins, warnings = not folder.manifest.exists(), list[str]()
-    for note in () if quiet else (replacement_note(folder, manifest), *labels_elsewhere(folder, manifest)):
-        if note:
-            say(note)
+    if not quiet and (note := replacement_note(folder, manifest)):
+        say(note)
 
     def ask_providers() -> None:
         if not offline:
@@ -64,18 +63,25 @@ def driven_run(
     ) as (run, is_gone):  # fmt: skip
         if begins and not quiet:
             _say_beginning(run, (*check_models(manifest, settings, clock).warnings, *warnings))
-        agree(run, settings, yes=yes, quiet=quiet, is_gone=is_gone, given=_given(run, answers))
+        agree(
+            run,
+            settings,
+            yes=yes,
+            quiet=quiet,
+            is_gone=is_gone,
+            enter=partial(_enter_answers, answers=answers) if answers else None,
+        )
         if answers:
             _enter(run, answers)
-        yield run, drive_and_report(run, settings, once=once, stop_at=stop_at, quiet=quiet)
+        before = None if stop_at is None else read_status(run.store)
+        status = drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
+        yield run, status if stop_at is None or clock.now() < stop_at else after_deadline(before, status)
 
 
-def _given(run: Run, answers: Sequence[ImportedModel]) -> Sequence[ImportedAnswers]:
-    if not answers:
-        return ()
-    from layton_batch.imports.entering import to_judge  # loads polars, which who only looks at a run need not
+def _enter_answers(run: Run, answers: Sequence[ImportedModel]) -> None:
+    from layton_batch.imports.entering import enter_answers  # loads polars, which who only looks at a run need not
 
-    return to_judge(run, answers)
+    enter_answers(run, answers)
 
 
 def _enter(run: Run, answers: Sequence[ImportedModel]) -> None:

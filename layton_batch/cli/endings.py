@@ -40,41 +40,46 @@ def exit_code(status: Status) -> int:
     return CODES[status.state]
 
 
-def print_outcome(run: Run, status: Status) -> None:
-    """Print the outcome of `run`: the leaderboard and the bill if there are any, else the status."""
-    judges = known_counts(run.folder.tables)
-    if status.state is not RunState.DONE:
-        print_status(status, run.clock.now(), failure_words(run.folder, status), judges=judges)
-        for step in next_steps(status, run_source(run.folder), reserves_expected=run.manifest.budget.bound is not None):
-            say(step)
-        return
-    _print_results(run)
-    if status.unanswered:
-        requests = plural(status.unanswered, "request")
-        say(f"{requests} without an answer; `layton-batch status {run_source(run.folder)}` shows which jobs")
-        for line in (
-            *failure_lines(status.jobs, failure_words(run.folder, status)),
-            *next_steps(status, run_source(run.folder)),
-        ):
+def print_outcome(run: Run, status: Status, *, with_board: bool = True) -> None:
+    """Print the outcome of `run`: the board of the complete models (``with_board``: also before the end), the total of
+    the bill, what is wrong, and one next step."""
+    judges, words = known_counts(run.folder.tables), failure_words(run.folder, status)
+    is_done = status.state is RunState.DONE
+    if is_done or (with_board and run.folder.part("leaderboard", "leaderboard").exists()):
+        _print_board(run)
+    if is_done:
+        missing = [f"{plural(status.unanswered, 'request')} without an answer"] * bool(status.unanswered)
+        for line in (*missing, *failure_lines(status.jobs, words), *lacking_told(judges), *_cut_answers(run)):
             say(one_line(line))
-    for line in (*lacking_told(judges), *_cut_answers(run)):
-        say(one_line(line))
-    _print_places(run)
+        say(f"site: {shown_path(run.folder.site / 'index.html')}")
+    else:
+        print_status(status, run.clock.now(), words, judges=judges)
+    say(one_line(f"next: {_next_step(run, status)}"))
 
 
-def _print_results(run: Run) -> None:
-    """Print the leaderboard and the bill of a run that is done."""
-    from layton_batch.reports.cost import print_costs
+def _print_board(run: Run) -> None:
+    """Print the board of the complete models, what a reader has to know of it, and the total of the bill."""
+    from layton_batch.reports.cost import total_line
     from layton_batch.reports.leaderboard_tables import print_board
-    from layton_batch.reports.table import console
+    from layton_batch.scoring.leaderboard import with_incomplete
     from layton_batch.stages.publish import cost_report
-    from layton_batch.stages.rank import board, reader_notes
+    from layton_batch.stages.rank import board, incomplete_of, reader_notes
 
-    print_board(board(run, run.rules))
+    print_board(with_incomplete(board(run, run.rules), incomplete_of(run)))
     for line in reader_notes(run):
         say(line)
-    console().print()
-    print_costs(cost_report([run.folder]))
+    say(total_line(cost_report([run.folder])))
+
+
+def _next_step(run: Run, status: Status) -> str:
+    """Return the next step of a person: what the status asks for, else labels that help most, else a look."""
+    source = run_source(run.folder)
+    if status.state is RunState.DONE and not status.unanswered:
+        from layton_batch.site.model_facts import label_need
+
+        if need := label_need(run.folder, source):
+            return need
+    return next_steps(status, source, reserves_expected=run.manifest.budget.bound is not None)[0]
 
 
 def _cut_answers(run: Run) -> Iterator[str]:
@@ -100,15 +105,6 @@ def _cut_answers(run: Run) -> Iterator[str]:
         )
     if own.height > MOST_CUT_MODELS:
         yield f"so were answers of {plural(own.height - MOST_CUT_MODELS, 'more model')}"
-
-
-def _print_places(run: Run) -> None:
-    """Say which labels would help most, and where the run's files are."""
-    from layton_batch.site.model_facts import label_need
-
-    if need := label_need(run.folder, run_source(run.folder)):
-        say(one_line(need))
-    say(f"run folder: {shown_path(run.folder.root)}\nsite: {shown_path(run.folder.site / 'index.html')}")
 
 
 def _lost(status: Status) -> list[Batch]:
@@ -185,8 +181,11 @@ def _waiting_for_a_person(lost: Sequence[Batch]) -> str:
     )
 
 
-def resolved(batch_id: str, adopted: str | None, *, given_up: bool, cancelled: bool) -> str:
-    """Describe the outcome of a lost batch: adopted under an id, given up, or planned again."""
+def resolved(batch_id: str, adopted: str | None, *, given_up: bool, not_made: bool, cancelled: bool) -> str:
+    """Describe the outcome of a lost batch: adopted under an id, given up, or planned again. ``not_made``: its creates
+    are out of the bill."""
+    if not_made:
+        return f"{batch_id}: its creates without an answer cost nothing. `run` continues."
     if given_up:
         return (
             f"{batch_id}: given up. The next `run` ends its requests without an answer, and counts what they may have "

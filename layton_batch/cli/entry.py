@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 
 from layton_batch import log
+from layton_batch.cli.complaints import complain, complain_of
 from layton_batch.cli.terminal import forgiving_streams, lost_output
-from layton_batch.errors import LaytonBatchError, ManifestError, StorageError, refusal_of_system
+from layton_batch.errors import ManifestError, StorageError
 from layton_batch.files import limits
 from layton_batch.processes import (
     bypass_proxy,
@@ -19,7 +20,6 @@ from layton_batch.processes import (
     terminating,
 )
 from layton_batch.settings import Settings
-from layton_batch.text import plain
 
 INTERRUPTED = 75
 STOPPED = {
@@ -27,6 +27,7 @@ STOPPED = {
     "cancel": "stopped. Batches asked to stop end at the provider; the same command asks the others and collects.",
     "judge": "stopped. Submitted batches go on at the provider; the same command continues the run.",
     "demo": "stopped. The same command continues.",
+    "overnight": "stopped. Submitted batches go on at the provider; the same command continues.",
 }
 """What Ctrl-C means for a command; for the others nothing is left undone outside this machine."""
 
@@ -43,9 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             code = _printed(command_line, invoke([*command_line]))
     except KeyboardInterrupt:
         count_stops_only()
-        code = _complain(STOPPED.get(command_line[0] if command_line else "", "stopped."), INTERRUPTED)
+        code = complain(STOPPED.get(command_line[0] if command_line else "", "stopped."), INTERRUPTED)
     except Exception as error:
-        code = complain_of(error, command_line)
+        code = complain_of(error)
     sys.exit(code)
 
 
@@ -53,7 +54,7 @@ def _refuse_empty(command_line: Sequence[str]) -> None:
     """Raise ManifestError for an empty argument: as a path it would be the working folder, as a run the only one."""
     if "" in command_line:
         before = " ".join(["layton-batch", *command_line[: command_line.index("")]])
-        raise ManifestError(f"the argument after `{before}` is empty; if it is a shell's variable, that is not set")
+        raise ManifestError(f"the argument after `{before}` is empty")
 
 
 def prepare_process() -> None:
@@ -78,27 +79,4 @@ def _printed(command_line: Sequence[str], code: int) -> int:
         return code
     if code == 0 and not STOPPED.keys() & set(command_line[:1]):
         code = StorageError.exit_code
-    return _complain(f"stdout cannot be written: {lost.strerror or lost}", code)
-
-
-def complain_of(error: Exception, command_line: Sequence[str] = ()) -> int:
-    """Say what went wrong and return the exit code: errors of this program, usage errors of the command line, and what
-    the operating system refuses where nobody expected it. Anything else is a bug and keeps its traceback."""
-    if isinstance(error, LaytonBatchError):
-        return _complain(str(error), error.exit_code)
-    if isinstance(error, OSError) and (refusal := refusal_of_system(error, "run the same command again")) is not None:
-        return _complain(str(refusal), refusal.exit_code)
-    show, code = getattr(error, "show", None), getattr(error, "exit_code", None)
-    if callable(show) and isinstance(code, int):
-        from layton_batch.cli.usage_errors import usage_message
-
-        if (message := usage_message(error, command_line)) is not None:
-            return _complain(message, code)
-        show()
-        return code
-    raise error
-
-
-def _complain(message: str, code: int) -> int:
-    sys.stderr.write(f"layton-batch: {plain(log.redact(message))}\n")
-    return code
+    return complain(f"stdout cannot be written: {lost.strerror or lost}", code)

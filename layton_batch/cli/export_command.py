@@ -39,7 +39,6 @@ def export(
     organization: Annotated[str, typer.Option("--organization", help="eee: who evaluated.")] = "not stated",
     dataset: Annotated[str | None, typer.Option("--dataset", help="hf: the benchmark, OWNER/NAME.")] = None,
     task_id: Annotated[str | None, typer.Option("--task-id", help="hf: the id in the benchmark's eval.yaml.")] = None,
-    source_url: Annotated[str | None, typer.Option("--source-url", help="hf: where the run can be seen.")] = None,
     runs: Runs = RUNS,
 ) -> None:
     """Write a run down in the forms that others read. No network, no key.
@@ -62,4 +61,4 @@ def export(
 
     check_out(to, out)
     with read_run(find_run(run_name, runs), Settings.from_process()) as run:
-        say(write_form(run, to, out, ExportArguments(organization, dataset, task_id, source_url)))
+        say(write_form(run, to, out, ExportArguments(organization, dataset, task_id)))

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from layton_batch.cli.option_names import renamed
 from layton_batch.cli.run_commands import RUNS, Json, Runs
 from layton_batch.tasks import grade_help
 
@@ -20,14 +19,11 @@ A benchmark that an entry point adds takes --items in its own form, and predicti
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command("grade", help=HELP, context_settings=renamed(output="out"))(grade)
+    app.command("grade", help=HELP)(grade)
 
 
 def grade(
     task: Annotated[str | None, typer.Argument(metavar="TASK", help=grade_help.TASK)] = None,
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=]FILE|FOLDER|RUN", help="The same as --predictions.")
-    ] = None,
     predictions: Annotated[
         list[str] | None,
         typer.Option("--predictions", metavar="[NAME=]FILE|FOLDER|RUN", help="Repeat it to rank several models."),
@@ -38,29 +34,24 @@ def grade(
     protocol: Annotated[str | None, typer.Option("--protocol", help=grade_help.PROTOCOL)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=grade_help.METRIC)] = None,
     samples: Annotated[str | None, typer.Option("--samples", metavar="MODE", help=grade_help.SAMPLES)] = None,
-    output: Annotated[Path | None, typer.Option("--out", help="Write the report into this file.")] = None,
     updated: Annotated[Path | None, typer.Option("--updated", help=grade_help.UPDATED)] = None,
     table: Annotated[str | None, typer.Option("--table", metavar="FILE.md", help=grade_help.TABLE)] = None,
     chart: Annotated[Path | None, typer.Option("--chart", metavar="FILE.svg|png", help=grade_help.CHART)] = None,
     named: Annotated[
         list[str] | None, typer.Option("--ensemble", metavar="NAME=MODEL,MODEL,…", help=grade_help.ENSEMBLE)
     ] = None,
-    rounds: Annotated[bool, typer.Option("--rounds", help=grade_help.ROUNDS)] = False,
     benchmark: Annotated[str | None, typer.Option("--benchmark", help=grade_help.BENCHMARK)] = None,
     every_run: Annotated[bool, typer.Option("--every-run", help=grade_help.EVERY_RUN)] = False,
-    llm_evaluator: Annotated[bool, typer.Option("--use-llm-evaluator", help=grade_help.LLM_EVALUATOR)] = False,
     runs: Runs = RUNS,
     as_json: Json = False,
 ) -> None:
     """Grade predictions by a benchmark's rules; its help is ``HELP``."""
-    from layton_batch.cli.grade_work import GradeArguments, check_task, refuse_llm_evaluator, run_grade
+    from layton_batch.cli.grade_work import GradeArguments, check_task, run_grade
 
-    sources = (*(files or ()), *(predictions or ()))
+    sources = tuple(predictions or ())
     task = check_task(task, sources)
-    if llm_evaluator:
-        refuse_llm_evaluator(task, next(iter(sources), "FILE"), items)
     arguments = GradeArguments(
-        task, sources, items, protocol, metric, samples, output, updated, table, chart,
-        tuple(named or ()), rounds, every_run, benchmark, runs, as_json,
+        task, sources, items, protocol, metric, samples, updated, table, chart, tuple(named or ()), every_run,
+        benchmark, runs, as_json,
     )  # fmt: skip
     run_grade(arguments)

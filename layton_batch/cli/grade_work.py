@@ -10,26 +10,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-import orjson
 import polars as pl
 
 from layton_batch.cli.terminal import print_json, say
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import atomic
-from layton_batch.files.item_ids import shift_advice
-from layton_batch.files.sources import portions
 from layton_batch.grading.forms import chosen_metric
-from layton_batch.grading.ranking import Ranking, averaged, by_model, grade, items_of, ranked, to_json
+from layton_batch.grading.graded_models import GradedModel
+from layton_batch.grading.ranking import Ranking, grade, items_of, ranked, to_json
 from layton_batch.grading.submissions import SearchSettings, submissions
-from layton_batch.manifest.item_notes import FIRST_IS_NEVER_RIGHT, first_is_never_right
+from layton_batch.manifest.money_checks import FIRST_IS_NEVER_RIGHT, first_is_never_right
 from layton_batch.records import JsonValue
 from layton_batch.reports.leaderboard_tables import print_board
 from layton_batch.reports.table import console, print_table
 from layton_batch.settings import Settings
-from layton_batch.tasks.offline import GradedModel, GradedSet, GradingOptions, OfflineForm, RowsFile
-from layton_batch.text import Table, first_of, one_line, percent, plural, range_text, text_table
+from layton_batch.tasks.offline import Document, GradingOptions, OfflineForm, RowsFile, json_text
+from layton_batch.tasks.protocol import mark_span
+from layton_batch.text import NONE, first_of, one_line, percent, plural, range_text, text_table
 
 if TYPE_CHECKING:
     import altair as alt
@@ -42,9 +41,16 @@ class Result:
     arguments: GradeArguments
     form: OfflineForm
     metric: str
-    graded: GradedSet
+    models: Sequence[GradedModel]
+    ensembles: Mapping[str, Document]
     board: Ranking | None
     alone: pl.DataFrame | None = None
+
+    @property
+    def documents(self) -> Mapping[str, Document]:
+        """Return the reports of models and ensembles by name, in the order given."""
+        reports = {model.name: model.document for model in self.models if model.document is not None}
+        return {**reports, **self.ensembles}
 
 
 def run_grade(arguments: GradeArguments) -> None:
@@ -57,34 +63,46 @@ def run_grade(arguments: GradeArguments) -> None:
     with updating(arguments.updated) as rows:
         result = _graded(arguments, form, rows)
         document = _document(result)
-        table = None if arguments.table is None else form.published_table(result.graded)
+        table = None if arguments.table is None else form.table(result.documents)
         files = list(_files(result, document, table))
     for path, content in files:
         atomic.write_bytes(path, content)
     _print(result, document, table)
 
 
-def _graded(arguments: GradeArguments, form: OfflineForm, rows: RowsFile | None) -> Result:
+def _graded(arguments: GradeArguments, form: OfflineForm, updated: RowsFile | None) -> Result:
     settings = Settings.from_process()
-    search = SearchSettings(arguments.task, form, arguments.runs, settings, arguments.rounds)
+    search = SearchSettings(arguments.task, form, arguments.runs, settings)
     entries = submissions(arguments.predictions, search)
     if arguments.updated is not None and len(entries) != 1:
         raise ManifestError(f"grade: --updated is for the predictions of one model; here are {len(entries)}")
-    items = None if arguments.items is None else items_of(form, form.item_rows(arguments.items, settings))
+    items = None if arguments.items is None else items_of(form, form.rows(arguments.items, settings))
     metric, is_one = chosen_metric(arguments.task, form, arguments.metric), len(entries) == 1 and entries[0].is_file
-    has_board = (not is_one or arguments.rounds) and not arguments.every_run  # dates may have other questions
-    graded = [grade(entry, items, metric if has_board or not arguments.as_json else None, rows) for entry in entries]
-    _say_unanswered(graded)
-    for note in form.notes:
-        say(one_line(note))
+    has_board = not is_one and not arguments.every_run  # dates may have other questions
+    ranked_by, with_rows = metric if has_board or not arguments.as_json else None, arguments.writes_rows
+    models = [grade(entry, items, ranked_by, updated, with_rows=with_rows) for entry in entries]
+    _say_unanswered(models)
     if items and first_is_never_right(items):
         say(f"{arguments.items}: {FIRST_IS_NEVER_RIGHT}")
-    rounds = by_model(graded)
-    models = [averaged(mine) for mine in rounds.values()] if arguments.rounds else graded
-    board = ranked(models, metric, form.span(metric)) if has_board else None
-    names = board.board["model"].to_list() if board else []
-    alone = None if has_board or arguments.every_run else _alone(models[0], metric, form.span(metric))
-    return Result(arguments, form, metric, GradedSet(models, rounds, names), board, alone)
+    span = mark_span(form.task, metric)
+    board = ranked(models, metric, span) if has_board else None
+    alone = None if has_board or arguments.every_run else _alone(models[0], metric, span)
+    groups = _groups(arguments.named_ensembles)
+    ensembles = {name: _ensemble(form, name, names, models) for name, names in groups.items()}
+    return Result(arguments, form, metric, models, ensembles, board, alone)
+
+
+def _ensemble(form: OfflineForm, name: str, names: Sequence[str], models: Sequence[GradedModel]) -> Document:
+    """Report models as one. Raises ManifestError for an unknown name and for models without a common item."""
+    frames = {model.name: model.frame for model in models if model.frame is not None}
+    if unknown := [model for model in names if model not in frames]:
+        raise ManifestError(
+            f"grade: --ensemble {name}: there are no replies of {', '.join(unknown)}, only of {', '.join(frames)}"
+        )
+    try:
+        return form.ensemble([frames[model] for model in names])
+    except DataError as error:
+        raise ManifestError(f"grade: --ensemble {name}: {error}") from error
 
 
 def _say_unanswered(graded: Iterable[GradedModel]) -> None:
@@ -93,10 +111,11 @@ def _say_unanswered(graded: Iterable[GradedModel]) -> None:
         if model.unanswered:
             ids = first_of(model.unanswered, 5)
             items = plural(len(model.unanswered), "item has", "items have")
-            advice = shift_advice(model.unanswered, model.n_rows)
-            say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others{advice}"))
+            say(one_line(f"{model.name}: {items} no prediction ({ids}); the figures are of the others"))
         if model.twice is not None:
             say(one_line(f"{model.name}: item {model.twice!r} has several predictions, and each counts in the figures"))
+        for note in model.notes:
+            say(one_line(f"{model.name}: {note}"))
 
 
 def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.DataFrame | None:
@@ -110,36 +129,32 @@ def _alone(model: GradedModel, metric: str, span: tuple[float, float]) -> pl.Dat
 # ---- documents -----------------------------------------------------------------------------------------------------
 
 
-def _document(result: Result) -> Mapping[str, JsonValue]:
+def _document(result: Result) -> Document:
     """Return the report of one file; for several files the models in the order given, with their rows on the board."""
-    form, graded, board = result.form, result.graded, result.board
-    if result.arguments.every_run:
-        listed: list[JsonValue] = [
-            {"name": model.name, "source": model.where, "report": model.document} for model in graded.models
-        ]
-        return {"task": result.arguments.task, "protocol": form.protocol, "models": listed, **form.extras(graded)}
-    if board is None:
-        return {**(graded.models[0].document or {}), **form.extras(graded)}
+    form, board = result.form, result.board
+    rows: list[JsonValue] = [{"name": name, **document} for name, document in result.ensembles.items()]
+    ensembles: Document = {"ensembles": rows} if rows else {}
+    if board is None and not result.arguments.every_run:
+        return {**(result.models[0].document or {}), **ensembles}
     samples = form.asked.samples
-    return {
-        "task": result.arguments.task,
-        "protocol": form.protocol,
-        "metric": result.metric,
-        **({} if samples is None else {"samples": samples}),
-        "n_items": board.n_items,
-        "notes": list(board.notes),
-        "models": [
-            {"name": model.name, "source": model.where, **to_json(board, model), **_reports(result, model)}
-            for model in graded.models
-        ],
-        **form.extras(graded),
-    }
-
-
-def _reports(result: Result, model: GradedModel) -> Mapping[str, JsonValue]:
-    return (
-        result.form.rounds(result.graded.rounds[model.name]) if result.arguments.rounds else {"report": model.document}
-    )
+    ranks: Document = {}
+    if board is not None:
+        ranks = {
+            "metric": result.metric,
+            **({} if samples is None else {"samples": samples}),
+            "n_items": board.n_items,
+            "notes": list(board.notes),
+        }
+    models: list[JsonValue] = [
+        {
+            "name": model.name,
+            "source": model.where,
+            **({} if board is None else to_json(board, model)),
+            "report": model.document,
+        }
+        for model in result.models
+    ]
+    return {"task": result.arguments.task, "protocol": form.protocol, **ranks, "models": models, **ensembles}
 
 
 def _printable(value: JsonValue) -> JsonValue:
@@ -160,17 +175,12 @@ def _files(result: Result, document: Mapping[str, JsonValue], table: str | None)
     """Yield path and content of each file to write. Raises DataError for a picture without data."""
     arguments, form = result.arguments, result.form
     if arguments.output is not None:
-        shown = _printable(document)
-        text = form.report_text(shown) if result.board is None else _indented(shown)
-        yield arguments.output, text.encode("utf-8", "replace")
+        yield arguments.output, json_text(_printable(document)).encode("utf-8", "replace")
     if table is not None and arguments.table != "-":
         yield Path(arguments.table or ""), table.encode("utf-8", "replace")
     if arguments.chart is not None:
-        yield arguments.chart, picture(arguments.chart, form.chart(result.graded))
-
-
-def _indented(document: JsonValue) -> str:
-    return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
+        title = one_line(arguments.benchmark or "")
+        yield arguments.chart, picture(arguments.chart, form.chart(result.documents, title))
 
 
 # ---- for people ----------------------------------------------------------------------------------------------------
@@ -182,18 +192,43 @@ def _print(result: Result, document: Mapping[str, JsonValue], table: str | None)
         print_json(_printable(document))
     elif table is not None and arguments.table == "-":
         sys.stdout.write(table)
-    elif arguments.output is not None and arguments.updated is not None:
-        return
     elif arguments.every_run:
-        _print_tables(result.form.unranked(result.graded))
-    elif arguments.prints_report:
-        sys.stdout.write(f"{result.form.report_text(_printable(document))}\n")
+        _print_reports("every run", result.documents)
+    elif arguments.output is not None:
+        sys.stdout.write(f"{json_text(_printable(document))}\n")
     elif result.board is None:
-        lines = [*result.form.lines(document), *_interval(result)]
+        lines = [*_lines(document), *_interval(result)]
         print_table(text_table(arguments.task, ["metric", "value"], lines), first=True)
-        _print_tables(result.form.tables_of_one(result.graded.models[0]))
     else:
         _print_board(result, result.board)
+
+
+def _lines(document: Document) -> Iterator[tuple[str, str]]:
+    """Yield the totals of a report as name and text; lists of rows are left out."""
+    for name, value in document.items():
+        match value:
+            case Mapping() if "mean" not in value:
+                group = "" if name in ("metrics", "summary") else f"{name}: "
+                yield from ((f"{group}{part}", text) for part, text in _lines(value))
+            case [int() | float() as total, int() as count, *_]:
+                yield name, f"{total} of {count}"
+            case list():
+                continue
+            case _:
+                yield name, _shown(value, " %")
+
+
+def _shown(value: JsonValue, sign: str = "") -> str:
+    """Return a value of a report as text; a mean and its standard error in percent."""
+    match value:
+        case {"mean": int() | float() as mean, **rest}:
+            error = rest.get("se")
+            return f"{100 * mean:.2f}{sign}" + (f" ± {100 * error:.2f}" if isinstance(error, int | float) else "")
+        case None:
+            return NONE
+        case float():
+            return f"{value:.4g}"
+    return str(value)
 
 
 def _interval(result: Result) -> Iterator[tuple[str, str]]:
@@ -205,19 +240,23 @@ def _interval(result: Result) -> Iterator[tuple[str, str]]:
 
 
 def _print_board(result: Result, board: Ranking) -> None:
-    """Print the board as for runs, with the kinds of failure, then the tables of this benchmark only."""
+    """Print the board as for runs, with the kinds of failure, then the models' reports."""
     if board.board.height:
         print_board(board.board)
-    _print_tables(result.form.tables(result.graded))
     for note in board.notes:
         console().print(one_line(note), style="yellow", markup=False)
-    if result.arguments.rounds:
-        _print_tables(result.form.rounds_tables(result.graded))
+    _print_reports("reports", result.documents)
 
 
-def _print_tables(tables: Iterable[Table]) -> None:
-    for table in tables:
-        print_table(table)
+def _print_reports(title: str, documents: Mapping[str, Document]) -> None:
+    """Print the figures of reports in columns: a report's summary, else its metrics."""
+    reports = {name: document.get("summary") or document.get("metrics") for name, document in documents.items()}
+    figures = {name: report for name, report in reports.items() if isinstance(report, Mapping)}
+    columns = list(dict.fromkeys(chain.from_iterable(figures.values())))
+    if columns:
+        heads = ["model", *(column.replace(" ", "\n") for column in columns)]
+        lines = [[name, *(_shown(report.get(column)) for column in columns)] for name, report in figures.items()]
+        print_table(text_table(title, heads, lines))
 
 
 PICTURES = (".svg", ".png")
@@ -233,18 +272,21 @@ class GradeArguments:
     protocol: str | None
     metric: str | None
     samples: str | None
-    output: Path | None
     updated: Path | None
     table: str | None
     chart: Path | None
     named_ensembles: tuple[str, ...]
-    rounds: bool
     every_run: bool
     benchmark: str | None
     runs: Path
     as_json: bool
-    prints_report: bool = False
-    """Print the report as it is written: nobody named a file for it, and its form has one."""
+    output: Path | None = None
+    """The file that the form's own program writes beside the predictions."""
+
+    @property
+    def writes_rows(self) -> bool:
+        """Return whether reports go somewhere with a row a prediction."""
+        return self.as_json or self.output is not None
 
 
 def _with_bundled_items(arguments: GradeArguments) -> GradeArguments:
@@ -262,50 +304,23 @@ def _with_bundled_items(arguments: GradeArguments) -> GradeArguments:
 def _with_default_output(arguments: GradeArguments, form: OfflineForm) -> GradeArguments:
     """Return the arguments with the file that the form's own program writes. Raises ManifestError as ``form_for``."""
     name, path = form.default_output, Path(arguments.predictions[0])
-    is_plain = arguments.output is None and not (arguments.as_json or arguments.rounds)
+    is_plain = not arguments.as_json
     if name is None or not is_plain or len(arguments.predictions) > 1 or not path.is_file():
         return arguments
-    output = replace(arguments, output=path.with_name(name), prints_report=True)
+    output = replace(arguments, output=path.with_name(name))
     for written in _written(output):
         _check_writable(written)
     return output
 
 
 def check_task(task: str | None, predictions: Sequence[str]) -> str:
-    """Return the task. Raises ManifestError where it or the predictions are missing, with the command to give."""
+    """Return the task. Raises ManifestError where it or the predictions are missing."""
     from layton_batch.grading.forms import graded_by_rule
-    from layton_batch.tasks import task_names
 
-    names = ", ".join(graded_by_rule())
-    if task is None or (task not in task_names() and os.path.isfile(task)):
-        file = task or next(iter(predictions), None)
-        if file is None:
-            raise ManifestError(
-                f"grade: name a task and a file of predictions: `layton-batch grade TASK FILE`; tasks: {names}"
-            )
-        raise ManifestError(f"grade: name the task before {file}: {_command_for(file, names)}")
-    if not predictions and task in task_names():
-        raise ManifestError(f"grade: name the file of predictions: `layton-batch grade {task} FILE`")
+    if task is None or not predictions:
+        tasks = ", ".join(graded_by_rule())
+        raise ManifestError(f"grade: give TASK and --predictions FILE; tasks that rules grade: {tasks}")
     return task
-
-
-def _command_for(file: str, names: str) -> str:
-    """Return the command that a file of predictions is for, by its columns."""
-    from layton_batch.grading.forms import tasks_of_predictions
-
-    plain = f"`layton-batch grade TASK {file}`; tasks: {names}"
-    settings = Settings.from_process()
-    try:
-        columns = next(iter(chain.from_iterable(portions(file, settings.cwd, settings))))[1].keys()
-    except (DataError, StopIteration):
-        return plain
-    if tasks := tasks_of_predictions(columns):
-        commands = " or ".join(f"`layton-batch grade {task} {file}`" for task in tasks)
-        return f"its columns are those of {' and '.join(tasks)}: {commands}"
-    return (
-        f"{plain}. Its columns ({', '.join(columns)}) are those of none of them: `layton-batch judge {file}` puts "
-        f"answers before a jury, and `layton-batch run {file} --model PROVIDER:ID` asks models"
-    )
 
 
 def form_for(arguments: GradeArguments) -> OfflineForm:
@@ -314,18 +329,15 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
 
     options = GradingOptions(
         samples=arguments.samples,
-        named_ensembles=_groups(arguments.named_ensembles),
         benchmark=arguments.benchmark,
         every_run=arguments.every_run,
-        keep_rows=arguments.as_json or any((arguments.output, arguments.named_ensembles)),
-        title=one_line(arguments.benchmark or ""),
     )
+    _groups(arguments.named_ensembles)
     form = form_of(arguments.task, arguments.protocol, options)
     chosen_metric(arguments.task, form, arguments.metric)
     for option, given in (
         ("--samples", arguments.samples),
         ("--updated", arguments.updated),
-        ("--rounds", arguments.rounds),
         ("--every-run", arguments.every_run),
         ("--chart", arguments.chart),
         ("--table", arguments.table),
@@ -341,20 +353,6 @@ def form_for(arguments: GradeArguments) -> OfflineForm:
     for written in _written(arguments):
         _check_writable(written)
     return form
-
-
-def refuse_llm_evaluator(task: str, predictions: str, items: Path | None) -> NoReturn:
-    """Raise ManifestError with the command that puts these predictions before a judge."""
-    from layton_batch.cli.own_answers import JUDGED
-    from layton_batch.tasks import setting_names
-
-    if JUDGED not in setting_names(task):
-        raise ManifestError(f"grade: --use-llm-evaluator: the rules of {task} need no judge")
-    command = f"layton-batch judge {predictions} --items {items or 'ANNOTATIONS'} --task {task} --protocol original"
-    raise ManifestError(
-        f"grade: --use-llm-evaluator: a judge is paid, and `grade` pays nobody. `{command} --seats 1 --panel FILE "
-        f"--max-usd AMOUNT` does it, in a batch; manifests/panel-{task}.toml is the published judge"
-    )
 
 
 def _groups(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""The work of ``status`` and ``events``."""
+"""The work of ``status``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from layton_batch.cli.progress import event_json, event_line, followed, live_screen, screen, waiting_line
+from layton_batch.cli.progress import event_json, event_line, followed, live_screen, progress_line, screen
 from layton_batch.cli.terminal import print_json, say
-from layton_batch.clock import Clock, SystemClock
+from layton_batch.clock import Clock, SystemClock, utc
 from layton_batch.errors import LaytonBatchError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.reports.status_tables import Words, next_steps, print_status, status_json
@@ -20,7 +20,6 @@ from layton_batch.runs.folders import (
     find_run,
     find_runs,
     misplaced_runs,
-    other_places,
     reserves_expected,
     run_source,
 )
@@ -34,7 +33,7 @@ WATCH_HINT = "Ctrl-C ends this view; the run goes on."
 WATCH_SECONDS = 3.0
 """Between two looks of `status --watch`."""
 INTERRUPTED = 130
-"""The exit code of `status --watch` and `events --follow` at Ctrl-C."""
+"""The exit code of `status --watch` at Ctrl-C."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ def show_status(run_name: str | None, runs: Path, *, as_json: bool) -> int:
     for shown in shown_runs:
         shown.print(now)
     if not shown_runs:
-        say(f"no runs under {runs}; {other_places(runs)}")
+        say(f"no runs under {runs}")
     return code
 
 
@@ -149,7 +148,7 @@ def _watcher(*, as_json: bool) -> Iterator[Callable[[_Shown, float], None]]:
             if as_json:
                 print_json(content, line=True)
             elif shown.is_open:
-                sys.stdout.write(waiting_line(shown.status, now) + "\n")
+                sys.stdout.write(f"{utc(now):%H:%M:%S} {progress_line(shown.status)}\n")
                 sys.stdout.flush()
 
     yield show

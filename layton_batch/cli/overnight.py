@@ -1,49 +1,53 @@
 """A night of refreshes: work on several manifests in turn until a time of day, publish changed boards, report.
 
-``jobs/overnight_refresh.py`` is this program. Every manifest gets a tick in turn, so that none waits for the batches of
+Every manifest gets a tick in turn, so that none waits for the batches of
 another. A board that changed is published at the same address as before.
 """
 
 from __future__ import annotations
 
-import argparse
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
+import orjson
+
 from layton_batch.cli.before_calling import say_addresses, say_sources
+from layton_batch.cli.complaints import complain_of
 from layton_batch.cli.driving import driven_run, say_trouble
 from layton_batch.cli.endings import exit_code
-from layton_batch.cli.entry import complain_of, prepare_process
-from layton_batch.cli.job_files import at_job
 from layton_batch.cli.terminal import say
 from layton_batch.cli.webhook import check_address, post
 from layton_batch.clock import Clock, SystemClock, iso
 from layton_batch.errors import FileError, LaytonBatchError
-from layton_batch.files import atomic
+from layton_batch.files import atomic, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import deadline
+from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.processes import terminating
+from layton_batch.manifest.prompt_files import PromptFiles
+from layton_batch.reports.status_tables import trouble_json, trouble_line
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
-from layton_batch.runs.begun_runs import load_where_it_goes_on
-from layton_batch.runs.folders import DEFAULT_RUNS, home_of, named_runs
-from layton_batch.runs.status import RunState, Status, missing_budget
+from layton_batch.runs.folders import home_of
+from layton_batch.runs.provider_trouble import ProviderTrouble
+from layton_batch.runs.status import RunState, Status, after_deadline, missing_budget, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from
 from layton_batch.site.front import write_front
 from layton_batch.states import Lifecycle
-from layton_batch.text import Table, columns, decimal_text, money
+from layton_batch.text import Table, columns, decimal_text, money, one_line, plural
 
+ROUND_SECONDS = 60.0
+"""Between two rounds over the manifests."""
 SEVERITY = (0, 5, 75, 74, 3, 4, 2, 1)
 """Exit codes from all is well to worst."""
-CALL_AGAIN, DONE = 75, (0, 5)
+CALL_AGAIN, SUMMARY = 75, "summary.json"
 _WORDS = {
     0: "done", 5: "done, some requests without an answer", 75: "goes on the next night", 3: "stopped by its budget",
     4: "waits for a person", 2: "refused", 74: "the disk or the database is in the way", 1: "failed",
@@ -54,10 +58,13 @@ _TELLS = {3: "budget", 4: "lost"}
 
 @dataclass(frozen=True, slots=True)
 class NightResult:
-    """Result of the night for one manifest. ``spent_usd``: USD of this night.
+    """Result of the night for one manifest. ``spent_usd``: USD since the last summary, also of nights that were killed;
+    ``total_usd``: of the run so far.
 
-    ``missing_usd``: USD that the budget lacks for all planned batches. ``page``: path of the published
-    board. ``changes``: sentences on the board's changes.
+    ``missing_usd``: USD that the budget lacks for all planned batches; ``above_bounds_usd``: what batches cost beyond
+    what was set aside for them. ``waiting``: requests that are not answered yet. ``troubles``: the trouble of
+    providers. ``page``: path of the published board; ``incomplete``: the models below it;
+    ``changes``: sentences on its changes.
     """
 
     manifest: str
@@ -65,55 +72,79 @@ class NightResult:
     code: int = CALL_AGAIN
     state: str = ""
     spent_usd: str = "0"
+    total_usd: str = "0"
     missing_usd: str = ""
+    above_bounds_usd: str = "0"
+    waiting: int = 0
     unanswered: int = 0
     lost: tuple[str, ...] = ()
+    troubles: tuple[ProviderTrouble, ...] = ()
     page: str = ""
+    incomplete: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
+
+    def document(self) -> dict[str, object]:
+        """Return the result as summary and webhook have it."""
+        return asdict(self) | {"troubles": [trouble_json(trouble) for trouble in self.troubles]}
+
+    def sentences(self) -> Iterator[str]:
+        """Yield what a person should know beside the numbers, the most urgent first."""
+        yield from map(trouble_line, self.troubles)
+        if self.missing_usd:
+            yield f"The budget lacks {money(Decimal(self.missing_usd))} for all planned batches."
+        if above := Decimal(self.above_bounds_usd):
+            yield f"Batches cost {money(above)} more than was set aside for them."
+        yield from (f"Lost: {name}." for name in self.lost)
+        yield from (f"Not complete yet: {model}." for model in self.incomplete)
+        yield from self.changes
 
 
 @dataclass(slots=True)
 class _NightRun:
-    """State of one manifest during the night. ``runs``: the folder of its run; None: not named, and not found by a tick
-    yet. ``boards``, ``spent``: number of snapshots and USD of the run before the night.
-    """
+    """State of one manifest during the night. ``runs``: the folder of runs. ``boards``, ``before``: number of snapshots
+    and status of the run before the night; ``reported_usd``: USD of the run at the last summary."""
 
     path: Path
-    runs: Path | None
+    runs: Path
     boards: int | None = None
-    spent: Decimal = Decimal(0)
+    before: Status | None = None
+    reported_usd: Decimal = Decimal(0)
     folder: RunFolder | None = None
     status: Status | None = None
     budget: Decimal | None = None
     code: int = CALL_AGAIN
 
 
-def main(arguments: Sequence[str] | None = None, clock: Clock | None = None) -> int:
-    """Refresh the manifests of the command line. Return the exit code, the worst of the manifests'."""
-    options = _arguments(arguments)
+@dataclass(frozen=True, slots=True)
+class NightOptions:
+    """The work of one `overnight`. ``until``: local time, HH:MM. ``webhook``: an address that gets the summary."""
+
+    manifests: Sequence[Path]
+    until: str
+    site: Path
+    webhook: str | None
+    runs: Path
+
+
+def refresh(options: NightOptions, clock: Clock | None = None) -> int:
+    """Refresh the manifests. Return the exit code, the worst of the manifests'. Raises LaytonBatchError."""
     clock = clock or SystemClock()
-    begun = clock.now()
+    begun, settings = clock.now(), Settings.from_process()
+    say_sources(settings)
+    check_address(options.webhook)
+    stop_at = deadline(options.until, clock)
+    atomic.make_folder(options.site)
+    works = [_NightRun(path, options.runs) for path in options.manifests]
     try:
-        prepare_process()
-        settings = Settings.from_process()
-        say_sources(settings)
-        options.webhook = options.webhook or settings.get("LAYTON_BATCH_WEBHOOK")
-        check_address(options.webhook)
-        stop_at = deadline(options.until, clock)
-        named = named_runs(options.runs, settings)
-        atomic.make_folder(options.site)
-        works = [_NightRun(at_job(path), named) for path in options.manifests]
-        try:
-            with terminating():
-                _work(works, options, clock, stop_at)
-        except KeyboardInterrupt:
-            say("stopped: batches go on at the providers; the next night continues")
-        night = [_published(work, _refreshed(work), options.site) for work in works]
-        _publish_front(works, options.site)
-        _write_summary(night, begun, clock.now(), options.site)
-    except LaytonBatchError as error:
-        say(str(error))
-        return error.exit_code
+        _work(works, options, ROUND_SECONDS * settings.pacing.advised, clock, stop_at)
+    except KeyboardInterrupt:
+        say("stopped: batches go on at the providers; the next night continues")
+    if stop_at is not None and clock.now() >= stop_at:
+        for work in works:
+            _end_at_deadline(work)
+    night = [_published(work, _refreshed(work), options.site) for work in works]
+    _publish_front(works, options.site)
+    _write_summary(night, begun, clock.now(), options.site)
     _tell(options.webhook, "end", night, clock)
     return max((refreshed.code for refreshed in night), key=_severity, default=0)
 
@@ -122,30 +153,15 @@ def _severity(code: int) -> int:
     return SEVERITY.index(code) if code in SEVERITY else len(SEVERITY)
 
 
-def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="overnight_refresh", description="Refresh leaderboards overnight.")
-    parser.add_argument("manifests", nargs="+", type=Path)
-    parser.add_argument("--until", default="07:00", help="work until this local time, HH:MM")
-    parser.add_argument("--site", "--out", type=Path, default=Path("public"), help="where boards are published")
-    parser.add_argument("--runs", help="where run folders are; default: the environment's LAYTON_BATCH_RUNS, or runs")
-    parser.add_argument("--poll-seconds", type=float, default=60.0, help="between two rounds over the manifests")
-    parser.add_argument(
-        "--webhook",
-        help="an address that gets the summary as JSON at the end, and at once when a batch is lost or a budget is "
-        "reached; default: the environment's LAYTON_BATCH_WEBHOOK",
-    )
-    return parser.parse_args(arguments)
-
-
 # ---- the night -----------------------------------------------------------------------------------------------------
 
 
-def _work(works: Sequence[_NightRun], options: argparse.Namespace, clock: Clock, stop_at: float | None) -> None:
-    """Tick the run of each manifest in turn until all have ended, or time is up."""
+def _work(works: Sequence[_NightRun], options: NightOptions, pause: float, clock: Clock, stop_at: float | None) -> None:
+    """Tick the run of each manifest in turn until all have ended, or time is up. ``pause``: seconds between rounds."""
     going = list(works)
     while going:
         for work in going:
-            _tick(work, clock)
+            _tick(work, clock, options.site)
             if work.code in _TELLS:
                 _tell(options.webhook, _TELLS[work.code], [_refreshed(work)], clock)
         going = [work for work in going if work.code == CALL_AGAIN]
@@ -153,19 +169,17 @@ def _work(works: Sequence[_NightRun], options: argparse.Namespace, clock: Clock,
         if stop_at is not None and now >= stop_at:
             return
         if going:
-            clock.sleep(min(options.poll_seconds, stop_at - now) if stop_at is not None else options.poll_seconds)
+            clock.sleep(pause if stop_at is None else min(pause, stop_at - now))
 
 
-def _tick(work: _NightRun, clock: Clock) -> None:
+def _tick(work: _NightRun, clock: Clock, site: Path) -> None:
     """Do for a run what can be done without waiting, with the manifest and the settings as they are now."""
     try:
         settings = Settings.from_process()
-        manifest, work.runs = load_where_it_goes_on(
-            work.path, work.runs or DEFAULT_RUNS, settings, is_named=work.runs is not None, note=say
-        )
+        manifest = load_manifest(work.path, PromptFiles(settings, work.runs))
         if work.boards is None:
             say_addresses(manifest, settings)
-            _look_before(work, manifest, work.runs, settings)
+            _look_before(work, manifest, settings, site)
         with driven_run(manifest, work.runs, settings, clock, once=True, quiet=True) as (run, status):
             work.folder, work.status, work.budget = run.folder, status, manifest.budget.max_usd
             work.code = say_trouble(run) or exit_code(status)
@@ -173,13 +187,37 @@ def _tick(work: _NightRun, clock: Clock) -> None:
         work.code = complain_of(error)
 
 
-def _look_before(work: _NightRun, manifest: Manifest, runs: Path, settings: Settings) -> None:
+def _look_before(work: _NightRun, manifest: Manifest, settings: Settings, site: Path) -> None:
     """Note what there is of the manifest's run before its first tick of the night."""
-    folder = home_of(manifest, runs)
+    folder = home_of(manifest, work.runs)
     work.boards = len(snapshots(folder.history))
     if folder.manifest.exists():
         with suppress(LaytonBatchError), open_store(folder, settings) as store:  # its tick says what is wrong with it
-            work.spent = store.money().spent
+            work.before = read_status(store)
+    work.reported_usd = _reported_usd(
+        site, folder.root.name, Decimal(0) if work.before is None else work.before.spent_usd
+    )
+
+
+def _reported_usd(site: Path, run: str, spent: Decimal) -> Decimal:
+    """Return what the run had cost at the last summary, in USD. A run that is not in it is entered with what is
+    ``spent`` now, so that the next summary has the cost of a night that is killed."""
+    try:
+        rows = list(orjson.loads((site / SUMMARY).read_bytes())["runs"])
+        totals = {row["run"]: Decimal(row["total_usd"]) for row in rows if row["run"]}
+    except (OSError, ValueError, KeyError, TypeError, ArithmeticError):  # there is none, or another program's
+        rows, totals = [], {}
+    if run in totals:
+        return totals[run]
+    atomic.write_text(site / SUMMARY, json_text({"runs": [*rows, {"run": run, "total_usd": decimal_text(spent)}]}))
+    return spent
+
+
+def _end_at_deadline(work: _NightRun) -> None:
+    """Have the run wait for a person if a provider refused every request of the whole night."""
+    if work.code == CALL_AGAIN and work.status is not None:
+        work.status = after_deadline(work.before, work.status)
+        work.code = exit_code(work.status)
 
 
 # ---- what came of it -----------------------------------------------------------------------------------------------
@@ -196,12 +234,25 @@ def _refreshed(work: _NightRun) -> NightResult:
     return replace(
         refreshed,
         run=work.status.run,
-        spent_usd=decimal_text(work.status.spent_usd - work.spent),
+        spent_usd=decimal_text(work.status.spent_usd - work.reported_usd),
+        total_usd=decimal_text(work.status.spent_usd),
         missing_usd=_missing(work.status, work.budget),
+        above_bounds_usd=decimal_text(work.status.above_bounds_usd),
+        waiting=sum(job.waiting for job in work.status.jobs),
         unanswered=work.status.unanswered,
+        troubles=work.status.troubles,
+        incomplete=_incomplete(work.folder),
         lost=tuple(batch.id for batch in work.status.batches if batch.state is Lifecycle.LOST),
         changes=tuple(sentences),
     )
+
+
+def _incomplete(folder: RunFolder | None) -> tuple[str, ...]:
+    """Return the models below the run's board, each with its progress."""
+    if folder is None:
+        return ()
+    rows = tables.read(folder.tables, "leaderboard", ["model", "progress"]).drop_nulls("progress")
+    return tuple(f"{model}, {progress}" for model, progress in rows.iter_rows())
 
 
 def _missing(status: Status, budget: Decimal | None) -> str:
@@ -226,8 +277,8 @@ def publish(folder: RunFolder, out: Path) -> bool:
 
 
 def _published(work: _NightRun, refreshed: NightResult, site: Path) -> NightResult:
-    """Publish the board of a run that is done. Return the result with its page."""
-    if work.folder is None or work.code not in DONE:
+    """Publish the board of the run's complete models. Return the result with its page."""
+    if work.folder is None or made_from(work.folder.site) is None:
         return refreshed
     out = site / refreshed.run
     publish(work.folder, out)
@@ -246,38 +297,46 @@ def _publish_front(works: Sequence[_NightRun], site: Path) -> None:
 
 def _write_summary(night: Sequence[NightResult], begun: float, ended: float, site: Path) -> None:
     """Write ``summary.md`` and ``summary.json`` beside the pages, and the Markdown to stdout."""
-    document = {"begun": iso(begun), "ended": iso(ended), "runs": [asdict(refreshed) for refreshed in night]}
+    document = {"begun": iso(begun), "ended": iso(ended), "runs": [refreshed.document() for refreshed in night]}
     text = summary_markdown(night, begun, ended)
-    atomic.write_text(site / "summary.json", json_text(document))
+    atomic.write_text(site / SUMMARY, json_text(document))
     atomic.write_text(site / "summary.md", text)
     sys.stdout.write(text)
 
 
 def summary_markdown(night: Sequence[NightResult], begun: float, ended: float) -> str:
-    """Return a table of the runs, then the changes of each board, as Markdown."""
+    """Return a table of the runs, then what is to be said of each, as Markdown."""
     rows = tuple(
         (
             refreshed.run or refreshed.manifest,
             refreshed.state,
             money(Decimal(refreshed.spent_usd)),
+            str(refreshed.waiting),
             str(refreshed.unanswered),
             str(len(refreshed.lost)),
         )
         for refreshed in night
     )
-    table = Table(columns("run", "state", "spent this night", "without an answer", "lost batches", text=2), rows)
-    lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(table)]
+    names = ("run", "state", "spent since the last summary", "waiting", "without an answer", "lost batches")
+    lines = [f"# Refreshed {iso(begun)} to {iso(ended)}", "", as_markdown(Table(columns(*names, text=2), rows))]
     for refreshed in night:
-        sentences = [*(f"Lost: {name}." for name in refreshed.lost), *refreshed.changes]
-        if refreshed.missing_usd:
-            sentences.insert(0, f"The budget lacks {money(Decimal(refreshed.missing_usd))} for all planned batches.")
-        if sentences:
+        if sentences := list(refreshed.sentences()):
             lines += [f"## {markdown_text(refreshed.run)}", "", *(f"- {markdown_text(text)}" for text in sentences), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
+def summary_text(night: Sequence[NightResult]) -> str:
+    """Return the night in plain lines, as chat tools show them."""
+    lines: list[str] = []
+    for refreshed in night:
+        waiting = f"{plural(refreshed.waiting, 'request')} waiting, {refreshed.unanswered} without an answer"
+        spent = f"{money(Decimal(refreshed.spent_usd))} spent"
+        lines.append(f"{refreshed.run or refreshed.manifest}: {refreshed.state}, {spent}, {waiting}")
+        lines += [f"- {sentence}" for sentence in refreshed.sentences()]
+    return "\n".join(map(one_line, lines))
+
+
 def _tell(webhook: str | None, event: str, night: Sequence[NightResult], clock: Clock) -> None:
-    if webhook and (
-        trouble := post(webhook, {"event": event, "runs": [asdict(refreshed) for refreshed in night]}, clock)
-    ):
+    document = {"event": event, "text": summary_text(night), "runs": [refreshed.document() for refreshed in night]}
+    if webhook and (trouble := post(webhook, document, clock)):
         say(f"the webhook was not told of {event!r}: {trouble}")

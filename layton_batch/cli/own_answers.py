@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 import os
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +22,6 @@ from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.grading.forms import DEFAULT_SPLIT
 from layton_batch.imports.prediction_files import (
-    TEXT,
-    AnswerFile,
     ImportedModel,
     blank_rows,
     check_replies,
@@ -31,9 +31,9 @@ from layton_batch.imports.prediction_files import (
     read_answers,
 )
 from layton_batch.manifest.asked import BUNDLED
-from layton_batch.manifest.item_check import ALSO_CALLED, guess_split, guess_task
+from layton_batch.manifest.form import DEFAULT_SEATS
+from layton_batch.manifest.item_check import guess_split, guess_task
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.providers import provider_names
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import OWN, load_task, setting_names
@@ -42,23 +42,17 @@ from layton_batch.tasks.protocol import Task, TaskOptions
 JUDGED = "judge"
 """The setting by which a task that a rule grades is given to a jury."""
 
-_OF_ANSWERS = ("reference", "model", "provider", "family", "sample", *TEXT)
-"""Columns that files of answers have, and files of questions with their key do not."""
-
 
 @dataclass(frozen=True, slots=True)
 class JudgeArguments:
-    """Arguments of `judge` that say what is judged, and by whom. ``task``: None: by the columns of the items."""
+    """Arguments of `judge` that say what is judged, and by whom."""
 
     file: Path
     items: str | None
     """None: the rows of ``file`` carry question and reference themselves."""
-    task: str | None
     panel: Path | None
-    seats: int | None
     model: str | None
     family: str | None
-    provider: str | None
     protocol: str | None
     max_usd: str | None
 
@@ -101,26 +95,14 @@ def read_judged(arguments: JudgeArguments, settings: Settings) -> JudgedAnswers:
     Raises DataError and ManifestError.
     """
     if arguments.panel is not None and not os.path.isfile(arguments.panel.expanduser()):
-        raise ManifestError(f"judge: --panel {arguments.panel}: no such file; it holds tables [[judges]]")
-    name = str(arguments.file)
-    if name == slug(name) and not arguments.file.suffix and not os.path.exists(name):
-        raise ManifestError(
-            f"judge: {name}: no such file; FILE has a row for each answer. A run's answers are judged by "
-            f"`layton-batch run {name}`"
-        )
+        raise ManifestError(f"judge: --panel {arguments.panel}: no such file")
     file = read_answers(arguments.file, settings)
-    _check_who_answered(arguments, file)
     carried = item_rows(file) if arguments.items is None else []
-    if carried and all(row["answer"] is None for row in carried):
-        _say_other_reference(file)
     benchmark = _benchmark(arguments, carried, settings)
     if arguments.items is not None and _is_same(arguments.items, arguments.file, settings):
-        raise ManifestError(
-            f"judge: {arguments.file} is also what --items names, so that the key would be judged: FILE holds "
-            "the answers of models, and --items the questions with their key"
-        )
+        raise ManifestError(f"judge: {arguments.file} is also what --items names, so that the key would be judged")
     answers = models(
-        file, {item.id for item in benchmark.items}, arguments.model, arguments.family, arguments.provider,
+        file, {item.id for item in benchmark.items}, arguments.model, arguments.family,
         json_replies=has_json_replies(benchmark.task, benchmark.items),
     )  # fmt: skip
     if unread := check_replies(benchmark.task, benchmark.items, answers, str(arguments.file)):
@@ -140,36 +122,6 @@ def _is_same(items: str, file: Path, settings: Settings) -> bool:
     return not is_address(items) and (settings.cwd / items).resolve() == (settings.cwd / file).resolve()
 
 
-def _check_who_answered(arguments: JudgeArguments, file: AnswerFile) -> None:
-    """Raise ManifestError where --model names a model to ask, and for questions with their key instead of answers."""
-    rows = [row for _, row in file.rows]
-    provider, sign, model = (arguments.model or "").partition(":")
-    if sign and provider in provider_names() and all(row.get("model") != arguments.model for row in rows):
-        raise ManifestError(
-            f"judge: --model {arguments.model}: --model names who answered, and no row of {arguments.file} names this "
-            f"model; judges: --panel FILE; an answering model: --model {model} --provider {provider}"
-        )
-    if arguments.items is not None or arguments.model or arguments.family or arguments.provider:
-        return
-    columns = {name for row in rows for name, value in row.items() if value is not None}
-    if columns >= {"question", "answer"} and columns.isdisjoint(_OF_ANSWERS):
-        raise ManifestError(
-            f"judge: {arguments.file} has questions and answers, but no column 'reference' or 'model'. If the answers "
-            f"are the key, `layton-batch run {arguments.file} --model PROVIDER:ID` asks models. If a model gave them, "
-            "name it: --model NAME"
-        )
-
-
-def _say_other_reference(file: AnswerFile) -> None:
-    """Say of a file without references which of its columns may have them."""
-    columns = dict.fromkeys(name for _, row in file.rows for name in row)
-    names = [name for name in columns if name.strip().casefold().replace(" ", "_") in ALSO_CALLED["answer"]]
-    if names:
-        say(
-            f"{file.path}: judges see nothing of the column {names[0]!r}; if it says what is right, name it 'reference'"
-        )
-
-
 def _own_items(file: Path) -> Path:
     """Return the file of the items that a file of answers carries itself."""
     return file.with_name(f"{file.stem}-items.jsonl")
@@ -179,17 +131,15 @@ def _benchmark(
     arguments: JudgeArguments, carried: Sequence[Mapping[str, JsonValue]], settings: Settings
 ) -> _JudgedItems:
     """Return the items. ``carried``: those that the rows of answers carry themselves."""
-    source, name, split = arguments.items, arguments.task, DEFAULT_SPLIT
+    source, name, split = arguments.items, OWN, DEFAULT_SPLIT
     if source is None:
         source = str(_own_items(arguments.file))
         rows = Rows(carried, [RowLocation(source, number) for number in range(1, 1 + len(carried))])
-        name = name or OWN
     elif source == BUNDLED:
-        name = name or OWN
         rows = read_rows(str(load_task(name, TaskOptions(split)).bundled(split)), settings.cwd, settings)
     else:
         rows = read_rows(source, settings.cwd, settings)
-        name = name or _guessed(rows, source)
+        name = guess_task(rows)
         split = guess_split(rows, name)
     keys = setting_names(name)
     options: dict[str, JsonValue] = {JUDGED: True} if JUDGED in keys else {}
@@ -201,13 +151,6 @@ def _benchmark(
     if not task.uses_jury:
         raise ManifestError(f"judge: {name} is graded by a rule, no jury sits: `layton-batch grade {name}` grades it")
     return _JudgedItems(task, split, options, task.items(rows), source)
-
-
-def _guessed(rows: Rows, source: str) -> str:
-    try:
-        return guess_task(rows)
-    except ManifestError as error:
-        raise ManifestError(f"{source}: {error}") from error
 
 
 def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _JudgedItems, panel: str | None) -> Iterator[str]:
@@ -222,12 +165,20 @@ def _manifest_lines(arguments: JudgeArguments, path: Path, benchmark: _JudgedIte
         yield from (f"{name} = {json.dumps(value)}" for name, value in benchmark.options.items())
     if arguments.max_usd is not None:
         yield from ("[budget]", f"max_usd = {quoted(arguments.max_usd)}")
-    if panel is not None or arguments.seats is not None:
-        yield "[jury]"
-    if arguments.seats is not None:
-        yield f"seats = {arguments.seats}"
     if panel is not None:
-        yield f"panel = {quoted(panel)}"
+        yield from (
+            "[jury]",
+            f"panel = {quoted(panel)}",
+            f"seats = {min(DEFAULT_SEATS, _judge_count(arguments.panel))}",
+        )
+
+
+def _judge_count(panel: Path | None) -> int:
+    """Return how many judges a panel file has; the check of the manifest names what is wrong with the file."""
+    with suppress(OSError, ValueError):
+        judges = tomllib.loads((panel or Path()).expanduser().read_text(encoding="utf-8")).get("judges")
+        return sum(not judge.get("substitute") for judge in judges) if isinstance(judges, list) else DEFAULT_SEATS
+    return DEFAULT_SEATS
 
 
 def _from_folder(source: str, manifest: Path) -> str:

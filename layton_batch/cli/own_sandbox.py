@@ -6,18 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from layton_batch.cli.demo import bundled_items
+from layton_batch.cli.known_items import known_items
 from layton_batch.cli.terminal import say
 from layton_batch.errors import ManifestError, file_error
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.prompt_files import PromptFiles
-from layton_batch.records import Item
-from layton_batch.runs.folders import SANDBOX_STATE, copied_address, sandbox_runs
+from layton_batch.runs.folders import SANDBOX_STATE, sandbox_runs
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
-from layton_batch.sandbox.answerers.riddle_lookup import QUESTIONS, Riddle, image_digest
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.engine.faults import PROVIDERS
 from layton_batch.settings import Settings
 from layton_batch.text import plural
@@ -35,24 +33,22 @@ def own_sandbox(path: Path, runs: Path, settings: Settings) -> Iterator[tuple[Ma
     ``runs``, or ``runs`` itself where a sandbox made it), and settings without any key but the sandbox's.
 
     The made-up models know the manifest's items that have a reference. Raises ManifestError where the sandbox does not
-    play a provider, and where ``runs`` is at an address.
+    play a provider.
     """
-    if copied_address(runs) is not None:
-        raise ManifestError("--sandbox keeps its runs on this machine: leave --runs out, or name a folder")
     place = sandbox_runs(runs)
     manifest = load_manifest(path, PromptFiles(settings, place))
     _check_providers(manifest)
     task = manifest_task(manifest)
     items = load_items(manifest, task, settings)
-    riddles = [_riddle(item) for item in items if item.answer or item.solution]
+    known = known_items(items, manifest.name)
     config = SandboxConfig(
         batch_seconds=BATCH_SECONDS,
-        answerer=answerer_from_files((), bundled_items(), 0, riddles=riddles),
+        answerer=SimulateAnswerer(known),
         state_dir=_made(place / SANDBOX_STATE),
     )
     with Sandbox(config) as server:
         say(f"sandbox: made-up answers, no key, every call goes to 127.0.0.1; runs are in {place}")
-        if task.uses_jury and (unknown := len(items) - len(riddles)):
+        if task.uses_jury and (unknown := len(items) - len(known)):
             say(f"{plural(unknown, 'item')} without a reference: whether an answer is right is made up too")
         other_settings = {name: value for name in _KEPT if (value := settings.get(name)) is not None}
         yield (
@@ -66,21 +62,6 @@ def _check_providers(manifest: Manifest) -> None:
     specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
     if unplayed := sorted({spec.provider for spec in specs} - set(PROVIDERS)):
         raise ManifestError(f"--sandbox does not play {', '.join(unplayed)}; it plays {', '.join(PROVIDERS)}")
-
-
-def _riddle(item: Item) -> Riddle:
-    return Riddle(
-        id=item.id,
-        category=item.category,
-        picarats=item.picarats,
-        description=item.question,
-        hints=tuple(hint for hint in item.hints if hint),
-        answer=item.answer or "",
-        solution=item.solution or "",
-        justification=item.justification or "",
-        image=image_digest(item.images[0].base64) if item.images else "",
-        pool=QUESTIONS,
-    )
 
 
 def _made(folder: Path) -> Path:

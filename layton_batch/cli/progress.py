@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from layton_batch.cli.outages import ProviderOutages
 from layton_batch.cli.terminal import say
 from layton_batch.clock import Clock, iso, utc
-from layton_batch.records import Batch, Event
-from layton_batch.reports.status_tables import batches_table, expectation, jobs_table, money_line, most_urgent
-from layton_batch.reports.table import console, grid
-from layton_batch.runs.environment_notes import outage_advice
-from layton_batch.runs.status import RunState, Status, read_status
-from layton_batch.settings import Settings
-from layton_batch.states import AT_PROVIDER, OPEN
-from layton_batch.text import money, one_line, plural
+from layton_batch.records import Event
+from layton_batch.reports.status_tables import expectation, money_line, trouble_line
+from layton_batch.reports.table import console
+from layton_batch.runs.status import JobStatus, RunState, Status, read_status
+from layton_batch.text import one_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -46,18 +41,25 @@ QUIET_KINDS = frozenset(
         "run_stopped",
     }
 )
-"""Events that only ``events`` shows; the status at the end of `run` tells why it was stopped."""
+"""Events that only ``status --log`` shows; the status at the end of `run` tells why it was stopped."""
 ROUTINE_KINDS = frozenset({"submitted", "collected", "withdrawn"})
-"""Events that come once a batch: lines add up what happened since the last ones."""
-LINES_SECONDS = 2.0
-"""How long routine events are gathered before a line tells of them."""
-QUIET_SECONDS = 60.0
-"""After so long without a line, one says that the run is still at it."""
+"""Events that come with every batch: the progress tells of them, unless something went wrong."""
+LINES_SECONDS, QUIET_SECONDS = 2.0, 60.0
+"""Between two lines of progress: while something moves, and at most."""
 FOLLOW_SECONDS = 1.0
 _GOES_ON = frozenset({RunState.RUNNING, RunState.NEEDS_PERSON, RunState.OVER_BUDGET})
 GOES_ON_HINT = "Ctrl-C stops this program; batches go on at the providers, and nothing is lost."
-LIVE_BATCHES = 6
-"""Open batches in the live view; it stays on one screen of 24 lines."""
+MOST_BAR = 80
+_NAME = 10
+TROUBLE_SECONDS = 600.0
+"""After so long a trouble that lasts is told again."""
+PLACE_WORDS = {
+    "planned": "to send",
+    "uploaded": "uploaded",
+    "at_provider": "at the provider",
+    "ended": "to collect",
+    "lost": "lost",
+}
 
 
 class Reporter(Protocol):
@@ -67,27 +69,27 @@ class Reporter(Protocol):
 
 
 @contextmanager
-def reporter(run: Run, outages: ProviderOutages, *, quiet: bool) -> Iterator[Reporter]:
+def reporter(run: Run, *, quiet: bool) -> Iterator[Reporter]:
     """Return the reporter for the kind of output: a terminal or a file."""
     if quiet:
         yield _Silent()
     elif sys.stderr.isatty():
         with live_screen() as live:
-            yield _Screen(run, live, outages)
+            yield _Screen(run, live)
     else:
-        lines = EventLines(run, outages=outages)
+        lines = EventLines(run)
         try:
             yield lines
         finally:
             lines.flush()
 
 
-def drive_and_report(run: Run, settings: Settings, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
+def drive_and_report(run: Run, *, once: bool, stop_at: float | None, quiet: bool) -> Status:
     """Drive the run and report on it, unless ``quiet``; see :func:`layton_batch.loop.drive`."""
     from layton_batch.loop import STOPPING, drive
 
     try:
-        with reporter(run, ProviderOutages(partial(outage_advice, settings)), quiet=quiet) as report:
+        with reporter(run, quiet=quiet) as report:
             return drive(run, once=once, stop_at=stop_at, progress=report.update)
     except KeyboardInterrupt:
         say(STOPPING)
@@ -101,7 +103,7 @@ def event_line(event: Event) -> str:
 
 
 def event_json(event: Event) -> dict[str, object]:
-    """Return an event in the form of ``events --json``."""
+    """Return an event in the form of ``status --log --json``."""
     names = ("seq", "batch_id", "kind", "detail")
     return {**{name: getattr(event, name) for name in names}, "at": iso(event.at)}
 
@@ -134,63 +136,65 @@ class _Fresh:
     def events(self) -> list[Event]:
         events = self._run.store.events(self._after)
         self._after = max((event.seq for event in events), default=self._after)
-        return [event for event in events if event.kind not in QUIET_KINDS]
+        return [event for event in events if event.kind not in QUIET_KINDS and not is_routine(event)]
 
 
 class EventLines:
-    """A line for every event that people must see; routine ones are added up, so that a large run fits a log.
+    """A line for every event that people must see, and one of progress: every two seconds while something moves, so
+    that a large run fits a log, and every minute.
 
     ``write`` takes each line.
     """
 
-    def __init__(self, run: Run, write: Callable[[str], None] = say, outages: ProviderOutages | None = None) -> None:
-        self._run, self._write, self._fresh, self._outages = run, write, _Fresh(run), outages or ProviderOutages()
-        self._gathered: list[Event] = []
-        self._status: Status | None = None
-        self._flushed_at = self._said_at = run.clock.now()
+    def __init__(self, run: Run, write: Callable[[str], None] = say) -> None:
+        self._run, self._write, self._fresh, self._troubles = run, write, _Fresh(run), TroubleLines()
+        self._progress, self._told, self._told_at = "", "", run.clock.now()
 
     def update(self, status: Status) -> None:
-        events, now = self._fresh.events(), self._run.clock.now()
-        for event in events:
-            if not is_routine(event):
-                self._say(event_line(event), now)
-        for line in self._outages.lines(status, now):
-            self._say(f"{utc(now):%H:%M:%S} {line}", now)
-        self._gathered += [event for event in events if is_routine(event)]
-        self._status = status
-        if abs(now - self._flushed_at) >= LINES_SECONDS:  # the clock may be put back
-            self.flush()
-        if abs(now - self._said_at) >= QUIET_SECONDS:
-            self._say(waiting_line(status, now), now)
+        now = self._run.clock.now()
+        for event in self._fresh.events():
+            self._write(event_line(event))
+        for line in self._troubles.lines(status, now):
+            self._write(f"{utc(now):%H:%M:%S} {line}")
+        self._progress, passed = progress_line(status), abs(now - self._told_at)  # the clock may be put back
+        if passed >= QUIET_SECONDS or (passed >= LINES_SECONDS and self._progress != self._told):
+            self._tell(now)
 
     def flush(self) -> None:
-        """Tell what was gathered."""
-        now = self._run.clock.now()
-        for line in routine_lines(self._gathered, self._status) if self._status else ():
-            self._say(line, now)
-        self._gathered, self._flushed_at = [], now
+        """Tell the last progress."""
+        if self._progress != self._told:
+            self._tell(self._run.clock.now())
 
-    def _say(self, line: str, now: float) -> None:
-        self._write(line)
-        self._said_at = now
+    def _tell(self, now: float) -> None:
+        self._write(f"{utc(now):%H:%M:%S} {self._progress}")
+        self._told, self._told_at = self._progress, now
 
 
-def waiting_line(status: Status, now: float) -> str:
-    """Return ``12:03:04 waiting  3 batches at providers (openai 2, groq 1); spent $0.12; next look 12:03:34``."""
-    at = Counter(batch.provider for batch in status.batches if batch.state in AT_PROVIDER)
-    to_send = Counter(batch.provider for batch in status.batches if batch.state in OPEN - AT_PROVIDER)
-    due = min((batch.due_at for batch in status.batches if batch.state in OPEN), default=now)
-    parts = [
-        f"{plural(sum(counts.values()), 'batch', 'batches')} {place} ({_listed(counts)})"
-        for place, counts in (("at providers", at), ("here", to_send))
-        if counts
-    ]
-    parts += [f"spent {money(status.spent_usd)}", f"next look {utc(max(due, now)):%H:%M:%S}"]
-    return one_line(f"{utc(now):%H:%M:%S} waiting  {'; '.join(parts)}")
+def progress_line(status: Status) -> str:
+    """Return ``45 of 96 requests answered; spent $0.12; openai: 12 at the provider; groq: 6 to send``."""
+    places = (f"{provider}: {words}" for provider, words in provider_places(status).items() if words)
+    return one_line("; ".join((answered_line(status), *places)))
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items())
+def answered_line(status: Status) -> str:
+    """Return how many of all requests are answered, and what that cost."""
+    total = status.to_come + sum(job.requests for job in status.jobs)
+    return f"{_answered(status.jobs):,} of {total:,} requests answered; {money_line(status)}"
+
+
+def _answered(jobs: Iterable[JobStatus]) -> int:
+    return sum(job.requests - job.waiting for job in jobs)
+
+
+def provider_places(status: Status) -> dict[str, str]:
+    """Return by provider where its requests are that wait for an answer; empty words if none does."""
+    where: dict[str, Counter[str]] = {job.provider: Counter() for job in status.jobs}
+    for job in status.jobs:
+        where[job.provider].update(job.where)
+    return {
+        provider: ", ".join(f"{count:,} {PLACE_WORDS[place]}" for place, count in counts.items())
+        for provider, counts in where.items()
+    }
 
 
 def is_routine(event: Event) -> bool:
@@ -200,45 +204,34 @@ def is_routine(event: Event) -> bool:
     return event.kind in ROUTINE_KINDS
 
 
-def routine_lines(events: Sequence[Event], status: Status) -> list[str]:
-    """Return a line for each kind and stage: ``12:03:04 collected  judge: 27 batches, 1,122 requests (…)``. A kind with
-    a single event keeps the event's own line. A removed model's batches are of no stage of the status.
-    """
-    batches = {batch.id: batch for batch in status.batches}
-    roles = {job.id: job.role for job in status.jobs}
-    groups: dict[tuple[str, str], list[Event]] = {}
-    for event in events:
-        batch = batches.get(event.batch_id or "")
-        role = roles.get(batch.job_id, "removed models") if batch else ""
-        groups.setdefault((event.kind, role), []).append(event)
-    return [
-        event_line(group[0]) if len(group) == 1 else _sum_line(kind, role, group, batches)
-        for (kind, role), group in sorted(groups.items(), key=lambda entry: entry[1][-1].at)
-    ]
+class TroubleLines:
+    """Lines about providers' trouble: when it begins, every ten minutes while it lasts, and at its end."""
 
+    def __init__(self) -> None:
+        self._told: dict[str, float] = {}
 
-def _sum_line(kind: str, role: str, group: Sequence[Event], batches: Mapping[str, Batch]) -> str:
-    event_batches = [batch for event in group if (batch := batches.get(event.batch_id or ""))]
-    providers = Counter(batch.provider for batch in event_batches)
-    provider_list = _listed(providers)
-    requests = sum(batch.requests for batch in event_batches)
-    text = f"{utc(group[-1].at):%H:%M:%S} {kind}  {role}: {len(group)} batches, {requests:,} requests ({provider_list})"
-    return one_line(text)
+    def lines(self, status: Status, now: float) -> Iterator[str]:
+        """Yield the lines to print at ``now`` (epoch seconds)."""
+        troubles = {trouble.provider: trouble for trouble in status.troubles}
+        for provider in self._told.keys() - troubles.keys():
+            del self._told[provider]
+            yield f"{provider} answers again"
+        for provider, trouble in troubles.items():
+            if not 0 <= now - self._told.get(provider, now - TROUBLE_SECONDS) < TROUBLE_SECONDS:
+                self._told[provider] = now
+                yield trouble_line(trouble)
 
 
 class _Screen:
-    """One screen: where requests are by stage and provider, the open batches, the money; events that people must see
-    scroll above it."""
+    """One screen: a bar of all requests, and a line a provider; events that people must see scroll above it."""
 
-    def __init__(self, run: Run, live: Live, outages: ProviderOutages) -> None:
-        self._run, self._live = run, live
-        self._fresh, self._outages = _Fresh(run), outages
+    def __init__(self, run: Run, live: Live) -> None:
+        self._run, self._live, self._fresh = run, live, _Fresh(run)
 
     def update(self, status: Status) -> None:
         now = self._run.clock.now()
-        lines = [event_line(event) for event in self._fresh.events() if not is_routine(event)]
-        for line in (*lines, *self._outages.lines(status, now)):
-            self._live.console.print(line, markup=False)
+        for event in self._fresh.events():
+            self._live.console.print(event_line(event), markup=False)
         self._live.update(screen(status, now, self._live.console.width))
 
 
@@ -247,14 +240,28 @@ def screen(status: Status, now: float, width: int, hint: str = GOES_ON_HINT) -> 
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [Text(f"{one_line(status.run)}  {money_line(status)}", style="bold")]
-    parts.append(grid(jobs_table(status.jobs), width))
-    if urgent := most_urgent(status.batches, LIVE_BATCHES):
-        parts += [Text(""), grid(batches_table(urgent, now, folded=False), width, gap=1)]
+    total, size = status.to_come + sum(job.requests for job in status.jobs), min(width, MOST_BAR)
+    filled = size * _answered(status.jobs) // max(total, 1)
+    parts: list[RenderableType] = [
+        Text(f"{one_line(status.run)}  {answered_line(status)}", style="bold"),
+        Text("━" * filled + "─" * (size - filled)),
+    ]
+    parts += [Text(line) for line in provider_lines(status)]
     if expected := expectation(status, now):
         parts.append(Text(expected))
     parts.append(Text(hint, style="dim"))
     return Group(*parts)
+
+
+def provider_lines(status: Status) -> Iterator[str]:
+    """Yield a line for each provider: how many of its requests are answered, where the others are, and its trouble."""
+    troubles = {trouble.provider: trouble_line(trouble) for trouble in status.troubles}
+    for provider, places in provider_places(status).items():
+        jobs = [job for job in status.jobs if job.provider == provider]
+        line = f"{provider:<{_NAME}} {_answered(jobs):,} of {sum(job.requests for job in jobs):,}"
+        yield one_line(f"{line}; {places}" if places else line)
+        if provider in troubles:
+            yield f"  {troubles[provider]}"
 
 
 def live_screen(*, stderr: bool = True) -> Live:

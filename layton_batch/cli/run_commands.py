@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.option_names import renamed
-from layton_batch.cli.usage_errors import check_dollars
 from layton_batch.clock import LONGEST_PAUSE, SHORTEST_PAUSE
 from layton_batch.runs.folders import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from layton_batch.files.run_folder import RunFolder
     from layton_batch.manifest.manifest import Manifest
     from layton_batch.runs.context import Run
     from layton_batch.runs.status import Status
     from layton_batch.settings import Settings
-
-
-def complete_runs(incomplete: str) -> list[str]:
-    """Return the names of runs that a shell may complete this beginning to."""
-    from layton_batch.runs.folders import find_runs, named_runs
-    from layton_batch.settings import Settings
-
-    runs = named_runs(None, Settings.from_process()) or DEFAULT_RUNS
-    return [folder.root.name for folder in find_runs(runs) if folder.root.name.startswith(incomplete)]
+    from layton_batch.store.run_store import RunStore
 
 
 ManifestPath = Annotated[
@@ -39,30 +30,27 @@ RunName = Annotated[
     str | None,
     typer.Argument(
         metavar="RUN", help="A run's name, its folder or its manifest; default: the only run.",
-        autocompletion=complete_runs,
     ),
 ]  # fmt: skip
 RunNames = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="RUN", help="Runs by name, folder or manifest; default: the only run.",
-        autocompletion=complete_runs,
     ),
 ]  # fmt: skip
 
 
 def _runs_at(place: str | Path) -> Path:
     from layton_batch.runs.folders import runs_at
-    from layton_batch.settings import Settings
 
-    return runs_at(place, Settings.from_process())
+    return runs_at(place)
 
 
 Runs = Annotated[
     Path,
     typer.Option(
         "--runs", parser=_runs_at, metavar="PLACE", envvar="LAYTON_BATCH_RUNS",
-        help="Where run folders are: a folder, or an address such as s3://BUCKET/FOLDER.",
+        help="The folder that holds the run folders.",
     ),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -70,11 +58,22 @@ Poll = Annotated[
     float | None,
     typer.Option("--poll-seconds", min=SHORTEST_PAUSE, max=LONGEST_PAUSE, help="Ask a provider every so many seconds."),
 ]
+
+
+def _dollars(text: str | None) -> str | None:
+    from layton_batch.manifest.money_checks import check_dollars
+
+    return check_dollars(text)
+
+
+MaxUsd = Annotated[
+    str | None, typer.Option("--max-usd", callback=_dollars, help="Budget in USD, instead of the manifest's.")
+]
 Models = Annotated[
     list[str] | None, typer.Option("--model", metavar="PROVIDER:ID", help="For a file or a task; may be repeated.")
 ]
 EngineName = Annotated[
-    str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT | tls://…")
+    str | None, typer.Option("--engine", metavar="ENGINE", help="threads | processes | dask://HOST:PORT")
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Do not ask the providers about their models.")]
 UseSandbox = Annotated[
@@ -91,23 +90,21 @@ RUNS = DEFAULT_RUNS
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command("plan", context_settings=renamed(write="out"))(plan)
-    app.command("run", context_settings={"allow_extra_args": True})(run)
+    app.command("plan")(plan)
+    app.command("run")(run)
     app.command("cancel")(cancel)
     app.command("retry")(retry)
+    app.command("overnight")(overnight)
     app.command("resolve")(resolve)
     app.command("judge")(judge)
 
 
 def plan(
-    context: typer.Context,
     manifest: ManifestPath = None,
     as_json: Json = False,
     write: Annotated[Path | None, typer.Option("--out", help="Write the batch files into this folder.")] = None,
     runs: Runs = RUNS,
     offline: Offline = False,
-    sandbox: UseSandbox = False,
-    notes: Annotated[bool, typer.Option("--notes", help="Show the notes on providers in full.")] = False,
 ) -> None:
     """Check a manifest and say what it would cost; pays nothing.
 
@@ -118,32 +115,35 @@ def plan(
     Providers whose key is set are asked whether their models are on sale. After the plan it ends with 2 where
     `run` would refuse a model or a key, and with 3 where a budget keeps `run` from a model of unknown price.
     """
+    from layton_batch.cli.before_calling import say_addresses, say_sources
     from layton_batch.cli.terminal import print_json
     from layton_batch.clock import SystemClock
     from layton_batch.errors import ManifestError, OverBudgetError
+    from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.prompt_files import PromptFiles
     from layton_batch.reports.plan_tables import plan_json, print_plan
     from layton_batch.reports.status_tables import no_price
-    from layton_batch.runs.folders import home_of
+    from layton_batch.runs.folders import given_manifest, home_of
     from layton_batch.runs.model_questions import ask_providers
     from layton_batch.runs.open import refuse_to_mix
     from layton_batch.settings import Settings
     from layton_batch.stages.preview import preview
 
-    clock, is_named = SystemClock(), not _by_default(context, "runs")
-    settings = Settings.from_process()
-    path, place = _given(manifest, runs, sandbox=sandbox)
-    runs, is_named = place or runs, is_named or place is not None
-    with _loaded_manifest(path, runs, settings, is_named=is_named, sandbox=sandbox, offline=offline) as (
-        run_manifest, runs, settings,
-    ):  # fmt: skip
-        refuse_to_mix(run_manifest, home_of(run_manifest, runs), settings)
-        result = preview(run_manifest, settings, clock, write, runs)
-        if not (offline or sandbox):
-            result = result.with_model_findings(ask_providers(run_manifest, settings, clock))
+    clock, settings = SystemClock(), Settings.from_process()
+    path, place = given_manifest(manifest, runs)
+    runs = place or runs
+    say_sources(settings)
+    run_manifest = load_manifest(path, PromptFiles(settings, runs, offline=offline))
+    if not offline:
+        say_addresses(run_manifest, settings)
+    refuse_to_mix(run_manifest, home_of(run_manifest, runs), settings)
+    result = preview(run_manifest, settings, clock, write, runs)
+    if not offline:
+        result = result.with_model_findings(ask_providers(run_manifest, settings, clock))
     if as_json:
         print_json(plan_json(result))
     else:
-        print_plan(result, notes=notes)
+        print_plan(result)
     if result.refused:
         raise ManifestError("\n".join(("`run` refuses to begin:", *result.refused)))
     if result.unpriced:
@@ -151,7 +151,6 @@ def plan(
 
 
 def run(
-    context: typer.Context,
     manifest: Annotated[
         Path | None,
         typer.Argument(
@@ -160,14 +159,11 @@ def run(
         ),
     ] = None,
     models: Models = None,
-    items: Annotated[str | None, typer.Option("--items", help="For a task: its items; default: bundled.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="With --model: the first so many items.")] = None,
     runs: Runs = RUNS,
     once: Annotated[bool, typer.Option("--once", help="Do what needs no waiting, then return.")] = False,
     until: Annotated[str | None, typer.Option("--until", help="Return at this local time, HH:MM.")] = None,
-    max_usd: Annotated[
-        str | None, typer.Option("--max-usd", callback=check_dollars, help="Budget in USD, instead of the manifest's.")
-    ] = None,
+    max_usd: MaxUsd = None,
     poll_seconds: Poll = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question.")] = False,
     offline: Offline = False,
@@ -186,27 +182,25 @@ def run(
     into the working folder.
     With --sandbox the providers are played on this machine: the answers are made up, and the run is in a folder of its
     own, `runs-sandbox`.
-    --engine (or LAYTON_BATCH_ENGINE) says what reads results, grades answers and counts votes: this process, processes
-    of this machine, or a Dask cluster that sees the same folders. The tables are the same.
+    --engine (or LAYTON_BATCH_ENGINE) says what grades answers and counts votes: this process, processes of this
+    machine, or a Dask cluster that sees the same folders. The tables are the same.
     Exit codes: 0 done, 75 call again, 3 budget, 4 a person must decide, 5 done with gaps,
     74 the disk or the state's database is in the way: mend that and call again.
     """
     from layton_batch.cli.driving import driven_run
-    from layton_batch.cli.starting import check_arguments, manifest_for
+    from layton_batch.cli.starting import manifest_for
     from layton_batch.clock import SystemClock
     from layton_batch.loop import deadline
     from layton_batch.manifest.manifest import with_budget
     from layton_batch.settings import Settings
 
     _in_bounds(poll_seconds)
-    check_arguments(manifest, context.args, models or ())
     clock, settings = SystemClock(), Settings.from_process().with_engine(engine)
     path, place = (manifest, None) if models else _given(manifest, runs, sandbox=sandbox)
-    path = manifest_for(path, models or (), items, limit, max_usd, sandbox=sandbox)
+    path = manifest_for(path, models or (), limit, max_usd, sandbox=sandbox)
     stop_at = deadline(until, clock)
-    runs, is_named = place or runs, not _by_default(context, "runs") or place is not None
     with (
-        _loaded_manifest(path, runs, settings, is_named=is_named, sandbox=sandbox) as (
+        _loaded_manifest(path, place or runs, settings, sandbox=sandbox) as (
             run_manifest, runs, settings,
         ),
         driven_run(
@@ -214,11 +208,31 @@ def run(
             poll_seconds=poll_seconds, yes=yes, offline=offline or sandbox, quiet=as_json,
         ) as (opened, status),
     ):  # fmt: skip
-        _finish(opened, status, as_json=as_json)
+        _finish(opened, status, as_json=as_json, with_board=not once)
+
+
+def overnight(
+    manifests: Annotated[list[Path], typer.Argument(metavar="MANIFEST...", help="The manifests, TOML files.")],
+    until: Annotated[str, typer.Option("--until", help="Work until this local time, HH:MM.")] = "07:00",
+    site: Annotated[Path, typer.Option("--site", help="Where boards are published.")] = Path("public"),
+    webhook: Annotated[
+        str | None,
+        typer.Option("--webhook", envvar="LAYTON_BATCH_WEBHOOK", help="An address that gets the summary as JSON."),
+    ] = None,
+    runs: Runs = RUNS,
+) -> None:
+    """Work on several manifests through the night, and publish what is complete.
+
+    Every manifest gets a tick in turn, so that none waits for the batches of another. A board stays at its address
+    (SITE/RUN/); SITE/summary.md and summary.json say what changed. The webhook gets the summary at the end, and at once
+    when a batch is lost or a budget is reached. The exit code is the worst of the runs'.
+    """
+    from layton_batch.cli.overnight import NightOptions, refresh
+
+    raise typer.Exit(refresh(NightOptions(tuple(manifests), until, site, webhook, runs)))
 
 
 def judge(
-    context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Answers: JSON, JSONL, Parquet or CSV, a row an item.")],
     items: Annotated[
         str | None,
@@ -227,10 +241,6 @@ def judge(
     panel: Annotated[
         Path | None, typer.Option("--panel", metavar="FILE", help="[[judges]]; default: the package's panel.")
     ] = None,
-    seats: Annotated[int | None, typer.Option("--seats", min=1, help="Judges of an answer; default 3.")] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", help="Which benchmark the items are of; default: by their columns.")
-    ] = None,
     model: Annotated[
         str | None, typer.Option("--model", metavar="NAME", help="Only this model, or the name of the file's only one.")
     ] = None,
@@ -238,15 +248,12 @@ def judge(
         str | None,
         typer.Option("--family", help="Maker of the model. Judges of the same family do not judge its answers."),
     ] = None,
-    provider: Annotated[str | None, typer.Option("--provider", help="Who served it; shown on the board.")] = None,
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="Of a task with protocols: original asks judges as published.")
     ] = None,
     runs: Runs = RUNS,
-    max_usd: Annotated[str | None, typer.Option("--max-usd", callback=check_dollars, help="Budget in USD.")] = None,
-    poll_seconds: Poll = None,
+    max_usd: MaxUsd = None,
     yes: Annotated[bool, typer.Option("--yes", help="Send without a question.")] = False,
-    offline: Offline = False,
     sandbox: UseSandbox = False,
     as_json: Json = False,
 ) -> None:
@@ -264,51 +271,42 @@ def judge(
     from layton_batch.clock import SystemClock
     from layton_batch.imports.entering import check_answers
     from layton_batch.manifest.manifest import with_budget
-    from layton_batch.runs.begun_runs import where_it_goes_on
     from layton_batch.runs.folders import sandbox_runs
     from layton_batch.settings import Settings
 
-    _in_bounds(poll_seconds)
     clock, settings = SystemClock(), Settings.from_process()
-    arguments = JudgeArguments(file, items, task, panel, seats, model, family, provider, protocol, max_usd)
-    is_named = not _by_default(context, "runs")
+    arguments = JudgeArguments(file, items, panel, model, family, protocol, max_usd)
     judged = read_judged(arguments, settings)
-    place = (
-        sandbox_runs(runs)
-        if sandbox
-        else where_it_goes_on(judged.manifest, runs, settings, is_named=is_named, note=lambda _line: None)
-    )
-    check_answers(judged.manifest, place, settings, judged.answers)
+    check_answers(judged.manifest, sandbox_runs(runs) if sandbox else runs, settings, judged.answers)
     with (
-        _loaded_manifest(judged.write(), runs, settings, is_named=is_named, sandbox=sandbox) as (
+        _loaded_manifest(judged.write(), runs, settings, sandbox=sandbox) as (
             run_manifest, runs, settings,
         ),
         driven_run(
-            with_budget(run_manifest, max_usd), runs, settings, clock, once=False, poll_seconds=poll_seconds, yes=yes,
-            offline=offline or sandbox, quiet=as_json, answers=judged.answers,
+            with_budget(run_manifest, max_usd), runs, settings, clock, once=False, yes=yes, offline=sandbox,
+            quiet=as_json, answers=judged.answers,
         ) as (opened, status),
     ):  # fmt: skip
         _finish(opened, status, as_json=as_json)
 
 
 def _given(manifest: Path | None, runs: Path, *, sandbox: bool) -> tuple[Path, Path | None]:
-    from layton_batch.cli.same_name_runs import given_manifest
-    from layton_batch.runs.folders import sandbox_runs
+    from layton_batch.runs.folders import given_manifest, sandbox_runs
 
     return given_manifest(manifest, sandbox_runs(runs) if sandbox else runs)
 
 
 @contextmanager
 def _loaded_manifest(
-    path: Path, runs: Path, settings: Settings, *, is_named: bool, sandbox: bool, offline: bool = False
+    path: Path, runs: Path, settings: Settings, *, sandbox: bool
 ) -> Iterator[tuple[Manifest, Path, Settings]]:
     """Yield the manifest at ``path``, the folder of its runs, and the settings to ask by.
 
-    ``is_named``: somebody named ``runs``. ``sandbox``: play the providers meanwhile. ``offline``: fetch no prompts.
+    ``sandbox``: play the providers meanwhile.
     """
     from layton_batch.cli.before_calling import say_addresses, say_sources
-    from layton_batch.cli.terminal import say
-    from layton_batch.runs.begun_runs import load_where_it_goes_on
+    from layton_batch.manifest.checks import load_manifest
+    from layton_batch.manifest.prompt_files import PromptFiles
 
     if sandbox:
         from layton_batch.cli.own_sandbox import own_sandbox  # loads the server and SQLAlchemy
@@ -317,15 +315,9 @@ def _loaded_manifest(
             yield loaded
         return
     say_sources(settings)
-    manifest, place = load_where_it_goes_on(path, runs, settings, is_named=is_named, note=say, offline=offline)
-    if not offline:
-        say_addresses(manifest, settings)
-    yield manifest, place, settings
-
-
-def _by_default(context: typer.Context, option: str) -> bool:
-    source = context.get_parameter_source(option)
-    return source is not None and source.name == "DEFAULT"
+    manifest = load_manifest(path, PromptFiles(settings, runs))
+    say_addresses(manifest, settings)
+    yield manifest, runs, settings
 
 
 def _in_bounds(poll_seconds: float | None) -> None:
@@ -335,7 +327,7 @@ def _in_bounds(poll_seconds: float | None) -> None:
         raise ManifestError(f"--poll-seconds {poll_seconds}: give a number of seconds")
 
 
-def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
+def _finish(opened: Run, status: Status, *, as_json: bool, with_board: bool = True) -> None:
     from layton_batch.cli.driving import say_trouble
     from layton_batch.cli.endings import exit_code, print_outcome
     from layton_batch.cli.terminal import print_json
@@ -345,7 +337,7 @@ def _finish(opened: Run, status: Status, *, as_json: bool) -> None:
     if as_json:
         print_json(status_json(status, judges=known_counts(opened.folder.tables)))
     else:
-        print_outcome(opened, status)
+        print_outcome(opened, status, with_board=with_board)
     raise typer.Exit(say_trouble(opened) or exit_code(status))
 
 
@@ -353,7 +345,6 @@ def cancel(
     run_name: RunName = None,
     runs: Runs = RUNS,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Ask providers to stop, and return.")] = False,
-    poll_seconds: Poll = None,
     as_json: Json = False,
 ) -> None:
     """Stop paying: cancel a run's batches at the providers.
@@ -362,60 +353,47 @@ def cancel(
     Where another process drives the run, that one stops the batches at its next step.
     Exit codes: 0 all ended, 75 (after --no-wait or Ctrl-C) call again, 4 a person must decide about a lost batch.
     """
+    from layton_batch.cli.cancelling import cancelled
     from layton_batch.cli.endings import cancel_exit_code
-    from layton_batch.cli.order_commands import cancelled
-    from layton_batch.cli.terminal import print_json
+    from layton_batch.cli.looking import show_status
     from layton_batch.clock import SystemClock
-    from layton_batch.reports.status_tables import print_status, status_json
+    from layton_batch.reports.status_tables import print_status
     from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
 
-    _in_bounds(poll_seconds)
     folder, clock = find_run(run_name, runs), SystemClock()
-    status, trouble = cancelled(
-        folder, Settings.from_process(), clock, poll_seconds=poll_seconds, no_wait=no_wait, quiet=as_json
-    )
+    status, trouble = cancelled(folder, Settings.from_process(), clock, no_wait=no_wait, quiet=as_json)
     if as_json:
-        print_json(status_json(status))
+        show_status(folder.root.name, runs, as_json=True)
     else:
         print_status(status, clock.now())
     raise typer.Exit(trouble or cancel_exit_code(status))
 
 
-def retry(run_name: RunName = None, runs: Runs = RUNS, as_json: Json = False) -> None:
+def retry(run_name: RunName = None, runs: Runs = RUNS) -> None:
     """Give requests without an answer one more attempt.
 
-    Where another process drives the run, that one does so at its next step, or else the next `run`, and writes an
-    event.
+    The next `run` sends them, or the process that drives the run now.
     """
-    from layton_batch.batches.retry import retry_run
     from layton_batch.cli.endings import retried
-    from layton_batch.cli.order_commands import ordered
-    from layton_batch.cli.terminal import print_json, say
-    from layton_batch.errors import AnotherDriverError
+    from layton_batch.cli.terminal import say
+    from layton_batch.clock import SystemClock
     from layton_batch.runs.folders import find_run
-    from layton_batch.runs.open import open_folder
     from layton_batch.runs.status import read_status
+    from layton_batch.runs.stores import open_store
     from layton_batch.settings import Settings
-    from layton_batch.store.orders import OrderKind
+    from layton_batch.store.reopening import retry as retry_requests
 
-    folder, settings, count = find_run(run_name, runs), Settings.from_process(), None
-    try:
-        with open_folder(folder, settings, calls_providers=False) as opened:
-            name, was_cancelled = opened.id, _is_cancelled(opened)
-            count = retry_run(opened)
-            sentences = list(retried(count, read_status(opened.store), was_cancelled=was_cancelled))
-    except AnotherDriverError as error:
-        name, sentence = ordered(folder, settings, error.driver, OrderKind.RETRY)
-        sentences = [sentence]
+    with open_store(find_run(run_name, runs), Settings.from_process()) as store:
+        was_cancelled = _is_cancelled(store)
+        count = retry_requests(store, SystemClock().now())
+        sentences = list(retried(count, read_status(store), was_cancelled=was_cancelled))
     for line in sentences:
         say(line)
-    if as_json:
-        print_json({"run": name, "requests": count, "said": sentences})
 
 
-def _is_cancelled(opened: Run) -> bool:
-    row = opened.store.row()
+def _is_cancelled(store: RunStore) -> bool:
+    row = store.row()
     return row is not None and row.cancelled
 
 
@@ -426,7 +404,10 @@ def resolve(
     ],
     adopt: Annotated[str | None, typer.Option("--adopt", help="The provider's id of the batch that is ours.")] = None,
     resubmit: Annotated[
-        bool, typer.Option("--resubmit", help="The batch does not exist at the provider. Submit it again.")
+        bool, typer.Option("--resubmit", help="Submit it again. What it may have cost stays in the bill.")
+    ] = False,
+    not_made: Annotated[
+        bool, typer.Option("--not-made", help="The batch does not exist at the provider: it cost nothing.")
     ] = False,
     give_up: Annotated[
         bool, typer.Option("--give-up", help="Nobody can tell: end its requests without an answer.")
@@ -435,56 +416,73 @@ def resolve(
         bool, typer.Option("--ignore", help="Send it, although a copy of this workspace sent batches as well.")
     ] = False,
     runs: Runs = RUNS,
-    as_json: Json = False,
 ) -> None:
     """Say what became of a `lost` batch, or ignore those of a copy.
 
-    It is this one at the provider (--adopt ID), it was never made (--resubmit), or nobody can tell (--give-up): then
-    its requests end without an answer, and what they may have cost counts as unknown cost. Where another process drives
-    the run, that one acts on it at its next step, or else the next `run` does, and writes an event. A create
-    without a reply may arrive for eleven minutes: --resubmit is refused until then. A planned batch waits if its
+    It is this one at the provider (--adopt ID), it was never made (--not-made: it is sent again, and cost nothing), it
+    is sent again whatever became of it (--resubmit), or nobody can tell (--give-up): then its requests end without an
+    answer, and what they may have cost counts as unknown cost. --not-made also closes the bill of another batch whose
+    earlier creates may have been billed. A create without a reply may arrive for eleven minutes:
+    --resubmit and --not-made are refused until then. A planned batch waits if its
     provider has batches of this run that the workspace does not know, because a newer copy of it sent them: --ignore
     sends it, and may pay again for what the copy paid.
     """
-    from layton_batch.batches.resolve import adopt_batch, ignore_copy, send_again
-    from layton_batch.batches.resolve import give_up as give_batch_up
+    from layton_batch.batches import resolve as persons_word
     from layton_batch.cli.before_calling import say_addresses
     from layton_batch.cli.endings import resolved
-    from layton_batch.cli.order_commands import ordered, require_lost
-    from layton_batch.cli.terminal import print_json, say
-    from layton_batch.errors import AnotherDriverError, ManifestError, ProviderError
-    from layton_batch.runs.folders import find_run, is_run
-    from layton_batch.runs.open import open_folder
+    from layton_batch.cli.terminal import say
+    from layton_batch.errors import ManifestError, ProviderError
+    from layton_batch.runs.folders import find_run
+    from layton_batch.runs.open import open_to_decide
     from layton_batch.settings import Settings
-    from layton_batch.store.orders import OrderKind
 
-    if (adopt is not None) + resubmit + give_up + ignore != 1:
-        raise ManifestError("resolve: say one of --adopt ID, --resubmit, --give-up and --ignore")
+    words: list[tuple[bool, Callable[[Run, str], None]]] = [
+        (adopt is not None, lambda run, name: persons_word.adopt_batch(run, name, str(adopt))),
+        (resubmit, persons_word.send_again),
+        (not_made, persons_word.not_made),
+        (give_up, persons_word.give_up),
+        (ignore, persons_word.ignore_copy),
+    ]
+    chosen = [act for is_said, act in words if is_said]
+    if len(chosen) != 1:
+        raise ManifestError("resolve: say one of --adopt ID, --resubmit, --not-made, --give-up and --ignore")
+    (act,) = chosen
     *run_names, batch = names
     if len(run_names) > 1:
-        raise ManifestError("resolve: give a run and the batch that is lost, such as `resolve RUN BATCH --resubmit`")
-    if not run_names and is_run(batch, runs):
-        raise ManifestError(
-            f"resolve: name the lost batch of {batch} too: `layton-batch resolve {batch} BATCH …`; "
-            f"`layton-batch status {batch}` lists its open batches"
-        )
+        raise ManifestError("resolve: give one run and one lost batch of it")
     folder, settings = find_run(run_names[0] if run_names else None, runs), Settings.from_process()
     if not ignore:
-        require_lost(folder, settings, batch)
+        _require_unresolved(folder, settings, batch, is_about_cost=not_made)
     try:
-        with open_folder(folder, settings) as opened:
+        with open_to_decide(folder, settings) as opened:
             say_addresses(opened.manifest, settings)
-            if adopt is not None:
-                adopt_batch(opened, batch, adopt)
-            else:
-                (give_batch_up if give_up else ignore_copy if ignore else send_again)(opened, batch)
-            sentence = resolved(batch, adopt, given_up=give_up, cancelled=_is_cancelled(opened))
+            act(opened, batch)
+            sentence = resolved(
+                batch, adopt, given_up=give_up, not_made=not_made, cancelled=_is_cancelled(opened.store)
+            )
     except ProviderError as error:
         raise ManifestError(f"nothing was done about {batch}: {error}") from error
-    except AnotherDriverError as error:
-        kinds = (OrderKind.ADOPT, OrderKind.RESUBMIT, OrderKind.GIVE_UP, OrderKind.IGNORE)
-        kind = kinds[(adopt is not None, resubmit, give_up, ignore).index(True)]
-        _, sentence = ordered(folder, settings, error.driver, kind, batch, adopt)
     say(sentence)
-    if as_json:
-        print_json({"batch": batch, "adopted": adopt, "said": sentence})
+
+
+def _require_unresolved(folder: RunFolder, settings: Settings, batch_id: str, *, is_about_cost: bool) -> None:
+    """Raise ManifestError where the run's batch is not lost; needs no key, as the providers are not called.
+    ``is_about_cost``: one with creates of unknown cost will do."""
+    from layton_batch.errors import ManifestError
+    from layton_batch.runs.stores import open_store
+    from layton_batch.states import Lifecycle
+
+    with open_store(folder, settings) as store:
+        batches = store.batches()
+        states = {batch.id: batch.state for batch in batches}
+        if states.get(batch_id) is Lifecycle.LOST:
+            return
+        if is_about_cost and any(batch.id == batch_id and batch.facts.creates_of_unknown_cost for batch in batches):
+            return
+        lost = [name for name, state in states.items() if state is Lifecycle.LOST]
+        advice = f"the lost batches of the run: {', '.join(lost)}" if lost else "the run has no lost batch to resolve"
+        if batch_id not in states:
+            raise ManifestError(f"run {store.run_id} has no batch {batch_id!r}; {advice}")
+        raise ManifestError(
+            f"batch {batch_id} of run {store.run_id} is {states[batch_id]}, not lost: nothing to resolve; {advice}"
+        )

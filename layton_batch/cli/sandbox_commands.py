@@ -11,6 +11,8 @@ import typer
 
 from layton_batch.tasks import BUILT_IN, FIRST
 
+BATCH_SECONDS = 1.0
+"""Seconds from the create of a batch to its end."""
 Files = Annotated[
     list[Path] | None, typer.Option("--replay", help="Recorded predictions and their riddles, to answer from.")
 ]
@@ -29,11 +31,6 @@ def sandbox(
     replay: Files = None,
     faults: Annotated[Path | None, typer.Option("--faults", help="What goes wrong, as TOML or JSON.")] = None,
     state: Annotated[Path | None, typer.Option("--state", help="Keep batches and the bill in this folder.")] = None,
-    items: Annotated[
-        list[Path] | None, typer.Option("--items", help="Items the simulated models know; default: bundled ones.")
-    ] = None,
-    batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="From create to end.")] = 1.0,
-    seed: Annotated[int, typer.Option("--seed", help="For everything the sandbox draws.")] = 0,
     env_file: Annotated[
         Path | None, typer.Option("--env-file", help="Write the environment that points here, once it listens.")
     ] = None,
@@ -43,26 +40,22 @@ def sandbox(
     Eight of them on one port. Prints the environment that points there.
     """
     import errno
-    import math
     import sqlite3
 
-    from layton_batch.cli.demo import bundled_items
+    from layton_batch.cli.known_items import bundled_answerer, replayed
     from layton_batch.errors import DataError
     from layton_batch.sandbox import SandboxConfig, load_faults, serve_forever
-    from layton_batch.sandbox.answerers.from_files import answerer_from_files
+    from layton_batch.settings import Settings
 
-    if not math.isfinite(batch_seconds):
-        raise DataError(f"sandbox: --batch-seconds {batch_seconds}: give a number of seconds")
     if state is not None and state.exists() and not state.is_dir():
         raise DataError(f"sandbox: --state {state}: is a file; name a folder, new or not")
     try:
         config = SandboxConfig(
             port=port,
             state_dir=state,
-            batch_seconds=batch_seconds,
+            batch_seconds=BATCH_SECONDS * Settings.from_process().pacing.advised,
             faults=load_faults(faults) if faults else (),
-            answerer=answerer_from_files(replay or (), items or bundled_items(), seed),
-            seed=seed,
+            answerer=replayed(replay) if replay else bundled_answerer(),
         )
         with _alone(state):
             serve_forever(config, env_file)
@@ -93,11 +86,7 @@ def _alone(state: Path | None) -> Iterator[None]:
 
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Where the run, its tables and pages go.")] = Path("demo"),
-    batch_seconds: Annotated[float, typer.Option("--batch-seconds", min=0.0, help="How long a batch takes.")] = 1.0,
     task: Annotated[str, typer.Option("--task", help=f"Which benchmark: {_NAMES[0]} or {_NAMES[1]}.")] = FIRST,
-    rejudge: Annotated[
-        bool, typer.Option("--rejudge", help="Another jury than the gold set's, which judges its answers too.")
-    ] = False,
 ) -> None:
     """See it all work: bundled items, made-up models, no key.
 
@@ -105,4 +94,4 @@ def demo(
     """
     from layton_batch.cli.demo import run_demo
 
-    raise typer.Exit(run_demo(out, batch_seconds, task, rejudge=rejudge))
+    raise typer.Exit(run_demo(out, task))

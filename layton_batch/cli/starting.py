@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os.path
 import re
-import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,23 +16,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.option_names import renamed
 from layton_batch.errors import ManifestError
-from layton_batch.files.content_kinds import ITEM_ENDINGS
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
 
 ITEMS_SHOWN = 3
-_ADDRESS = re.compile(r"(?P<scheme>https?|hf|s3|gs):/+(?P<rest>.+)", re.DOTALL)
-"""An address, also with one slash, as a path has it."""
 _MODEL = re.compile(r"(?P<provider>[A-Za-z0-9_-]+):(?P<model>\S.*)", re.DOTALL)
 
 
 def register(app: typer.Typer) -> None:
     """Add this module's commands."""
-    app.command("init", context_settings=renamed(dir="out"))(init)
-    app.command("schema")(schema)
+    app.command("init")(init)
 
 
 # ---- run TASK --model PROVIDER:ID, run FILE --model PROVIDER:ID ----------------------------------------------------
@@ -51,79 +45,31 @@ class _Beginning:
     split: str
 
 
-def check_arguments(given: Path | None, others: Sequence[str], models: Sequence[str]) -> None:
-    """Raise ManifestError for a model given twice, and for more arguments than the one that is run, such as models
-    after a single ``--model``."""
-    from layton_batch.providers import provider_names
-
-    arguments = [*([] if given is None else [str(given)]), *others]
-    more_models = [text for text in arguments if text.partition(":")[0] in provider_names() and ":" in text]
-    if more_models:
-        options = " ".join(f"--model {text}" for text in (*models, *more_models))
-        raise ManifestError(f"run: write --model before each model: {options}")
-    if repeated := [model for model in dict.fromkeys(models) if models.count(model) > 1]:
-        raise ManifestError(
-            f"run: --model {repeated[0]} is given {models.count(repeated[0])} times; give it once. `samples = 2` under "
-            "its [[models]] asks each question twice"
-        )
-    if others:
-        advice = "; repeat --model before each model" if models else ""
-        if arguments[0].endswith(".toml") and Path(arguments[1]).suffix.lower() in ITEM_ENDINGS:
-            advice = f'; a manifest names its questions, [items] source = "…/{Path(arguments[1]).name}"'
-        raise ManifestError(f"run: give one manifest, file or task, not {', '.join(arguments)}{advice}")
-
-
 def manifest_for(
-    given: Path | None,
-    models: Sequence[str],
-    items: str | None,
-    limit: int | None,
-    max_usd: str | None,
-    *,
-    sandbox: bool = False,
+    given: Path | None, models: Sequence[str], limit: int | None, max_usd: str | None, *, sandbox: bool = False
 ) -> Path:
     """Return the manifest to run: the file given, or a manifest written for models and a task or a file of items.
 
     ``sandbox``: a sandbox plays the providers, which takes any model.
     Raises ManifestError where it is none of these, and where a manifest that asks something else has the file's name.
     """
-    from layton_batch.files.workbooks import OTHER_SPREADSHEETS, SAVE_AS_CSV
+    from layton_batch.files.sources import ITEM_ENDINGS
     from layton_batch.tasks import task_names
 
     if given is None:
-        named = f"; name the file without --items: `run {shlex.quote(items)} --model …`" if items else ""
-        raise ManifestError(
-            f"run: say what the models are asked: a file of questions, or one of {', '.join(task_names())}{named}"
-        )
-    _refuse_address(given)
+        raise ManifestError("run: give a file of questions, a task or a manifest")
     is_items = given.suffix.lower() in ITEM_ENDINGS
     if not models:
-        if is_items:
-            raise ManifestError(_no_models(given))
-        if not given.suffix and not os.path.exists(given) and str(given) in task_names():
-            raise ManifestError(f"run: {given} is a task: say whom to ask, with --model PROVIDER:ID")
-        if items is not None or limit is not None:
-            option, key = ("--items", "source") if items is not None else ("--limit", "limit")
-            raise ManifestError(
-                f"run: {option} is for a file or a task with --model; for {given} set `{key}` under [items] in its "
-                "manifest"
-            )
+        if is_items or str(given) in task_names():
+            raise ManifestError(f"run: {given}: say whom to ask, with --model PROVIDER:ID")
+        if limit is not None:
+            raise ManifestError(f"run: --limit goes with --model; {given} takes `limit` under [items]")
         return given
     if given.suffix == ".toml":
-        raise ManifestError(
-            f"run: --model is for a task or a file of items, and {given} is a manifest: give it a table [[models]] "
-            f"with name, provider and model, then `layton-batch run {given}`"
-        )
-    if os.path.exists(given) and not is_items:
-        is_spreadsheet = given.suffix.lower() in OTHER_SPREADSHEETS
-        advice = SAVE_AS_CSV if is_spreadsheet else "if it is a table, let its name end in .csv"
-        raise ManifestError(
-            f"run: --model is for a task or a file of items ({', '.join(ITEM_ENDINGS)}), such as "
-            f"`run quiz.csv --model …`; {given} is neither: {advice}"
-        )
-    if is_items and items is not None:
-        raise ManifestError(f"run: --items is for a task; {given} is a file of items itself")
-    beginning = _of_file(given) if is_items else _of_task(str(given), models, items)
+        raise ManifestError(f"run: --model goes with a file of questions or a task; {given} names its models itself")
+    if repeated := [model for model in dict.fromkeys(models) if models.count(model) > 1]:
+        raise ManifestError(f"run: --model {repeated[0]} is given {models.count(repeated[0])} times; give it once")
+    beginning = _of_file(given) if is_items else _of_task(str(given), models)
     text = "".join(f"{line}\n" for line in _manifest_lines(beginning, models, limit, max_usd))
     manifest = check_manifest(beginning.path, text)
     if not beginning.path.exists():
@@ -148,65 +94,34 @@ def _check_asked(manifest: Manifest, *, sandbox: bool) -> None:
         raise ManifestError("\n".join(refused))
 
 
-def _refuse_address(given: Path) -> None:
-    """Raise ManifestError for an address in place of a file."""
-    from layton_batch.tasks import OWN
-
-    if (address := _ADDRESS.fullmatch(str(given))) is not None:
-        url = f"{address['scheme']}://{address['rest']}"
-        raise ManifestError(
-            f"run: {url} is an address: download the file and name it, or name a task: "
-            f"`layton-batch run {OWN} --items {shlex.quote(url)} --model PROVIDER:ID`"
-        )
-
-
-def _no_models(given: Path) -> str:
-    manifest = given.with_suffix(".toml")
-    other = f"; or `layton-batch run {manifest}`, which goes on with its run" if manifest.exists() else ""
-    return f"run: {given} is a file of items: say whom to ask, with --model openai:gpt-5.2 and more such{other}"
-
-
 def _of_file(given: Path) -> _Beginning:
     from layton_batch.cli.terminal import say
     from layton_batch.files.run_folder import slug
     from layton_batch.files.sources import read_rows
-    from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns, unread_note
+    from layton_batch.manifest.item_check import guess_split, guess_task, unread_columns
     from layton_batch.settings import Settings
     from layton_batch.tasks import OWN
 
     settings = Settings.from_process()
     rows = read_rows(str(given), settings.cwd, settings)
-    try:
-        task = guess_task(rows)
-    except ManifestError as error:
-        raise ManifestError(f"{given}: {str(error).partition('; --task')[0]}") from error
+    task = guess_task(rows)
     if task != OWN:
         say(f"{given}: its columns are those of the task {task}; `task` in the manifest may name another")
     if unread := unread_columns(rows, task):
-        note = unread_note(rows, task, unread)
-        say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them{note}")
+        say(f"{given}: models see nothing of the columns {', '.join(unread)}: {task} does not read them")
     split = guess_split(rows, task)
     if other_splits := Counter(str(row["split"]) for row in rows if row.get("split") not in (None, "", split)):
         left_out = ", ".join(f"{name} ({count})" for name, count in other_splits.most_common(5))
-        say(
-            f"{given}: of its splits only {split!r} is asked, and rows of others are left out: {left_out}; `split` "
-            "under [items] in the manifest names another; to ask all rows, take the column out"
-        )
+        say(f"{given}: of its splits only {split!r} is asked, and rows of others are left out: {left_out}")
     return _Beginning(str(given), given.with_suffix(".toml"), slug(given.stem), task, given.name, split)
 
 
-def _of_task(task: str, models: Sequence[str], items: str | None) -> _Beginning:
-    from layton_batch.files.addresses import is_address
+def _of_task(task: str, models: Sequence[str]) -> _Beginning:
     from layton_batch.files.run_folder import slug
-    from layton_batch.files.sources import read_rows
     from layton_batch.manifest.asked import BUNDLED
-    from layton_batch.settings import Settings
 
-    if items is not None and items != BUNDLED and not is_address(items):
-        settings = Settings.from_process()
-        read_rows(items, settings.cwd, settings)  # before a manifest is written that names them
     name = slug("-".join([task, *(_provider_and_model(model)[1] for model in models)]).replace("/", "-"))
-    return _Beginning(task, Path(f"{name}.toml"), name, task, items or "bundled", _split(task))
+    return _Beginning(task, Path(f"{name}.toml"), name, task, BUNDLED, _split(task))
 
 
 def _manifest_lines(
@@ -255,25 +170,13 @@ def check_manifest(path: Path, text: str) -> Manifest:
         except ManifestError as error:
             raise ManifestError(str(error).replace(str(draft), "run")) from error
     if path.exists():
-        if differing := _differing_keys(path, manifest):
+        written = load_manifest(path)
+        if keys := written.differing_keys(manifest):
             raise ManifestError(
-                f"{path} is there and asks for something else{differing}: edit it, then `layton-batch run {path}` "
-                "continues its run; or move it away"
+                f"{path} is there and asks for something else ({', '.join(keys)}): edit it and `run` it"
             )
-        return load_manifest(path)
+        return written
     return manifest.of_folder(path.resolve().parent)
-
-
-def _differing_keys(path: Path, manifest: Manifest) -> str:
-    """Return the keys in which the manifest at ``path`` asks for something else, in brackets; "" for none."""
-    from layton_batch.manifest.checks import load_manifest
-
-    try:
-        keys = load_manifest(path).differing_keys(manifest)
-    except ManifestError:
-        return " (it cannot be loaded)"
-    all_items = ", without which all items are asked" if "items.limit" in keys else ""
-    return f" ({', '.join(keys)}{all_items})" if keys else ""
 
 
 def _provider_and_model(text: str) -> tuple[str, str]:
@@ -281,17 +184,9 @@ def _provider_and_model(text: str) -> tuple[str, str]:
 
     matched = _MODEL.fullmatch(text)
     if matched is None:
-        names = ", ".join(provider_names())
-        raise ManifestError(
-            f"--model {text!r}: name the provider before the model: PROVIDER:ID, such as openai:gpt-5.2 ({names})"
-        )
+        raise ManifestError(f"--model {text!r}: give PROVIDER:ID; providers: {', '.join(provider_names())}")
     if matched["provider"] not in provider_names():
         raise ManifestError(f"--model {text!r}: {unknown_provider(matched['provider'])}")
-    if "," in matched["model"]:
-        parts = [part.strip() for part in text.split(",") if part.strip()]
-        named = (part if _MODEL.fullmatch(part) else f"{matched['provider']}:{part}" for part in parts)
-        options = " ".join(f"--model {shlex.quote(part)}" for part in named)
-        raise ManifestError(f"--model {text!r} names several models; repeat the option: {options}")
     return matched["provider"], matched["model"]
 
 
@@ -318,26 +213,26 @@ def init(
         str | None, typer.Argument(metavar="TASK", help="Which benchmark; default: questions of one's own.")
     ] = None,
     folder: Annotated[Path, typer.Option("--out", help="Where the files go.")] = Path(),
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of a manifest.")] = False,
 ) -> None:
     """Write a manifest to start from, and a file of three items.
 
-    And the JSON Schema by which editors complete the manifest. Says what to do next. Files that are there are never
-    replaced.
+    And the JSON Schema by which editors complete the manifest, named in its first line. Says what to do next. Files
+    that are there are never replaced.
     """
     from layton_batch.cli.terminal import say
     from layton_batch.files import atomic
     from layton_batch.manifest.json_schema import SCHEMA_FILE, schema_text
     from layton_batch.tasks import OWN, task_names, unknown_task
 
+    if schema:
+        typer.echo(schema_text(), nl=False)
+        return
     task = task or OWN
-    if Path(task).suffix.lower() in ITEM_ENDINGS:
-        raise ManifestError(
-            f"init: {task} is a file, not a task: `layton-batch run {task} --model PROVIDER:ID` writes its manifest"
-        )
     if task not in task_names():
-        raise ManifestError(f"init: {unknown_task(task)}; --out names a folder")
+        raise ManifestError(f"init: {unknown_task(task)}")
     if os.path.isfile(folder):
-        raise ManifestError(f"init: --out {folder}: is a file; name a folder, new or not")
+        raise ManifestError(f"init: --out {folder}: is a file, not a folder")
     manifest, items = folder / f"{task}.toml", folder / f"{task}-items.jsonl"
     name = _run_name(folder, task)
     contents = {items: "".join(_first_items(task)), manifest: _template(name, task, items.name)}
@@ -374,16 +269,6 @@ def _run_name(folder: Path, task: str) -> str:
 
     name = folder.resolve().name + (f"-{task}" if any(folder.glob("*.toml")) else "")
     return name if RUN_NAME.match(name) and name != BATCHES else task
-
-
-def schema() -> None:
-    """Print the JSON Schema of a manifest, for editors.
-
-    `init` writes it beside the manifest; `#:schema ./layton-batch.schema.json` in a manifest's first line names it.
-    """
-    from layton_batch.manifest.json_schema import schema_text
-
-    typer.echo(schema_text(), nl=False)
 
 
 def _first_items(task: str) -> Iterator[str]:

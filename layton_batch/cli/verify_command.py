@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from layton_batch.cli.run_commands import RUNS, Json, Runs, complete_runs
+from layton_batch.cli.run_commands import RUNS, Json, Runs
 
 if TYPE_CHECKING:
     from layton_batch.verification.verify import Verification
@@ -30,7 +29,6 @@ def verify(
         typer.Argument(
             metavar="RUN|SITE|URL",
             help="A run's name, folder or manifest, or a site's folder or address; default: the only run.",
-            autocompletion=complete_runs,
         ),
     ] = None,
     runs: Runs = RUNS,
@@ -38,14 +36,14 @@ def verify(
 ) -> None:
     """Compute a run or a site again, and name what differs.
 
-    Checks the digest of every file, computes predictions, verdicts, votes, board, bill and pages in a temporary folder,
-    and compares them with what is stored. A site is computed again where it was written by `site --with-data`. No key,
-    and no network but for a site at an address; nothing is written into the run or the site. Ends with 0, or with 2
-    where anything differs.
+    Checks the digest of every recorded file, computes predictions, verdicts, votes, board, bill and pages in a
+    temporary folder, and compares them with what is stored. A site is computed again where it was written by
+    `site --with-data`. No key, and no network but for a site at an address; nothing is written into the run or the
+    site. Ends with 0, or with 2 where anything differs.
     """
     from layton_batch.cli.terminal import print_json, say
     from layton_batch.clock import SystemClock
-    from layton_batch.errors import DamagedTableError, ManifestError, StoreError
+    from layton_batch.errors import DamagedTableError
     from layton_batch.files.addresses import WEB
     from layton_batch.runs.folders import find_run
     from layton_batch.settings import Settings
@@ -58,18 +56,8 @@ def verify(
         results = verify_url(source, settings, SystemClock())
     elif source is not None and is_site(Path(source)):
         results = verify_site(Path(source), settings)
-    elif source is not None and Path(source).suffix == ".html" and is_site(Path(source).parent):
-        raise ManifestError(
-            f"verify: {source} is a page; name the site's folder: `layton-batch verify {Path(source).parent}`"
-        )
     else:
-        try:
-            folder = find_run(source, runs)
-        except StoreError as error:
-            if source is None or not os.path.isdir(source):
-                raise
-            raise StoreError(f"{error}. It is not a site either: a site has index.html and digests.json") from error
-        results = [verify_run(folder, settings)]
+        results = [verify_run(find_run(source, runs), settings)]
     if as_json:
         print_json([_json(result) for result in results])
     else:

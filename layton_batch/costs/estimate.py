@@ -87,11 +87,6 @@ class PromptSize:
         return self.overhead + self.text_bytes + self.image_tokens(spec)
 
 
-def estimate_tokens(prompt: Prompt, spec: ModelSpec) -> TokenBound:
-    """Bound the tokens of a request by the prompt's bytes, its images' sizes and the spec's limits."""
-    return TokenBound(PromptSize.of(prompt).tokens(spec), output_bound(spec))
-
-
 def bound_cost(bound: TokenBound, price: Price) -> Decimal:
     """Return the most USD for at most these tokens in a batch. The dearest rates within reach count, whatever part of
     the input is cached.

@@ -15,7 +15,8 @@ from layton_batch.records import Usage
 class Rates:
     """USD per million tokens. None: the provider has no such rate of its own, so the tokens cost what input costs.
 
-    ``cache_write`` is Anthropic's five-minute rate; a usage does not say which kind of write it was.
+    ``cache_write`` is the rate of what a cache keeps for minutes. What it keeps for an hour costs twice as much as
+    fresh input, by Anthropic's documents.
     Raises ManifestError on what is not a finite ``Decimal`` ≥ 0 (a float is not exact, so it is refused too).
     """
 
@@ -29,6 +30,11 @@ class Rates:
         _check_rate("output", self.output)
         _check_rate("cached_input", self.cached_input)
         _check_rate("cache_write", self.cache_write)
+
+    @property
+    def hour_write(self) -> Decimal:
+        """Return the rate of a token that is written to be kept for an hour."""
+        return self.input if self.cache_write is None else 2 * self.input
 
     @property
     def dearest_input(self) -> Decimal:
@@ -111,12 +117,13 @@ def charge(usage: Usage, price: Price, *, batched: bool) -> Decimal:
     them, at the input rate where it has not. Negative counts, which no provider means, are taken as zero.
     """
     cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
-    read = max(usage.input_tokens, cached + written)
+    hour, read = min(max(usage.hour_write_tokens, 0), written), max(usage.input_tokens, cached + written)
     rates = price.rates(read, batched=batched)
     total = (
         (read - cached - written) * rates.input
         + cached * (rates.input if rates.cached_input is None else rates.cached_input)
-        + written * (rates.input if rates.cache_write is None else rates.cache_write)
+        + (written - hour) * (rates.input if rates.cache_write is None else rates.cache_write)
+        + hour * rates.hour_write
         + max(usage.output_tokens, 0) * rates.output
     )
     return total.scaleb(PER_MILLION)
@@ -133,23 +140,23 @@ def charger(price: Price, *, batched: bool) -> Callable[[Usage], Units]:
 
     def charged(usage: Usage) -> Units:
         cached, written = max(usage.cached_input_tokens, 0), max(usage.cache_write_tokens, 0)
-        read = max(usage.input_tokens, cached + written)
+        hour, read = min(max(usage.hour_write_tokens, 0), written), max(usage.input_tokens, cached + written)
         rates = first
         for above, scaled in steps:
             if read > above:
                 rates = scaled
         fresh = (read - cached - written) * rates[0]
-        units = fresh + cached * rates[1] + written * rates[2] + max(usage.output_tokens, 0) * rates[3]
-        return units, rates[4]
+        units = fresh + cached * rates[1] + (written - hour) * rates[2] + hour * rates[3]
+        return units + max(usage.output_tokens, 0) * rates[4], rates[5]
 
     return charged
 
 
-def _scaled(rates: Rates) -> tuple[int, int, int, int, int]:
-    """Return the rates of input, cached input, cache writes and output as whole numbers, and the decimals of USD."""
+def _scaled(rates: Rates) -> tuple[int, ...]:
+    """Return the rates of input, cached input, both cache writes and output as whole numbers, and the decimals of
+    USD."""
     cached = rates.input if rates.cached_input is None else rates.cached_input
     written = rates.input if rates.cache_write is None else rates.cache_write
-    four = (rates.input, cached, written, rates.output)
-    decimals = max(*(-int(rate.as_tuple().exponent) for rate in four), PER_MILLION)
-    fresh_units, cached_units, written_units, output_units = (int(rate.scaleb(decimals)) for rate in four)
-    return fresh_units, cached_units, written_units, output_units, decimals - PER_MILLION
+    five = (rates.input, cached, written, rates.hour_write, rates.output)
+    decimals = max(*(-int(rate.as_tuple().exponent) for rate in five), PER_MILLION)
+    return *(int(rate.scaleb(decimals)) for rate in five), decimals - PER_MILLION

@@ -1,4 +1,4 @@
-"""The bill: usage rows added up by provider, model and stage, batched against the same tokens unbatched.
+"""The bill: usage rows added up by provider, model, day …, batched against the same tokens live (unbatched).
 
 What has no known price is ``None`` here and the word *unknown* when printed, never 0; a sum that lacks something says
 *at least*. Sums are exact; only what is printed for people is rounded.
@@ -6,16 +6,77 @@ What has no known price is ``None`` here and the word *unknown* when printed, ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from decimal import Decimal
 
 from layton_batch.costs.stated import CostComparison, differing
+from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue, Usage
 from layton_batch.states import Role
 from layton_batch.text import decimal_text, money
 
 UNKNOWN = "unknown"
+BY = ("provider", "model", "stage")
+"""The groups of a bill that is asked for without any."""
+GROUPS = ("run", *BY, "day", "week", "month")
+"""Groups by which a bill can be added up."""
+NOT_ENDED = "not ended"
+"""The day of a batch that has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostQuery:
+    """Groups of a bill, and its first and last day (UTC, both included). A batch counts on the day it ended."""
+
+    by: Sequence[str] = BY
+    since: date | None = None
+    until: date | None = None
+
+    @classmethod
+    def parse(cls, by: str | None, since: str | None, until: str | None, today: date) -> CostQuery:
+        """Read the options ``--by day,model``, ``--since`` and ``--until``. Raises ManifestError."""
+        names = BY if by is None else tuple(dict.fromkeys(name.strip() for name in by.split(",")))
+        if wrong := [name for name in names if name not in GROUPS]:
+            raise ManifestError(f"cost: by {wrong[0]!r}: must be one or several of {', '.join(GROUPS)}")
+        return cls(names, _day("since", since, today), _day("until", until, today))
+
+    @property
+    def needs_days(self) -> bool:
+        """Return whether the days of batches have to be known."""
+        return not {"day", "week", "month"}.isdisjoint(self.by) or self.has_dates
+
+    @property
+    def has_dates(self) -> bool:
+        """Return whether the bill is of some days only."""
+        return self.since is not None or self.until is not None
+
+    def includes(self, day: str) -> bool:
+        """Return whether the bill is of this day, an ISO date. A batch that has not ended counts as of today."""
+        if day == NOT_ENDED:
+            return self.until is None
+        moment = date.fromisoformat(day)
+        return (self.since is None or self.since <= moment) and (self.until is None or moment <= self.until)
+
+
+WHOLE = CostQuery()
+"""A bill of all days, by provider, model and stage."""
+
+
+def _day(option: str, text: str | None, today: date) -> date | None:
+    """Read ``2026-11-28``, ``today``, ``yesterday`` or ``7d``, which is seven days ago."""
+    if text is None:
+        return None
+    if text == "today":
+        return today
+    if text == "yesterday" or (text.endswith("d") and text[:-1].isdecimal() and len(text) <= 5):
+        return today - timedelta(days=1 if text == "yesterday" else int(text[:-1]))
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        wanted = "give a date such as 2026-11-28, `today`, `yesterday`, or `7d` for seven days ago"
+        raise ManifestError(f"cost: {option} {text!r}: {wanted}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +95,8 @@ class UsageRow:
     cost_unbatched: Decimal | None
     price_source: str | None = None
     price_date: str | None = None
+    run: str = ""
+    day: str = NOT_ENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +110,8 @@ class UnknownCost:
     bound: Decimal | None
     answered: bool = False
     requests: int = 1
+    run: str = ""
+    day: str = NOT_ENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +140,11 @@ NOTHING = TotalCost(Decimal(0), complete=True)
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """The sum over one group of rows; a field that the group does not share is empty. ``saved`` = unbatched − batched,
-    over the rows where both are known. ``requests``: those with an answer. ``unknown_cost``: upper bound for the
-    ``unknown_cost_requests``, beside these sums."""
+    """The sum over one ``group`` of rows, named by the values of what the bill is added up by. ``saved`` = unbatched −
+    batched, and ``share_of_live`` = batched / unbatched, over the rows where both are known. ``requests``: those with
+    an answer. ``unknown_cost``: upper bound for the ``unknown_cost_requests``, beside these sums."""
 
-    provider: str
-    model: str
-    stage: str
+    group: tuple[str, ...]
     requests: int
     unpriced_requests: int
     input_tokens: int
@@ -91,6 +154,7 @@ class CostLine:
     batched: TotalCost
     unbatched: TotalCost
     saved: TotalCost
+    share_of_live: Decimal | None
     price_source: str
     price_date: str
     unknown_cost_requests: int = 0
@@ -107,13 +171,11 @@ class ReusedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """``lines`` by provider, model and stage; the next four are the same rows added up more coarsely. ``differing``:
-    batches of which the provider states another cost, or other tokens, than these rows."""
+    """A bill: a line for each group of what it is added up ``by``. ``differing``: batches of which the provider states
+    another cost, or other tokens, than these rows."""
 
+    by: Sequence[str]
     lines: tuple[CostLine, ...]
-    by_provider: tuple[CostLine, ...]
-    by_model: tuple[CostLine, ...]
-    by_stage: tuple[CostLine, ...]
     total: CostLine
     differing: tuple[CostComparison, ...] = ()
     reused: ReusedAnswers = ReusedAnswers()
@@ -127,40 +189,44 @@ def build_report(
     unknown: Iterable[UnknownCost] = (),
     stated: Iterable[CostComparison] = (),
     reused: Iterable[UsageRow] = (),
+    by: Sequence[str] = BY,
 ) -> CostReport:
     """Add up rows in any order. Without rows the report is empty and costs exactly nothing."""
     entries: list[_Entry] = [*rows, *unknown]
+    groups: dict[tuple[str, ...], list[_Entry]] = {}
+    for entry in entries:
+        groups.setdefault(tuple(_VALUES[name](entry) for name in by), []).append(entry)
     before = list(reused)
     return CostReport(
-        lines=_grouped(entries, lambda row: (row.provider, row.model, str(row.role))),
-        by_provider=_grouped(entries, lambda row: (row.provider, "", "")),
-        by_model=_grouped(entries, lambda row: (row.provider, row.model, "")),
-        by_stage=_grouped(entries, lambda row: ("", "", str(row.role))),
-        total=_line(("", "", ""), entries),
+        by=by,
+        lines=tuple(_line(group, groups[group]) for group in sorted(groups)),
+        total=_line((), entries),
         differing=differing(stated),
         reused=ReusedAnswers(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
     )
 
 
-_Key = tuple[str, str, str]
+def _week(entry: _Entry) -> str:
+    return entry.day if entry.day == NOT_ENDED else "{}-W{:02}".format(*date.fromisoformat(entry.day).isocalendar())
 
 
-def _grouped(rows: Sequence[_Entry], key: Callable[[_Entry], _Key]) -> tuple[CostLine, ...]:
-    groups: dict[_Key, list[_Entry]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return tuple(_line(group, groups[group]) for group in sorted(groups))
+_VALUES: Mapping[str, Callable[[_Entry], str]] = {
+    "run": lambda entry: entry.run,
+    "provider": lambda entry: entry.provider,
+    "model": lambda entry: entry.model,
+    "stage": lambda entry: str(entry.role),
+    "day": lambda entry: entry.day,
+    "week": _week,
+    "month": lambda entry: entry.day if entry.day == NOT_ENDED else entry.day[:7],
+}
 
 
-def _line(key: _Key, members: Sequence[_Entry]) -> CostLine:
-    provider, model, stage = key
+def _line(group: tuple[str, ...], members: Sequence[_Entry]) -> CostLine:
     rows = [row for row in members if isinstance(row, UsageRow)]
     unknown = [row for row in members if isinstance(row, UnknownCost)]
     whole = all(row.answered for row in unknown)  # of those the rows tell themselves
     return CostLine(
-        provider=provider,
-        model=model,
-        stage=stage,
+        group=group,
         requests=sum(row.requests for row in rows),
         unpriced_requests=sum(row.requests for row in rows if row.cost_batched is None),
         input_tokens=sum(row.usage.input_tokens for row in rows),
@@ -170,6 +236,7 @@ def _line(key: _Key, members: Sequence[_Entry]) -> CostLine:
         batched=_sum([row.cost_batched for row in rows], whole=whole),
         unbatched=_sum([row.cost_unbatched for row in rows], whole=whole),
         saved=_sum([_saved(row) for row in rows], whole=whole),
+        share_of_live=_share(rows),
         price_source=_distinct(row.price_source for row in rows),
         price_date=_distinct(row.price_date for row in rows),
         unknown_cost_requests=sum(row.requests for row in unknown),
@@ -177,16 +244,26 @@ def _line(key: _Key, members: Sequence[_Entry]) -> CostLine:
     )
 
 
-def line_json(line: CostLine) -> dict[str, JsonValue]:
-    """Return a line with the names of the run's cost table; USD are exact decimal text.
+def _share(rows: Sequence[UsageRow]) -> Decimal | None:
+    priced = [
+        (row.cost_batched, row.cost_unbatched)
+        for row in rows
+        if row.cost_batched is not None and row.cost_unbatched is not None
+    ]
+    live = sum((unbatched for _, unbatched in priced), Decimal(0))
+    return sum((batched for batched, _ in priced), Decimal(0)) / live if live else None
+
+
+def line_json(line: CostLine, by: Sequence[str] = BY) -> dict[str, JsonValue]:
+    """Return a line with the names of the run's cost table, after those of what the bill is added up ``by`` (none of
+    its total); USD are exact decimal text.
 
     ``complete`` false: the line's dollars are a lower bound, or unknown, because some requests have no known price, or
     because of ``unknown_cost_requests``, which cost at most ``unknown_cost_usd`` beside that.
     """
+    share = line.share_of_live
     return {
-        "provider": line.provider,
-        "model": line.model,
-        "stage": line.stage,
+        **dict(zip(by, line.group, strict=False)),
         "requests": line.requests,
         "input_tokens": line.input_tokens,
         "cached_input_tokens": line.cached_input_tokens,
@@ -195,6 +272,7 @@ def line_json(line: CostLine) -> dict[str, JsonValue]:
         "cost_usd": line.batched.exact,
         "unbatched_usd": line.unbatched.exact,
         "saved_usd": line.saved.exact,
+        "share_of_live": None if share is None else round(float(share), 4),
         "price_source": line.price_source or UNKNOWN,
         "price_date": line.price_date or UNKNOWN,
         "unpriced_requests": line.unpriced_requests,

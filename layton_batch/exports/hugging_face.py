@@ -20,19 +20,16 @@ class HubBenchmark:
 
     dataset: str
     task_id: str
-    source_url: str | None = None
 
 
-def benchmark_of(
-    contents: RunContents, dataset: str | None, task_id: str | None, source_url: str | None
-) -> HubBenchmark:
+def benchmark_of(contents: RunContents, dataset: str | None, task_id: str | None) -> HubBenchmark:
     """Return the requested benchmark, else the manifest's. Raises ManifestError if neither names a data set."""
     source = contents.run.manifest.items.source
     if dataset is None and source.startswith("hf://datasets/"):
         dataset = "/".join(source.removeprefix("hf://datasets/").split("/")[:2])
     if dataset is None or dataset.count("/") != 1 or not all(dataset.split("/")):
         raise ManifestError("export: --to hf needs the benchmark's data set: --dataset OWNER/NAME")
-    return HubBenchmark(dataset, task_id or f"{contents.run.task.name}_{contents.run.manifest.items.split}", source_url)
+    return HubBenchmark(dataset, task_id or f"{contents.run.task.name}_{contents.run.manifest.items.split}")
 
 
 def files(contents: RunContents, benchmark: HubBenchmark) -> Iterator[tuple[str, bytes]]:
@@ -59,8 +56,6 @@ def _yaml(row: Mapping[str, Any], benchmark: HubBenchmark, date: str) -> str:
         f"  value: {row['score']:g}",
         f"  date: {_text(date)}",
     ]
-    if benchmark.source_url:
-        lines += ["  source:", f"    url: {_text(benchmark.source_url)}", '    name: "layton-batch"']
     return "\n".join([*lines, f"  notes: {_text(_notes(row))}"]) + "\n"
 
 

@@ -30,7 +30,7 @@ def write_items(run: Run, out: Path) -> int:
     confirmed = _confirmed(run)
     rows = [orjson.dumps(_row(item, *confirmed[item.id])) + b"\n" for item in run.items if item.id in confirmed]
     if not rows:
-        raise DataError(f"{run.id}: nobody confirmed an explanation yet: layton-batch annotate {run.id}")
+        raise DataError(f"{run.id}: nobody confirmed an explanation yet: layton-batch label {run.id}")
     atomic.write_bytes(out, b"".join(rows))
     return len(rows)
 

@@ -26,7 +26,6 @@ class ExportArguments:
     organization: str = "not stated"
     dataset: str | None = None
     task_id: str | None = None
-    source_url: str | None = None
 
 
 _FILE_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".md", ".parquet", ".xlsx", ".zip")
@@ -37,9 +36,7 @@ def check_form(to: str) -> str:
     """Return the name of a form. Raises ManifestError for an unknown one."""
     forms = (*_single_files(), *_forms())
     if to not in forms:
-        is_workbook = to.lower() in ("excel", "ods", "xls", "xlsx")
-        spreadsheet = "; --to csv opens in a spreadsheet program" if is_workbook else ""
-        raise ManifestError(f"--to {to!r}: must be one of {', '.join(forms)}{spreadsheet}")
+        raise ManifestError(f"--to {to!r}: must be one of {', '.join(forms)}")
     return to
 
 
@@ -175,4 +172,4 @@ def add_answers(folder: RunFolder, settings: Settings, path: Path) -> bool:
 def _hf(contents: RunContents, arguments: ExportArguments) -> Files:
     from layton_batch.exports.hugging_face import benchmark_of, files
 
-    return files(contents, benchmark_of(contents, arguments.dataset, arguments.task_id, arguments.source_url))
+    return files(contents, benchmark_of(contents, arguments.dataset, arguments.task_id))

@@ -11,11 +11,11 @@ import itertools
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Hashable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from layton_batch.errors import FileError, file_error
 from layton_batch.processes import is_gone, machine, myself
@@ -34,19 +34,6 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
     Raises FileError naming the path and the operating system's reason (disk full, no permission).
     """
-    with _writing(path, _stored) as handle:
-        yield handle
-
-
-@contextmanager
-def receiving(path: Path) -> Iterator[BinaryIO]:
-    """Yield a handle as :func:`writing` does, for content that comes from the storage and is not sent back to it."""
-    with _writing(path, lambda _path, _content: nullcontext()) as handle:
-        yield handle
-
-
-@contextmanager
-def _writing(path: Path, stored: Callable[[Path, Path], AbstractContextManager[None]]) -> Iterator[BinaryIO]:
     if os.path.isdir(path):
         raise FileError(f"cannot write {path}: is a folder; name a file")
     temporary = _temporary(path)
@@ -56,9 +43,9 @@ def _writing(path: Path, stored: Callable[[Path, Path], AbstractContextManager[N
             yield handle
             handle.flush()
             os.fsync(handle.fileno())
-        with stored(path, temporary):
-            temporary.replace(path)
-            sync_folder(path.parent)
+        _check_and_record(path, temporary)
+        temporary.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -92,9 +79,9 @@ def writing_folder(path: Path) -> Iterator[Path]:
         yield temporary
         for folder, _, _ in os.walk(temporary, topdown=False):
             sync_folder(Path(folder))
-        with _stored(path, temporary):
-            _put_in_place(temporary, path)
-            sync_folder(path.parent)
+        _check_guards(path)
+        _put_in_place(temporary, path)
+        sync_folder(path.parent)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
@@ -113,32 +100,6 @@ def scratch(path: Path) -> Iterator[Path]:
     finally:
         if temporary.exists():
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-class Storage(Protocol):
-    """Storage that keeps the files below ``root`` for other machines too."""
-
-    root: Path
-
-    def storing(self, path: Path, content: Path) -> AbstractContextManager[None]:
-        """Keep the content (a file or a folder) as ``path``; the block gives it that name here."""
-
-    def removing(self, path: Path) -> AbstractContextManager[None]:
-        """Keep ``path`` no longer; the block removes it here."""
-
-    def append(self, path: Path) -> None:
-        """Keep a file that has grown, unless another machine's copy of it has grown too."""
-
-    def arrive(self, keys: Collection[Hashable], own: Collection[Hashable]) -> None:
-        """Get what other machines have kept, where one of the keys is new; ``own`` will be this one's doing."""
-
-
-_storages: list[Storage] = []
-
-
-def keep_at(storage: Storage) -> None:
-    """From now on, what this module writes and removes below ``storage.root`` is done there first."""
-    _storages.append(storage)
 
 
 _guards: list[tuple[Path, tuple[str, int, str], Callable[[], None]]] = []
@@ -187,40 +148,16 @@ def _check_guards(path: Path) -> None:
             return
 
 
-def arrivals(folder: Path) -> Callable[[Collection[Hashable], Collection[Hashable]], None] | None:
-    """Return the function to call about news of the folder; None if no other machine keeps its files."""
-    return next((storage.arrive for storage in _over(folder)), None)
-
-
 def remove(path: Path) -> None:
     """Remove the file, if there is one."""
     _check_guards(path)
-    with ExitStack() as stack:
-        for storage in _over(path):
-            stack.enter_context(storage.removing(path))
-        path.unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
 
 
-def has_grown(path: Path) -> None:
-    """Note that lines were appended to the file and are on the disk."""
-    for storage in _over(path):
-        storage.append(path)
-
-
-@contextmanager
-def _stored(path: Path, content: Path) -> Iterator[None]:
+def _check_and_record(path: Path, content: Path) -> None:
     _check_guards(path)
-    if content.is_file():
-        _record(path, content)
-        _check_guards(path)  # it may have been frozen since, and another have written the file
-    with ExitStack() as stack:
-        for storage in _over(path):
-            stack.enter_context(storage.storing(path, content))
-        yield
-
-
-def _over(path: Path) -> list[Storage]:
-    return [storage for storage in _storages if path.is_relative_to(storage.root)]
+    _record(path, content)
+    _check_guards(path)  # it may have been frozen since, and another have written the file
 
 
 def make_folder(folder: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
@@ -27,8 +27,6 @@ UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n?\Z")
 _BLANK = " ,;\t\r\n"
 """Characters of a line without a name of a column, as spreadsheet programs write an empty row."""
-_NEVER_CLOSED = "unexpected end of data"
-"""The csv module's words for a cell whose quotation mark is open at the end of the file."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -47,8 +45,6 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
                 before, first = 1, handle.readline()
             while first and not first.strip(_BLANK):
                 before, first = before + 1, handle.readline()
-            if _is_object(first):
-                raise DataError(f"{name}, line {1 + before}: is a JSON object, not a header; name the file .jsonl")
             separator = separator_line[1] if separator_line else _separator(first, path)
             reader = csv.reader(
                 itertools.chain([first], handle),
@@ -64,17 +60,13 @@ def csv_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]
                 if any(cells):
                     cells = _fitted(cells, header, named, f"{name}, line {1 + before}")
                     if len(cells) != len(header):
-                        raise DataError(f"{name}, line {line}: {_of_cells(len(cells), len(header), separator)}")
-                    check_is_no_header(cells, header, f"{name}, line {line}")
+                        raise DataError(f"{name}, line {line}: {len(cells)} cells; the header has {len(header)}")
                     yield line, {column: typed_cell(cell) for column, cell in zip(header, cells, strict=True)}
                 line = reader.line_num + 1 + before
     except UnicodeError as error:
         raise DataError(f"{name}, {_undecodable(path, name, line)}; save it as CSV in UTF-8") from error
     except csv.Error as error:
-        reason = f"not CSV ({error})"
-        if str(error) == _NEVER_CLOSED:
-            reason = "not CSV: the row that begins here opens a quotation mark that is never closed"
-        raise DataError(f"{name}, line {line}: {reason}") from error
+        raise DataError(f"{name}, line {line}: not CSV ({error})") from error
 
 
 def without_end(header: list[str]) -> list[str]:
@@ -95,16 +87,6 @@ def _fitted(cells: list[str], header: list[str], named: list[str], place: str) -
     return cells
 
 
-def _of_cells(cells: int, columns: int, separator: str) -> str:
-    """Say that a row has another number of cells than the header has columns."""
-    reason = f"{cells} cells; the header has {columns}"
-    if columns == 1:
-        return f"{reason}; the first line must be the columns' names: is there a title above them?"
-    if cells < columns:
-        return f"{reason}; the row lacks {separator!r} between cells, or ends too early"
-    return f'{reason}; put a cell with {separator!r} in it into quotation marks ("), not into curly ones'
-
-
 def _undecodable(path: Path, name: str, read: int) -> str:
     """Say in which line a file is not UTF-8, and by which byte; ``read``: the line up to which a file in UTF-16 is."""
     if _encoding(path) == "utf-16":
@@ -116,14 +98,6 @@ def _undecodable(path: Path, name: str, read: int) -> str:
             except UnicodeDecodeError as error:
                 return f"line {number}: not UTF-8 (byte {error.start + 1} of the line is {line[error.start]:#04x})"
     return f"near line {read}: not UTF-8"
-
-
-def _is_object(line: str) -> bool:
-    """Tell whether a line is a JSON object."""
-    try:
-        return line.startswith("{") and isinstance(orjson.loads(line), dict)
-    except orjson.JSONDecodeError:
-        return False
 
 
 def _encoding(path: Path) -> str:
@@ -145,22 +119,12 @@ def _has_blanks(header: str, separator: str) -> bool:
     return bool(others) and all(name.startswith(" ") for name in others)
 
 
-def check_is_no_header(cells: Sequence[object], header: Sequence[str], place: str) -> None:
-    """Raise DataError for a row that is the header once more, as tables joined into one file have it."""
-    if len(header) > 1 and [str(cell).strip() for cell in cells[: len(header)]] == list(header):
-        raise DataError(f"{place}: repeats the header: remove this line")
-
-
 def check_header(header: list[str], place: str) -> None:
     """Raise DataError where a column has no name, or another one's."""
     wrong = [column for column in header if not column.strip()]
     twice = sorted({column for column in header if header.count(column) > 1})
     if wrong or twice:
-        reason = (
-            "has a column without a name: name it; if this line is a title, remove the lines above the columns' names"
-            if wrong
-            else f"names a column twice: {twice[0]!r}; rename or remove one of the two"
-        )
+        reason = "has a column without a name" if wrong else f"names a column twice: {twice[0]!r}"
         raise DataError(f"{place}: the header {reason}")
 
 

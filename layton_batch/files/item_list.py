@@ -116,7 +116,12 @@ def item_list(items: Iterable[Item]) -> list[Item]:
 
 def picture_characters(item: Item) -> int:
     """Return the length of an item's pictures in base64, without reading pictures that are on disk."""
-    return sum(image.size if isinstance(image, StoredImage) else len(image.base64) for image in item.images)
+    return sum(map(picture_size, item.images))
+
+
+def picture_size(image: Image) -> int:
+    """Return the length of a picture in base64."""
+    return image.size if isinstance(image, StoredImage) else len(image.base64)
 
 
 def digest(items: Iterable[Item]) -> str:

@@ -87,10 +87,17 @@ LEADERBOARD: Mapping[str, LeaderboardColumn] = {
     "smallest_gold_bin": LeaderboardColumn(
         _INTEGER, "the fewest borrowed labels behind any vote of this model", json_name="fewest_labels_per_vote"
     ),
+    "jury_vote": LeaderboardColumn(
+        _FLOAT, "the jury's mean vote on these items: its share of yes in percent, which no label corrects"
+    ),
     "n_abstained": LeaderboardColumn(_INTEGER, "predictions that abstained", count="abstained"),
     "labels_needed": LeaderboardColumn(_INTEGER, "labels that would give ± 3 points, on a leaderboard without labels"),
     "rounds": LeaderboardColumn(_INTEGER, "samples of each item, where there are several"),
     "round_sd": LeaderboardColumn(_FLOAT, "standard deviation of the score over the samples, in points"),
+    "progress": LeaderboardColumn(
+        _TEXT,
+        "of a model that is not complete, without score and rank: how many of its requests are answered; else null",
+    ),
     "failures": LeaderboardColumn(
         pl.List(pl.Struct({"kind": _TEXT, "count": _INTEGER})),
         "how often each kind of failure occurs: in the rule's words, or what never came before a jury",

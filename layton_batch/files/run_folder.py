@@ -13,8 +13,6 @@ BATCHES = "batches"
 """In a folder of runs: the batches of all of them. No run can have this name."""
 MANIFEST = "run.json"
 """In a run's folder: its manifest as frozen."""
-ADDRESS_FILE = "address"
-"""Beside this machine's copy of a folder of runs: the address in object storage of which it is a copy."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -112,6 +110,11 @@ class RunFolder:
     @property
     def intents(self) -> Path:
         return self.root / "intents"
+
+    @property
+    def lock(self) -> Path:
+        """Return the path of the file whose lock the process holds that drives the run. It names that process."""
+        return self.root / ".lock"
 
     @property
     def log(self) -> Path:

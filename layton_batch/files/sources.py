@@ -23,9 +23,8 @@ from layton_batch.clock import Clock, SystemClock
 from layton_batch.errors import DataError, MissingSourceError
 from layton_batch.files import limits
 from layton_batch.files.addresses import downloaded, is_address, located, shown
-from layton_batch.files.content_kinds import PARQUET_MAGIC, START_BYTES, check_kind
 from layton_batch.files.csv_rows import ENDINGS, UTF_16_MARKS, csv_rows
-from layton_batch.files.workbooks import OTHER_SPREADSHEETS, WORKBOOK, refuse_spreadsheet, workbook_rows
+from layton_batch.files.workbooks import WORKBOOK, workbook_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean
@@ -38,7 +37,9 @@ Row = Mapping[str, JsonValue]
 
 _AT_ONCE = 1 << 18  # bytes of lines, which stay at hand of a processor
 _FEW_AT_ONCE = 1 << 14  # where a line is of no use any more when the next one is taken
-_HEADER_SHOWN = 60  # bytes of a line in a message
+ITEM_ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".xlsx")
+"""Name endings of files of items."""
+_PARQUET_MAGIC = b"PAR1"
 _UTF_8_MARK = b"\xef\xbb\xbf"
 
 
@@ -131,8 +132,7 @@ def placed_rows(
 
 def nothing_in(source: str) -> DataError:
     """Return the error for a source without rows."""
-    below = " below a header" if Path(source).suffix.lower() in (*ENDINGS, WORKBOOK) else ""
-    return DataError(f"{shown(source)}: there is no row{below}; write at least one, or name another file")
+    return DataError(f"{shown(source)}: there is no row")
 
 
 def portions(
@@ -236,11 +236,7 @@ def local_files(source: str, base: Path, cwd: Path) -> list[Path]:
     folders = list(dict.fromkeys((base, cwd)))
     looked = " or in ".join(map(str, folders))
     near = next((hint for folder in folders if (hint := near_file(folder / wanted))), "")
-    if not near and (base / wanted.name).is_file():
-        near = f"; did you mean {wanted.name!r}? A path is relative to the folder of the file that names it"
-    is_address = "://" in source or source.startswith("www.")
-    form = "; an address begins with https:// or hf://datasets/" if is_address else ""
-    raise DataError(f"{source}: no such file (looked in {looked}){near or form}")
+    raise DataError(f"{source}: no such file (looked in {looked}){near}")
 
 
 # ---- reading -------------------------------------------------------------------------------------------------------
@@ -268,7 +264,6 @@ class JsonLines:
             location = RowLocation(self.first.file, number)
             if number == 1:
                 line = line.removeprefix(_UTF_8_MARK)
-                _check_start(line, location)
             yield location, _decode(line, location)
 
 
@@ -279,15 +274,12 @@ def _taken(path: Path, name: str, at_once: int) -> Iterator[Iterable[tuple[RowLo
         return
     try:
         with path.open("rb", buffering=0) as handle:
-            start, ending = handle.read(START_BYTES), path.suffix.lower()
+            start, ending = handle.read(len(_PARQUET_MAGIC)), path.suffix.lower()
             handle.seek(0)
-            if ending in OTHER_SPREADSHEETS:
-                raise refuse_spreadsheet(name)
-            check_kind(start, ending, name)
             if ending in ENDINGS or ending == WORKBOOK:
                 read = workbook_rows if ending == WORKBOOK else csv_rows
                 yield from ([(RowLocation(name, line), row)] for line, row in read(path, name))
-            elif start.startswith(PARQUET_MAGIC) or ending == ".parquet":
+            elif start.startswith(_PARQUET_MAGIC) or ending == ".parquet":
                 yield from ([placed_row] for placed_row in _parquet(path, name))
             elif start.startswith(UTF_16_MARKS):
                 yield from _lines(codecs.EncodedFile(handle, "utf-8", "utf-16"), name, at_once)
@@ -324,33 +316,14 @@ def _whole_lines(handle: _Bytes, at_once: int, name: str) -> Iterator[bytes]:
         yield content
 
 
-def _check_start(line: bytes, location: RowLocation) -> None:
-    if line.lstrip().startswith(b"["):
-        raise DataError(f"{location}: this file is a JSON array; let its name end in .json, or write one object a line")
-
-
 def _decode(line: bytes, location: RowLocation) -> Row:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        reason = _as_table(line) if location.line == 1 else None
-        is_document = location.line == 1 and location.file.endswith(".json")
-        listed = "; a .json file is one list of objects, [{…}, …]" if is_document else ""
-        raise DataError(f"{location}: {reason or _reason(line, error)}{listed}") from error
+        raise DataError(f"{location}: {_reason(line, error)}") from error
     if not isinstance(row, dict):
         raise DataError(f"{location}: one object a line is expected, not {_kind(row)}")
     return row
-
-
-def _as_table(line: bytes) -> str | None:
-    """Say that a first line is the header of a table, or a text; None: it begins as JSON."""
-    header = line[:_HEADER_SHOWN].decode("utf-8", "replace").strip()
-    if not header[:1].isalpha():
-        return None
-    return (
-        f"not JSON: it begins with {header!r}; if the file is a table, let its name end in .csv, with the names of the "
-        "columns in its first line"
-    )
 
 
 def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
@@ -358,20 +331,7 @@ def _reason(line: bytes, error: orjson.JSONDecodeError) -> str:
         line.decode("utf-8")
     except UnicodeDecodeError as wrong:
         return f"not UTF-8 (byte {wrong.start + 1} of the line is {line[wrong.start]:#04x})"
-    if line.lstrip().startswith(b"{'"):
-        return "not JSON: texts need double quotes; in Python, json.dumps writes them"
-    end = len(error.doc.rstrip())
-    if not line.endswith(b"\n") and error.pos >= end - 1:
-        return "not JSON: the file ends in the middle of this line; it looks cut off"
-    if error.pos >= end:
-        return (
-            "not JSON: the line ends before its object does; a } or a quotation mark is missing, or the object goes on "
-            "in the next line: write one object a line, or a list of them, [{…}, …], into a file that ends in .json"
-        )
-    if line.rstrip().endswith(b",") and error.pos >= end - 1:
-        return "not JSON: leave out the ',' at the end of the line; lines of JSONL stand without commas between them"
-    advice = "; JSON has no NaN: write null where nothing is" if b"NaN" in line else ""
-    return f"not JSON: {error.msg} at character {error.colno}{advice}"
+    return f"not JSON: {error.msg} at character {error.colno}"
 
 
 def _kind(value: object) -> str:

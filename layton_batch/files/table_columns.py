@@ -39,6 +39,7 @@ USAGE: Columns = {
     "output_tokens": pl.Int64,
     "reasoning_tokens": pl.Int64,
     "cache_write_tokens": pl.Int64,
+    "hour_write_tokens": pl.Int64,
     "cost_usd": pl.String,
     "unbatched_usd": pl.String,
     "price_source": pl.String,
@@ -131,7 +132,7 @@ SCHEMAS: Mapping[str, Columns] = {
     "pairs": {
         **dict.fromkeys(("model", "other"), pl.String),
         **dict.fromkeys(("n_hints", "other_hints"), pl.Int64),
-        **dict.fromkeys(("better", "better_new"), pl.Float64),
+        **dict.fromkeys(("better", "lower", "upper", "better_new", "lower_new", "upper_new"), pl.Float64),
     },
     "label_need": {"labels": pl.Int64, "half_width_now": pl.Float64, "half_width_then": pl.Float64},
     "judges": {"document": pl.String},

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 import polars as pl
 
 from layton_batch import __version__
-from layton_batch.errors import DamagedTableError, StorageError, file_error
-from layton_batch.files import atomic, sealed
+from layton_batch.errors import DamagedTableError, StorageError
+from layton_batch.files import atomic
 from layton_batch.files.table_columns import SCHEMAS, Columns
 
 DERIVED = frozenset(
@@ -103,10 +103,8 @@ def _storable(value: object) -> object:
 
 def write(path: Path, table: pl.DataFrame, origin: str | None = None) -> None:
     """One part file, whole or not at all; ``origin``: the digest of what it is made from."""
-    with atomic.writing(path) as handle:
-        with _said(path):
-            table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
-        _seal(handle)
+    with atomic.writing(path) as handle, _said(path):
+        table.write_parquet(handle, metadata=_metadata(origin), **_FORM)
 
 
 def write_rows(path: Path, name: str, rows: Iterable[Row], origin: str | None = None) -> None:
@@ -139,17 +137,10 @@ def writing_frames(
 
         add(frame(name, []))
         yield add
-        with atomic.writing(path) as handle:
-            with _said(path):
-                table = pl.scan_ipc(added)
-                form = _PLAIN if pictures else _FORM
-                table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **form)
-            _seal(handle)
-
-
-def _seal(handle: BinaryIO) -> None:
-    handle.flush()
-    sealed.seal(Path(handle.name))
+        with atomic.writing(path) as handle, _said(path):
+            table = pl.scan_ipc(added)
+            form = _PLAIN if pictures else _FORM
+            table.sink_parquet(handle, row_group_size=longest, metadata=_metadata(origin), **form)
 
 
 def portions(
@@ -170,15 +161,15 @@ def portions(
 
 
 def read_part(path: Path, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """A part file. Raises DamagedTableError where it is gone, cannot be read or was changed since it was written."""
-    with _opening(path):
+    """Read a part file. Raises DamagedTableError if it is gone or cannot be read."""
+    with _readable(path):
         return pl.read_parquet(path, columns=list(columns) if columns else None, glob=False)
 
 
 def read_portions(path: Path, columns: Sequence[str], characters: int | None = None) -> Iterator[pl.DataFrame]:
     """A part file, at most ``PORTION_ROWS`` rows and about ``PORTION_CHARACTERS`` of the file, or so many, at a time.
     Raises DamagedTableError as :func:`read_part`."""
-    with _opening(path):
+    with _readable(path):
         scan = pl.scan_parquet(path, glob=False)
         count = scan.select(pl.len()).collect().item()
         step = portion_rows(path, count, characters)
@@ -198,7 +189,7 @@ def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
     """Raises DamagedTableError where these parts of ``folder`` together have another number of rows."""
     height = 0
     for part in parts:
-        with _opening(part):
+        with _readable(part):
             height += pl.scan_parquet(part, glob=False).select(pl.len()).collect().item()
     if height != expected:
         raise DamagedTableError(f"{folder} has {height} of {expected} rows: {_what_to_do(folder)}", folder)
@@ -207,18 +198,9 @@ def check_rows(folder: Path, parts: Sequence[Path], expected: int) -> None:
 def scan_parts(paths: Sequence[Path]) -> pl.LazyFrame:
     """Parts of one table together. Raises DamagedTableError as :func:`read_part`."""
     for path in paths:
-        with _opening(path):
-            pass
+        with _readable(path):
+            pl.read_parquet_schema(path)
     return pl.scan_parquet(list(paths), glob=False, extra_columns="ignore", low_memory=True)
-
-
-@contextmanager
-def _opening(path: Path) -> Iterator[None]:
-    """Check the digest of a part that is opened in the block, and say so where it cannot be read."""
-    with _readable(path):
-        if not sealed.is_whole(path):
-            raise OSError("it was changed since it was written: its digest differs")
-        yield
 
 
 @contextmanager
@@ -247,16 +229,6 @@ def is_derived(path: Path) -> bool:
     results beside a batch's answers."""
     is_of_answers = path.parent.name == "answers" and any(path.parent.parent.glob("*.jsonl.zst"))
     return path.parent.name in DERIVED or is_of_answers
-
-
-def set_aside(path: Path) -> None:
-    """Put a part that cannot be read where no reader looks (``.NAME.damaged``), for a person to look at."""
-    try:
-        path.replace(path.with_name(f".{path.name}.damaged"))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise file_error(f"{path} cannot be read, and not be moved away: {error.strerror or error}", error) from error
 
 
 def row_characters(row: Row) -> int:

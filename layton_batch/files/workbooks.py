@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
-from layton_batch.files.csv_rows import check_header, check_is_no_header, typed_cell, without_end
+from layton_batch.files.csv_rows import check_header, typed_cell, without_end
 from layton_batch.records import JsonValue
 
 if TYPE_CHECKING:
     from openpyxl.worksheet._read_only import ReadOnlyWorksheet as Worksheet
 
 WORKBOOK = ".xlsx"
-OTHER_SPREADSHEETS = (".xls", ".xlsb", ".ods", ".numbers")
-"""Endings of the files of spreadsheet programs that are not read."""
 SAVE_AS_CSV = "save the sheet as CSV in UTF-8"
-
-
-def refuse_spreadsheet(name: str) -> DataError:
-    """Say what to do with a file of a spreadsheet program that is not read."""
-    return DataError(f"{name}: spreadsheets of this form are not read; {SAVE_AS_CSV}, or as {WORKBOOK}")
 
 
 def workbook_rows(path: Path, name: str) -> Iterator[tuple[int, dict[str, JsonValue]]]:
@@ -94,11 +87,7 @@ def _rows(lines: Iterator[tuple[object, ...]], name: str) -> Iterator[tuple[int,
             check_header(header, f"{name}, line {line}")
             continue
         if any(cell is not None for cell in cells[len(header) :]):
-            raise DataError(
-                f"{name}, line {line}: a cell stands beyond the last column of the header; the first row must be the "
-                "header: is there a title above it?"
-            )
-        check_is_no_header(cells, header, f"{name}, line {line}")
+            raise DataError(f"{name}, line {line}: a cell stands beyond the last column of the header")
         filled = (*cells, *[None] * (len(header) - len(cells)))
         yield line, {column: _value(cell) for column, cell in zip(header, filled, strict=False)}
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
 from layton_batch.errors import DataError
+from layton_batch.text import first_of
 
 Row = TypeVar("Row")
 Parsed = TypeVar("Parsed")
@@ -36,3 +37,12 @@ def parse_each(rows: Iterable[Row], parse: Callable[[Row], Parsed]) -> list[Pars
         first, *further = map(str, faults)
         raise DataError(with_more(first, further)) from faults[0]
     return parsed
+
+
+def unknown_item(item_id: str, item_ids: Collection[str]) -> str:
+    """Say that no item has this id, and which ids items have."""
+    return f"there is no item {item_id[:100]!r}; the items are {first_of(sorted(item_ids, key=_by_number))}"
+
+
+def _by_number(item_id: str) -> tuple[int, str]:
+    return len(item_id), item_id  # 2 before 10

@@ -15,13 +15,12 @@ import polars as pl
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.grading.judge_files import is_judge_file
 from layton_batch.scoring.annotations import JoinedLabels
-from layton_batch.scoring.board import rank_marks
-from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, ItemScores, span_of
-from layton_batch.scoring.judge_quality import has_verdicts
-from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, with_flag
+from layton_batch.scoring.board import rank_board, rank_marks
+from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant, ItemScores, span_of
+from layton_batch.scoring.judge_quality import JudgeDrift, has_verdicts, is_drift
+from layton_batch.scoring.leaderboard import OTHER_MODEL, with_flag, with_incomplete
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, with_rounds
-from layton_batch.scoring.uncalibrated import rank_votes
 from layton_batch.scoring.verdict_counts import VerdictCounts, count_verdicts
 from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
@@ -86,12 +85,15 @@ class Sources:
     samples: dict[str, int] = field(default_factory=dict)
     """By model, how often it was asked."""
     judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=JUDGED))
-    judge_families: dict[str, str] = field(default_factory=dict)
     jury: frozenset[str] = frozenset()
     other_jury: bool = False
     """Some of the labels stand beside votes of another jury than the votes on the models that are ranked."""
+    drift: Sequence[JudgeDrift] = ()
+    """Drift of the runs' judges that were asked once more about labelled answers."""
     other_models: frozenset[str] = frozenset()
     """Models of whom another model gave some of the answers."""
+    incomplete: list[tuple[Entrant, str]] = field(default_factory=list)
+    """Models that are not complete, each with its progress."""
     verdicts: list[VerdictCounts] = field(default_factory=list)
     """How the verdicts of the runs' judges ended."""
     is_run: bool = False
@@ -111,9 +113,8 @@ def board_of(sources: Sources) -> pl.DataFrame:
         rows = with_rounds(rank_marks(sources.sheets, sources.rules), sources.sampled)
     else:
         rounds = [(sources.votes, sources.labels), *sources.later]
-        rows = mean_of_rounds([rank_votes(*round_, sources.rules) for round_ in rounds], sources.samples)
-    rows = with_flag(rows, OTHER_JURY) if sources.other_jury and sources.labels.height else rows
-    return with_flag(rows, OTHER_MODEL, sources.other_models)
+        rows = mean_of_rounds([rank_board(*round_, sources.rules) for round_ in rounds], sources.samples)
+    return with_incomplete(with_flag(rows, OTHER_MODEL, sources.other_models), sources.incomplete)
 
 
 def read_sources(
@@ -147,9 +148,10 @@ def read_sources(
         combined.sampled += part.sampled
         combined.samples |= part.samples
         combined.files += part.files
-        combined.judge_families |= part.judge_families
         combined.verdicts += part.verdicts
         combined.other_models |= part.other_models
+        combined.incomplete += part.incomplete
+        combined.drift = [*combined.drift, *part.drift]
         combined.notes += [note for note in part.notes if note not in combined.notes]
     combined.judged = pl.concat([part.judged for part in parts])
     combined.annotated = JoinedLabels(
@@ -160,7 +162,8 @@ def read_sources(
     juries = [part.jury for part in parts if part.jury]
     mixed = any(not (jury <= other or other <= jury) for jury in juries for other in juries)
     combined.other_jury = any(part.other_jury for part in parts) or (mixed and bool(combined.labels.height))
-    combined.rules = replace(combined.rules, other_jury=combined.other_jury)
+    drifted, in_turn = is_drift(combined.drift), any(part.rules.in_turn for part in parts)
+    combined.rules = replace(combined.rules, other_jury=combined.other_jury, drifted=drifted, in_turn=in_turn)
     if (combined.sheets or combined.files) and combined.votes.height:
         raise ManifestError("some sources are graded by rule and some by a jury: rank them separately")
     if combined.files:
@@ -189,16 +192,6 @@ def run_sources(sources: Sequence[str] | None, runs: Path) -> list[str]:
     """Return those of the sources that are runs, by default the only run. Raises StoreError."""
     given = _or_only_run(sources, runs)
     return [source for source in given if not (is_votes(source) or _is_file(source) or _named(source))]
-
-
-def check_runs(sources: Sequence[str] | None, runs: Path, command: str, work: str) -> None:
-    """Raise ManifestError where a source is no run, for an option whose ``work`` only a run has a use for."""
-    given = sources or ()
-    of_runs = run_sources(given, runs) if given else ()
-    if files := [source for source in given if source not in of_runs]:
-        raise ManifestError(
-            f"{command} {work}, and {files[0]} is no run but a file: leave the option out, or name a run"
-        )
 
 
 def read_jury_sources(
@@ -233,7 +226,7 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
         if not _has_annotations(path, settings):
             raise
         raise DataError(
-            f"--labels {path}: is no gold set but rows of labels; `layton-batch import RUN --labels {path}` takes it"
+            f"--labels {path}: is no gold set but rows of labels; `layton-batch label import RUN {path}` takes it"
         ) from error
     (votes, labels), *later = rounds_of(gold, metric)
     return Sources(
@@ -359,8 +352,10 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         answered_by_others,
         evidence,
         has_labels_of_another_jury,
+        incomplete_of,
         item_scores,
         joined,
+        judge_drift,
         judged,
         reader_notes,
         sample_sheets,
@@ -371,6 +366,7 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         known_name("metric", metric, tuple(run.task.metrics))
         sources = Sources(replace(run.rules, metric=metric or run.rules.metric), is_run=True)
         sources.other_models, sources.notes = answered_by_others(run), reader_notes(run)
+        sources.incomplete = incomplete_of(run)
         if not run.task.uses_jury:
             sources.sheets = item_scores(run, sources.rules.metric)
             sources.sampled = sample_sheets(run, sources.rules.metric)
@@ -381,8 +377,8 @@ def _of_run(source: str, runs: Path, settings: Settings, metric: str | None, ver
         sources.later = [evidence(run, sources.rules.metric, number) for number in range(2, 1 + rounds)]
         sources.jury = frozenset(judge.model.name for judge in run.manifest.panel())
         sources.other_jury = has_labels_of_another_jury(run)
+        sources.drift = judge_drift(run, sources.rules.metric)
         if verdicts:
             sources.judged, sources.annotated = judged(run, sources.rules.metric), joined(run)
-            sources.judge_families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
             sources.verdicts = count_verdicts(run.folder.tables)
     return sources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
@@ -57,28 +57,14 @@ def chosen_metric(name: str, form: OfflineForm, metric: str | None) -> str:
     return chosen
 
 
-def tasks_of_predictions(columns: Collection[str]) -> list[str]:
-    """Return the tasks graded by rule whose predictions have these columns."""
-    forms = {name: form_of(name, None, GradingOptions()) for name in graded_by_rule()}
-    return [
-        name
-        for name, form in forms.items()
-        if form.text_column in columns and any(column in columns for column in form.id_columns)
-    ]
-
-
 def _rule_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> RuleTask:
-    jury, hint = "", did_you_mean(name, graded_by_rule(), cutoff=0.6)
     if name in task_names():
         task = load_task(name, options, settings)
         if not task.uses_jury:
             return task
-        jury = f"; `layton-batch judge FILE --task {name}` puts answers before a jury"
-    elif not hint:
-        jury = (
-            "; `layton-batch run` grades and judges a run itself, and `layton-batch leaderboard RUN` shows its scores"
-        )
-    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(graded_by_rule())}{jury or hint}")
+    names = graded_by_rule()
+    near = did_you_mean(name, names)
+    raise ManifestError(f"grade: {name!r} is not graded by rule; there are {', '.join(names)}{near}")
 
 
 def graded_by_rule() -> list[str]:

@@ -1,29 +1,27 @@
-"""Graded models: one submission graded through its benchmark's form, row by row; the mean of several rounds of one
-model; and several models on one board, ranked as every leaderboard of this package is: on the items all of them have.
+"""Graded models: one submission graded through its benchmark's form, row by row; and several models on one board,
+ranked as every leaderboard of this package is: on the items all of them have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from layton_batch.errors import DataError
+from layton_batch.grading.graded_models import GradedModel, ItemOutcome
 from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.leaderboard import leaderboard
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.tasks.offline import FileRow, GradedModel, GradedReply, ItemOutcome, OfflineForm, RowsFile
+from layton_batch.tasks.offline import FileRow, OfflineForm, RowsFile
 from layton_batch.text import first_of, plural
 
 # ---- one submission ------------------------------------------------------------------------------------------------
-
-
-_ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
-"""Columns that say what was asked: items of one id that differ in them are not the same."""
 
 
 def grade(
@@ -31,101 +29,47 @@ def grade(
     items: Sequence[Item] | None,
     metric: str | None = None,
     updated: RowsFile | None = None,
+    *,
+    with_rows: bool = True,
 ) -> GradedModel:
     """Grade a submission by its own items, else by ``items``, else by the gold its rows carry.
 
-    ``metric``: by which a board will rank, item by item; without one, memory does not grow with the predictions. Raises
+    ``metric``: by which a board will rank, item by item. ``with_rows``: the report has a row a prediction. Raises
     DataError naming the submission and the row that is wrong.
     """
-    model = GradedModel(
-        submission.name, submission.where, submission.provider, is_published=submission.published is not None
-    )
-    report = model.report = submission.published
+    model = GradedModel(submission.name, submission.where, submission.provider)
+    if submission.published is not None:
+        model.document, model.is_published = submission.published, True
+        return model
+    own = submission.items() if submission.items is not None else items
     try:
-        if report is None:
-            own = submission.items() if submission.items is not None else items
-            report = model.report = submission.form.report(own, updated)
-            unanswered = dict.fromkeys(item.id for item in own or ())
-            for reply in submission.form.graded(own, submission.rows(), submission.name):
-                report.add(reply)
-                _note(model, submission.form, reply, metric)
-                unanswered.pop(reply.item.id, None)
-            model.unanswered = tuple(unanswered)
-        model.document = report.document()
+        frame = submission.read(own, updated)
+        model.document = submission.form.report(frame, with_rows=with_rows)
     except DataError as error:
         message = str(error)
         raise DataError(message if submission.where in message else f"{submission.where}: {message}") from error
-    if items is not None and submission.items is None:
-        model.asked = {}
+    answered = set(frame["item_id"])
+    names = [f"{of_set}:{item}" if of_set else item for of_set, item in frame.select("set", "item_id").iter_rows()]
+    model.frame, model.n_rows = frame, frame.height
+    model.unanswered = [item for item in dict.fromkeys(item.id for item in own or ()) if item not in answered]
+    model.twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if submission.items is None:
+        model.notes = submission.form.notes(frame)
+    if metric is not None:
+        outcomes = frame.select(metric, "kind", "tag", "stratum").iter_rows()
+        model.outcomes = {name: ItemOutcome(*outcome) for name, outcome in zip(names, outcomes, strict=True)}
+        if items is None or submission.items is not None:
+            questions = zip(names, frame["asked"], strict=True)
+            model.asked = {name: tuple(question.split(":", 1)) for name, question in questions if question is not None}
     return model
 
 
-def items_of(form: OfflineForm, rows: Sequence[FileRow]) -> Sequence[Item]:
-    """A file of items. Raises DataError for what are no items."""
+def items_of(form: OfflineForm, rows: Iterable[FileRow]) -> Sequence[Item]:
+    """Return the items of a file. Raises DataError for rows that are no items."""
     try:
         return form.items(rows)
     except DataError as error:
         raise DataError(f"--items: {error}") from error
-
-
-def _note(model: GradedModel, form: OfflineForm, reply: GradedReply, metric: str | None) -> None:
-    """Note what a board needs of a prediction beside its grade."""
-    model.n_rows += 1
-    if metric is None:
-        return
-    of_set = reply.row.get("set")
-    name = f"{of_set}:{reply.item.id}" if isinstance(of_set, str) and of_set else reply.item.id
-    if name in model.outcomes:
-        model.twice = model.twice or name
-    model.outcomes[name] = form.outcome(reply, metric)
-    question = _asked(reply.row, form.gold_columns)
-    if question is not None:
-        model.asked[name] = question
-
-
-def _asked(row: FileRow, gold_columns: Iterable[str]) -> object:
-    name = next((name for name in _ASKED if isinstance(row.get(name), str)), None)
-    if name is not None:
-        return name, hash(row[name])
-    gold = [repr(row[name]) for name in gold_columns if row.get(name) is not None]
-    return ("gold", hash(tuple(gold))) if gold else None
-
-
-# ---- rounds --------------------------------------------------------------------------------------------------------
-
-
-def by_model(graded: Sequence[GradedModel]) -> dict[str, list[GradedModel]]:
-    """The rounds of each model, in the order of their first."""
-    models: dict[str, list[GradedModel]] = {}
-    for model in graded:
-        models.setdefault(model.name, []).append(model)
-    return models
-
-
-def averaged(rounds: Sequence[GradedModel]) -> GradedModel:
-    """A model over its rounds: the mean mark of every item that all of them have; it failed as in the first round that
-    it did not get right. Raises DataError for rounds without a common item, and for an item twice in one of them."""
-    if len(rounds) == 1:
-        return rounds[0]
-    for round_ in rounds:
-        check_once(round_)
-    first = rounds[0]
-    shared = list(_shared(rounds))
-    if not shared:
-        raise DataError(f"model {first.name!r}: its rounds have no item in common: {_ids_apart(rounds)}")
-    outcomes = {item: _mean([round_.outcomes[item] for round_ in rounds]) for item in shared}
-    where, n_rows = ", ".join(round_.where for round_ in rounds), sum(round_.n_rows for round_ in rounds)
-    return GradedModel(first.name, where, first.provider, outcomes=outcomes, asked=first.asked, n_rows=n_rows)
-
-
-def _shared(rounds: Sequence[GradedModel]) -> Iterator[str]:
-    return (item for item in rounds[0].outcomes if all(item in round_.outcomes for round_ in rounds[1:]))
-
-
-def _mean(outcomes: Sequence[ItemOutcome]) -> ItemOutcome:
-    worst = next((outcome for outcome in outcomes if outcome.failure is not None), outcomes[0])
-    marks = [outcome.mark for outcome in outcomes if outcome.mark is not None]
-    return ItemOutcome(sum(marks) / len(marks) if marks else None, worst.kind, worst.failure, worst.stratum)
 
 
 def check_once(model: GradedModel) -> None:

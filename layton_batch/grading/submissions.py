@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import chain
@@ -16,7 +16,7 @@ from layton_batch.grading.forms import form_of
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import FileRow, ModelFile, OfflineForm, Report
+from layton_batch.tasks.offline import Document, FileRow, ModelFile, OfflineForm, RowsFile
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,18 +27,18 @@ SUFFIXES = (".json", ".jsonl", ".parquet")
 
 @dataclass(frozen=True, slots=True)
 class ModelPredictions:
-    """One model's predictions (or one round of them), read when they are graded.
+    """One model's predictions. ``read``: reads and grades them by items.
 
-    ``items``: its own, where it brings them (a run does). ``published``: the totals of a file without replies.
+    ``items``: its own, where it brings them (a run does). ``published``: the report of a file without replies.
     ``is_file``: given as one file. ``is_named``: the name was asked for.
     """
 
     name: str
     where: str
     form: OfflineForm
-    rows: Callable[[], Iterable[FileRow]]
+    read: Callable[[Sequence[Item] | None, RowsFile | None], pl.DataFrame]
     items: Callable[[], Sequence[Item]] | None = None
-    published: Report | None = None
+    published: Document | None = None
     provider: str = ""
     is_file: bool = False
     is_named: bool = False
@@ -46,31 +46,24 @@ class ModelPredictions:
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """Settings of a search for predictions: places and form. ``rounds``: files without a name are of one model."""
+    """Settings of a search for predictions: places and form."""
 
     task: str
     form: OfflineForm
     runs: Path
     settings: Settings
-    rounds: bool = False
 
 
 def submissions(texts: Sequence[str], search: SearchSettings) -> list[ModelPredictions]:
-    """Everything asked for, in order, each under a name of its own; rounds of one model share theirs.
+    """Everything asked for, in order, each under a name of its own.
 
     Raises ManifestError for two models of one name, DataError for what is not there or holds no predictions.
     """
     listed = [submission for text in texts for submission in _submissions(text, search)]
-    if search.rounds:
-        return [
-            submission if submission.is_named or submission.items else replace(submission, name="model")
-            for submission in listed
-        ]
     named = Counter(submission.name for submission in listed if submission.is_named)
     twice = next((name for name, count in named.items() if count > 1), None)
     if twice is not None:
-        several = "; several rounds of one model: --rounds" if "--rounds" in search.form.options else ""
-        raise ManifestError(f"grade: two of --predictions are called {twice!r}; give each a name of its own{several}")
+        raise ManifestError(f"grade: two of --predictions are called {twice!r}; give each a name of its own")
     return _apart(listed)
 
 
@@ -79,7 +72,7 @@ def _submissions(text: str, search: SearchSettings) -> Iterator[ModelPredictions
     listed = list(_of_source(source, search))
     if not name:
         yield from listed
-    elif len(listed) == 1 or (search.rounds and not listed[0].items):
+    elif len(listed) == 1:
         yield from (replace(submission, name=name, is_named=True) for submission in listed)
     else:
         yield from (replace(submission, name=f"{name}/{submission.name}", is_named=True) for submission in listed)
@@ -117,11 +110,13 @@ def _kind(text: str, search: SearchSettings) -> Literal["file", "folder", "run",
 def _of_source(source: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     kind = _kind(source, search)
     if kind == "file":
-        yield replace(_of_file(search.form.model_file(Path(source).expanduser()), search), is_file=True)
+        (file,) = search.form.models(Path(source).expanduser())
+        yield replace(_of_file(file, search), is_file=True)
     elif kind == "folder":
         yield from _of_folder(_path(source, search), search)
     elif kind == "nothing" and any(sign in source for sign in "*?[") and (paths := _matching(source, search)):
-        yield from (replace(_of_file(search.form.model_file(path), search), is_file=True) for path in paths)
+        files = chain.from_iterable(map(search.form.models, paths))
+        yield from (replace(_of_file(file, search), is_file=True) for file in files)
     else:
         yield from _of_run(str(_path(source, search)) if kind == "run" else source, search)
 
@@ -152,42 +147,37 @@ def _of_run(name: str, search: SearchSettings) -> Iterator[ModelPredictions]:
     if predictions.is_empty():
         raise DataError(f"run {run_name} has no predictions yet: `layton-batch run` goes on with it")
     for (model, provider, sample), part in predictions.group_by(["model", "provider", "sample"], maintain_order=True):
-        rows = partial(_run_rows, part, items, form)
-        # the samples of a model are its rounds, or stand side by side
-        named = str(model) if sample == 1 or search.rounds else f"{model} (sample {sample})"
-        yield ModelPredictions(named, run_name, form, rows, items, provider=str(provider))
+        read = partial(_graded_run, part, items, form)
+        named = str(model) if sample == 1 else f"{model} (sample {sample})"
+        yield ModelPredictions(named, run_name, form, read, items, provider=str(provider))
 
 
-def _run_rows(predictions: pl.DataFrame, items: Callable[[], Sequence[Item]], form: OfflineForm) -> list[FileRow]:
-    questions = {item.id: item.question for item in items()}
-    rows: list[FileRow] = []
+def _graded_run(
+    predictions: pl.DataFrame,
+    items: Callable[[], Sequence[Item]],
+    form: OfflineForm,
+    _items: Sequence[Item] | None,
+    updated: RowsFile | None,
+) -> pl.DataFrame:
+    return form.graded(_run_rows(predictions, items(), form), items(), updated)
+
+
+def _run_rows(predictions: pl.DataFrame, items: Sequence[Item], form: OfflineForm) -> Iterator[FileRow]:
+    questions = {item.id: item.question for item in items}
     for row in predictions.iter_rows(named=True):
         is_missing = row["kind"] == PredictionKind.MISSING
-        rows.append(
-            {
-                form.id_columns[0]: row["item_id"],
-                form.text_column: form.no_reply if is_missing else row["raw_text"] or "",
-                "finish_reason": row["finish_reason"],
-                "is_missing": is_missing,
-                "asked": questions.get(row["item_id"]),
-            }
-        )
-    return rows
+        yield {
+            form.id_columns[0]: row["item_id"],
+            form.text_column: form.no_reply if is_missing else row["raw_text"] or "",
+            "finish_reason": row["finish_reason"],
+            "is_missing": is_missing,
+            "asked": questions.get(row["item_id"]),
+        }
 
 
 def _of_file(file: ModelFile, search: SearchSettings) -> ModelPredictions:
-    where, form = str(file.path), search.form
-    rows = partial(_predictions, file.path, search)
-    return ModelPredictions(_clean(file.name), where, form, rows, published=file.published)
-
-
-def _predictions(path: Path, search: SearchSettings) -> Iterable[FileRow]:
-    """The rows of a file, once there is one. Raises DataError where there is none."""
-    rows = iter(search.form.predictions(path, search.settings))
-    first = next(rows, None)
-    if first is None:
-        raise DataError(f"{path}: there are no predictions in it")
-    return chain([first], rows)
+    read = partial(search.form.read, file.path, search.settings)
+    return ModelPredictions(_clean(file.name), str(file.path), search.form, read, published=file.published)
 
 
 def _clean(name: str) -> str:
@@ -199,7 +189,7 @@ def _clean(name: str) -> str:
 
 
 def _of_folder(folder: Path, search: SearchSettings) -> Iterator[ModelPredictions]:
-    if model_files := search.form.model_files(folder):
+    if model_files := search.form.models(folder):
         yield from (_of_file(file, search) for file in model_files)
         return
     try:
@@ -208,7 +198,7 @@ def _of_folder(folder: Path, search: SearchSettings) -> Iterator[ModelPrediction
         raise DataError(f"{folder}: cannot be read ({error.strerror or error})") from error
     if not files:
         raise DataError(f"{folder}: is a folder without predictions (*{', *'.join(SUFFIXES)}), and not a run's")
-    yield from (_of_file(search.form.model_file(path), search) for path in files)
+    yield from (_of_file(file, search) for path in files for file in search.form.models(path))
 
 
 # ---- names ---------------------------------------------------------------------------------------------------------

@@ -14,12 +14,14 @@ from pathlib import Path
 
 import orjson
 
+from layton_batch.batches.answer_table import batch_digests
+from layton_batch.batches.unsent import unsent_batch
 from layton_batch.errors import DataError
 from layton_batch.files import atomic, tables
 from layton_batch.imports.prediction_files import Answers, ImportedModel
 from layton_batch.manifest.form import LONGEST_NAME
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.records import Batch, Content, Item, Job, ModelSpec, Response
+from layton_batch.records import Batch, Content, Job, ModelSpec, Response
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of
 from layton_batch.runs.imported import FROM_FILE, SHARD, imported_answer, imported_models, is_imported
@@ -31,13 +33,11 @@ from layton_batch.stages.candidates import candidates
 from layton_batch.stages.final_responses import response_from
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.preview import ImportedAnswers
 from layton_batch.stages.publish import publish
 from layton_batch.stages.rank import rank
 from layton_batch.stages.score import score
-from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, PredictionKind, RequestOutcome, Role
+from layton_batch.states import BatchOutcome, ErrorClass, PredictionKind, RequestOutcome, Role
 from layton_batch.store.request_rows import NewRequests
-from layton_batch.tasks.protocol import Candidate
 from layton_batch.text import printable
 
 
@@ -71,6 +71,15 @@ class _ModelImport:
 
 
 def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:
+    """Do as `enter_answers`, and make the board and the pages again."""
+    entered = enter_answers(run, files_models)
+    score(run)
+    rank(run)
+    publish(run)
+    return entered
+
+
+def enter_answers(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]:
     """Enter the models and verdicts of files: all of them, or none where anything is wrong with one.
 
     What is in the run already is left as it is, and nothing of it is asked again. Raises DataError for what contradicts
@@ -88,22 +97,7 @@ def enter(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportResult]
     grade(run)
     entered = [_enter_verdicts(run, work_item) for work_item in work]
     grade(run)
-    score(run)
-    rank(run)
-    publish(run)
     return entered
-
-
-def to_judge(run: Run, files_models: Sequence[ImportedModel]) -> list[ImportedAnswers]:
-    """Return what the run's judges would be asked about these models: their answers that can be read."""
-    items = run.load_items()
-    return [ImportedAnswers(imported.spec, _candidates(run, items, imported)) for imported in files_models]
-
-
-def _candidates(run: Run, items: Sequence[Item], imported: ImportedModel) -> list[Candidate]:
-    answered = [(item, imported.answers[item.id]) for item in items if item.id in imported.answers]
-    parsed = [(item, run.task.parse(item, imported.spec.name, response)) for item, response in answered]
-    return [Candidate(item, prediction) for item, prediction in parsed if prediction.kind is PredictionKind.ANSWERED]
 
 
 # ---- checks --------------------------------------------------------------------------------------------------------
@@ -359,6 +353,7 @@ def _written(run: Run, job: Job, answers: Answers, source: str, first: int = 1) 
         rows = (_response_row(job, batch, response) for response in named)
         for number, portion in enumerate(tables.portions(rows, tables.row_characters)):
             tables.write(folder / f"{number:05d}.parquet", tables.frame("responses", portion))
+    run.store.note_files(batch_digests(run.folder.batch(batch.id), run.folder.workspace.root))
     return batch
 
 
@@ -378,32 +373,13 @@ def _requests(run: Run, job: Job, answers: Answers, first: int = 1) -> NewReques
 def _batch(run: Run, job: Job, names: Sequence[str], answers: Answers, source: str) -> Batch:
     files = sum(map(is_imported, run.store.job_batches(job.id)))
     shard_id = f"{SHARD}-{files + 1}" if files else SHARD
-    return Batch(
-        id=f"{job.id}.{shard_id}",
-        job_id=job.id,
-        shard_id=shard_id,
-        provider=job.spec.provider,
-        model=job.spec.model,
-        attempt=1,
-        state=Lifecycle.COLLECTED,
-        outcome=BatchOutcome.COMPLETED,
-        tag="",
-        requests=len(answers),
-        path="",
-        sha256=_digest(answers),
-        size_bytes=0,
-        max_cost=Decimal(0),
-        reason=f"{FROM_FILE}{source}",
-        content=Content(
-            names,
-            [imported_answer(run.mark, name) for name in names],
-            [Decimal(0)] * len(answers),
-            {
-                name: (response.outcome, _error_class(response))
-                for name, response in zip(names, answers.values(), strict=True)
-            },
-        ),
-    )
+    ends = {
+        name: (response.outcome, _error_class(response)) for name, response in zip(names, answers.values(), strict=True)
+    }
+    answers_named = [imported_answer(run.mark, name) for name in names]
+    content = Content(names, answers_named, [Decimal(0)] * len(names), ends)
+    reason = f"{FROM_FILE}{source}"
+    return unsent_batch(job, shard_id, content, BatchOutcome.COMPLETED, reason, sha256=_digest(answers))
 
 
 def _error_class(response: Response) -> ErrorClass:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from layton_batch.errors import DataError
-from layton_batch.files.item_ids import unknown_item
 from layton_batch.files.sources import check_file
+from layton_batch.files.wrong_rows import unknown_item
 from layton_batch.grading.harnesses.every_eval_ever_logs import (
     HINTS_MARK,
     JUDGE_MARK,

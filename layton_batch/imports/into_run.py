@@ -24,30 +24,24 @@ from layton_batch.states import Role
 @dataclass(frozen=True, slots=True)
 class ImportedFiles:
     """The files of an import. ``model``: whose ``predictions`` or ``verdicts`` they are; ``eee``: Every Eval Ever
-    lines, which name their models; ``labels``: people's, which name theirs too."""
+    lines, which name their models."""
 
     model: str | None = None
     predictions: Path | None = None
     verdicts: Sequence[Path] = ()
     eee: Sequence[Path] = ()
-    labels: Sequence[Path] = ()
     family: str | None = None
     provider: str | None = None
 
     def check(self) -> None:
         """Raise ManifestError for files that do not go together."""
         files = bool(self.predictions or self.verdicts)
-        if self.labels and (self.model or files or self.eee):
-            raise ManifestError(
-                "import: --labels cannot be combined with --model, --predictions, --verdicts or --eee: "
-                "its rows name the models"
-            )
         if self.eee and (self.model or files):
             raise ManifestError(
                 "import: --eee cannot be combined with --model, --predictions or --verdicts: its lines name the models"
             )
-        if not (self.labels or self.eee or files):
-            raise ManifestError("import: give --predictions FILE, --verdicts FILE, --eee FILE or --labels FILE")
+        if not (self.eee or files):
+            raise ManifestError("import: give --predictions FILE, --verdicts FILE or --eee FILE")
         if files and self.model is None:
             raise ManifestError("import: --model NAME says whose predictions or verdicts these are")
 

@@ -1,4 +1,4 @@
-"""Labels of people in files, into a run: rows of any tool, or what `label-plan --out` wrote, filled in."""
+"""Labels of people in files, into a run: rows of any tool, or what `label plan --out` wrote, filled in."""
 
 from __future__ import annotations
 

@@ -12,10 +12,9 @@ import orjson
 
 from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
-from layton_batch.files.item_ids import unknown_item
 from layton_batch.files.sources import Row, RowLocation, check_file, json_list, read_rows
 from layton_batch.files.workbooks import WORKBOOK
-from layton_batch.files.wrong_rows import parse_each
+from layton_batch.files.wrong_rows import parse_each, unknown_item
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
 from layton_batch.reports.label_sheet import is_sheet
 from layton_batch.settings import Settings
@@ -295,7 +294,7 @@ def answer_rows(path: Path, settings: Settings) -> Iterator[tuple[str, Row]]:
         return
     rows = read_rows(str(full), settings.cwd, settings)
     if is_sheet(rows):
-        raise DataError(f"{path}: is a sheet of labels: `layton-batch import RUN --labels {path}` takes it in")
+        raise DataError(f"{path}: is a sheet of labels: `layton-batch label import RUN {path}` takes it in")
     is_table = full.suffix.lower() in (*ENDINGS, WORKBOOK)
     for location, row in zip(rows.locations, rows, strict=True):
         place = str(RowLocation(str(path), location.line))

@@ -6,8 +6,6 @@ tables beside the validated form, so that one mistake does not hide the others.
 
 from __future__ import annotations
 
-import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,12 +16,15 @@ from pydantic import BaseModel, ValidationError
 
 from layton_batch.errors import DataError, LaytonBatchError
 from layton_batch.files import limits
+from layton_batch.files.sources import near_file
 from layton_batch.manifest.form import JudgeTable, ManifestForm, PanelFile
 from layton_batch.manifest.hint_levels import MOST_HINTS
 from layton_batch.manifest.logo import logo_url
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.problems import OF_THE_WHOLE, Key, Problem, complain, form_problems, nearest
+from layton_batch.manifest.problems import Key, Problem, complain, form_problems
 from layton_batch.manifest.prompt_files import PromptFiles, prompt_path
+from layton_batch.settings import Settings
+from layton_batch.text import did_you_mean
 
 _PACKAGE = Path(__file__).parents[1]
 _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
@@ -31,20 +32,8 @@ _SHIPPED = (_PACKAGE / "manifests", _PACKAGE.parent / "manifests")
 DEFAULT_PANEL = "panel.toml"
 """The paper's panel, one of them."""
 
-_CURLY_QUOTES = re.compile("[\u201c\u201d\u201e\u2018\u2019]")
-_AT_LINE = re.compile(r"\(at line (?P<line>\d+), column \d+\)")
-"""Place in a message of TOML's parser."""
-_ESCAPES = "; in double quotes a backslash begins an escape: write a path with / or in single quotes"
-_TOML_ADVICE = {
-    "Invalid value": '; a value is text in quotes (name = "mine"), a number, true or false',
-    "Invalid hex value": _ESCAPES,
-    "Unescaped '\\'": _ESCAPES,
-}
-"""Advice on the errors of TOML's parser, by how their texts begin."""
-
-_SET_TWICE = re.compile(r"Cannot (?:overwrite a value|declare .* twice) \(at line (?P<line>\d+), column \d+\)")
-"""Error of TOML's parser for a key or a table that is there already."""
-_DECIMAL_COMMA = re.compile(r"=\s*(?P<whole>\d+),(?P<part>\d+)\s*(?:#.*)?$", re.MULTILINE)
+_SHARED_KEYS = {"models", "prices"}
+"""Keys of a file that ``models`` of a manifest names."""
 
 Toml = Mapping[str, object]
 _Form = TypeVar("_Form", bound=BaseModel)
@@ -126,7 +115,8 @@ class _Check:
         self.folder = folder
         self.arguments = arguments or {}
         self.problems: list[Problem] = []
-        self.raw: Toml = (self._toml(Path(file), file) or {}) if tables is None else tables
+        self.shared_tables: dict[str, str] = {}  # keys of the tables that another file holds, and that file
+        self.raw = self._with_models((self._toml(Path(file), file) or {}) if tables is None else tables)
         complain(self.problems)
 
     def result(self) -> CheckedManifest:
@@ -137,6 +127,7 @@ class _Check:
         self._check_prices()
         for name in own if isinstance(own := self.raw.get("limits"), Mapping) else ():
             self._check_provider(name, self.file, ("limits", name))
+        self._check_own_providers()
         texts = self._prompt_texts()
         logo = self._logo(self.raw.get("site"))
         task = self._task_facts(texts)
@@ -161,34 +152,46 @@ class _Check:
     # ---- reading ---------------------------------------------------------------------------------------------------
 
     def _toml(self, path: Path, file: str) -> Toml | None:
-        command = f"`layton-batch run {file} --model PROVIDER:ID`"
-        is_manifest = file == self.file and path.suffix != ".toml"
-        for_questions = f". {command} is for a file of questions"
-        for_questions = "; `layton-batch init` writes one" if path.suffix in (".yaml", ".yml") else for_questions
-        other_form = f"; a manifest is TOML{for_questions}" if is_manifest else ""
-        text = ""
         try:
             limits.check_is_file(path, file)
-            text = path.read_bytes().decode("utf-8-sig")
-            return tomllib.loads(text)
+            return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
         except OSError as error:
-            advice = _instead_of_nothing(file) if file == self.file else ""
-            is_relative = isinstance(error, FileNotFoundError) and not Path(file).is_absolute()
-            where = f"; the working folder is {Path.cwd()}" if is_relative else ""
-            self._add(file, (), f"cannot be read ({error.strerror or error}{where}){_manifest_below(path) or advice}")
+            self._add(file, (), f"cannot be read ({error.strerror or error}){near_file(path)}")
         except UnicodeDecodeError as error:
-            self._add(file, (), f"not UTF-8 (byte {error.start + 1}); save it as UTF-8{other_form}")
+            self._add(file, (), f"not UTF-8 (byte {error.start + 1}); save it as UTF-8")
         except tomllib.TOMLDecodeError as error:
-            self._add(file, (), f"not TOML: {_toml_reason(str(error), text)}{other_form}")
+            self._add(file, (), f"not TOML: {error}")
         except RecursionError:
             self._add(file, (), "not TOML that can be read: nested too deep")
         return None
+
+    def _with_models(self, tables: Toml) -> Toml:
+        """Put the tables of the file that ``models`` names in place of its name."""
+        named = tables.get("models")
+        if not isinstance(named, str):
+            return tables
+        path = self.folder / named
+        file = str(path)
+        if not path.is_file():
+            self._add(self.file, ("models",), f"no file {path}{near_file(path)}")
+            return tables
+        shared = self._toml(path, file)
+        if shared is None:
+            return tables
+        for key in sorted(shared.keys() - _SHARED_KEYS):
+            self._add(file, (key,), "unknown key; a file of models has only tables [[models]] and [[prices]]")
+        if not isinstance(shared.get("models"), list):
+            self._add(file, ("models",), "is missing: add tables [[models]]")
+        if "prices" in shared and "prices" in tables:
+            self._add(self.file, ("prices",), f"{named} has [[prices]] too; keep them in one of the two files")
+        self.shared_tables = dict.fromkeys(shared, file)
+        return {**tables, **shared}
 
     def _validated(self, form: type[_Form], tables: Toml, file: str, at: Key = ()) -> _Form | None:
         try:
             return form.model_validate(dict(tables))
         except ValidationError as error:
-            self.problems.extend(form_problems(file, form, error, tables, at))
+            self.problems.extend(form_problems(file, form, error, at))
         return None
 
     def _panel_source(self) -> _PanelSource:
@@ -201,10 +204,7 @@ class _Check:
             path = self.folder / named
             if path.is_file():
                 return self._panel_file(path)
-            from layton_batch.files.sources import near_file
-
-            advice = "name a TOML file with [[judges]], or leave panel out for the package's own judges"
-            self._add(self.file, ("jury", "panel"), f"no panel file {path}{near_file(path)}; {advice}")
+            self._add(self.file, ("jury", "panel"), f"no panel file {path}{near_file(path)}")
             return _PanelSource(self.file, (), None)
         return self._panel_file(shipped(DEFAULT_PANEL))
 
@@ -212,9 +212,6 @@ class _Check:
         file = str(path)
         tables = self._toml(path, file)
         if tables is None:
-            return _PanelSource(file, (), None)
-        if "judges" not in tables and "models" in tables:
-            self._add(file, (), "is a manifest; a panel is a TOML file with a table [[judges]] for each judge")
             return _PanelSource(file, (), None)
         self._validated(PanelFile, tables, file)
         return _PanelSource(file, ("judges",), tables.get("judges"))
@@ -269,10 +266,21 @@ class _Check:
                 self._add(self.file, ("prices", index), f"a second price for {priced[0]} {priced[1]}")
             seen.add(priced if all(isinstance(part, str) for part in priced) else (index, None))
 
+    def _check_own_providers(self) -> None:
+        """A manifest, perhaps a stranger's, sends no key of another provider to an address of its own."""
+        from layton_batch.providers import provider_names
+
+        keys = {key: name for name in provider_names() for key in Settings(Path()).key_names(name)}
+        for name in own if isinstance(own := self.raw.get("providers"), Mapping) else ():
+            if (other := keys.get(Settings(Path()).key_names(name)[0])) is not None:
+                reason = f"its key would be {other}'s: give it another name; another address of {other} is set in the "
+                self._add(self.file, ("providers", name), f"{reason}environment")
+
     def _check_provider(self, name: object, file: str, key: Key) -> None:
         from layton_batch import providers
 
-        if not isinstance(name, str) or name in providers.BUILT_IN:
+        own = self.raw.get("providers")
+        if not isinstance(name, str) or name in providers.BUILT_IN or (isinstance(own, Mapping) and name in own):
             return
         if name not in providers.provider_names():
             self._add(file, key, providers.unknown_provider(name))
@@ -313,7 +321,7 @@ class _Check:
         if metric not in task.metrics:
             metric_names = ", ".join(task.metrics)
             key = ("scoring", "metric")
-            self._add(self.file, key, f"{metric!r} is not one of {metric_names}{nearest(metric, task.metrics)}")
+            self._add(self.file, key, f"{metric!r} is not one of {metric_names}{did_you_mean(metric, task.metrics)}")
         return metric
 
     def _check_jury(self, form: ManifestForm, task: _TaskFacts, judges: tuple[JudgeTable, ...]) -> None:
@@ -325,6 +333,12 @@ class _Check:
                     self.file, ("jury",), f"task {form.task!r} is graded by a rule, no jury sits: leave [jury] out"
                 )
             return
+        if form.jury is not None and form.jury.anchors and (form.gold is None or form.gold.source is None):
+            reason = "asks labelled answers of the gold set again: give [gold] source, such as an `export RUN --to ppi`"
+            self._add(self.file, ("jury", "anchors"), reason)
+        if form.jury is not None and form.jury.ask != "all" and form.scoring.method == "paper":
+            reason = "the published method knows juries that judge every answer: leave ask or [scoring] method out"
+            self._add(self.file, ("jury", "ask"), reason)
         panel = tuple(judge.judge() for judge in judges)
         for index, model in enumerate(form.models):
             spec = model.spec()
@@ -334,11 +348,13 @@ class _Check:
                 self._add(self.file, ("models", index), f"{reason}; {advice}")
 
     def _complain(self) -> None:
-        complain(map(self._by_argument, self.problems))
+        complain(map(self._by_source, self.problems))
 
-    def _by_argument(self, problem: Problem) -> Problem:
-        """Name the argument that a problem is about, where there are arguments."""
+    def _by_source(self, problem: Problem) -> Problem:
+        """Name the file of shared tables, or the argument, that a problem is about."""
         key = problem.key
+        if problem.file == self.file and key and (file := self.shared_tables.get(str(key[0]))):
+            return replace(problem, file=file)
         prefixes = (prefix for prefix in self.arguments if problem.file == self.file and key[: len(prefix)] == prefix)
         if (prefix := next(prefixes, None)) is None:
             return problem
@@ -346,50 +362,6 @@ class _Check:
 
     def _add(self, file: str, key: Key, reason: str) -> None:
         self.problems.append(Problem(file, key, reason))
-
-
-def _toml_reason(error: str, text: str) -> str:
-    """Return what the parser says of a TOML text, with advice."""
-    if (twice := _SET_TWICE.fullmatch(error)) is not None:
-        line = text.split("\n")[int(twice["line"]) - 1]
-        key = line.partition("=")[0].strip() if "=" in line or line.startswith("[") else "a key"
-        place = f"; {key} of the manifest itself stands above the first [table]" if key in OF_THE_WHOLE else ""
-        return f"line {twice['line']} sets {key} a second time; remove one of the two{place}"
-    if (comma := _DECIMAL_COMMA.search(text)) is not None and error.startswith("Expected newline"):
-        return f"{error}; write {comma['whole']}.{comma['part']}, with a point"
-    line = text.split("\n")[int(at["line"]) - 1].strip() if (at := _AT_LINE.search(error)) is not None else ""
-    if _CURLY_QUOTES.search(line):
-        return f'{error}; the line has curly quotation marks: write straight ones, "'
-    if line.startswith("```"):
-        return f"{error}; leave out the lines with ```"
-    if error.startswith("Illegal character '\\n'"):
-        return f"{error}; a text ends on its line, with the quotation mark it begins with"
-    if line.startswith(("//", "/*", "--")):
-        return f"{error}; a comment begins with #"
-    if line.endswith((",", ";")) and error.startswith("Expected newline"):
-        return f"{error}; leave out the {line[-1]!r} at the end of the line"
-    if error.startswith("Expected '='") and re.match(r"[\w-]+\s*:", line):
-        return f"{error}; write {line.partition(':')[0].strip()} = …, with = and quotation marks around text"
-    return error + next((advice for start, advice in _TOML_ADVICE.items() if error.startswith(start)), "")
-
-
-def _manifest_below(path: Path) -> str:
-    """Return what to name instead of a folder; nothing for any other path."""
-    if not os.path.isdir(path):
-        return ""
-    names = sorted(map(str, path.glob("*.toml")))
-    return f": name a manifest, such as {names[0]}" if names else ": name a manifest; `layton-batch init` writes one"
-
-
-def _instead_of_nothing(file: str) -> str:
-    """Return what to do where a manifest that is named is not there."""
-    from layton_batch.files.sources import near_file
-    from layton_batch.tasks import task_names
-
-    if file in task_names():
-        return f": {file} is a task; `layton-batch init {file}` writes a manifest for it"
-    near = near_file(Path(file) if file.endswith(".toml") else Path(f"{file}.toml"))
-    return f"{near or ';'} `layton-batch init` writes a manifest, and `layton-batch status` lists the runs"
 
 
 def _tables(value: object) -> Iterator[tuple[int, Toml]]:

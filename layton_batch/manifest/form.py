@@ -27,12 +27,13 @@ from pydantic_core import PydanticCustomError
 
 from layton_batch.files.run_folder import BATCHES
 from layton_batch.manifest.hint_levels import Hints
-from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning
-from layton_batch.text import printable
+from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning, ServerForm
+from layton_batch.text import plain, printable
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 LONGEST_NAME = 200
 LONGEST_DESCRIPTION = 1_000
+LONGEST_GUIDELINES = 20_000
 DEFAULT_SEATS = 3
 _SECRET_WORDS = frozenset(
     {"apikey", "authorization", "cookie", "credential", "credentials", "passphrase", "passwd", "password",
@@ -113,6 +114,14 @@ def _printable(value: str, longest: int = LONGEST_NAME) -> str:
         raise _wrong("must not contain control or invisible characters")
     if len(value) > longest:
         raise _wrong(f"must be at most {longest} characters, not {len(value)}")
+    return value
+
+
+def _lines(value: str) -> str:
+    if not value.strip() or plain(value.replace("\t", " ")) != value.replace("\t", " "):
+        raise _wrong("must be a text without control or invisible characters")
+    if len(value) > LONGEST_GUIDELINES:
+        raise _wrong(f"must be at most {LONGEST_GUIDELINES:,} characters, not {len(value):,}")
     return value
 
 
@@ -214,6 +223,9 @@ def _date(value: object) -> object:
 Printable = Annotated[str, AfterValidator(_printable)]
 Location = Annotated[str, AfterValidator(_location)]
 Description = Annotated[str, AfterValidator(lambda value: _printable(value, LONGEST_DESCRIPTION))]
+Window = Annotated[str, AfterValidator(_window)]
+ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+Lines = Annotated[str, AfterValidator(_lines)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
 Colour = Annotated[str, AfterValidator(_colour)]
 Usd = Annotated[
@@ -333,15 +345,29 @@ class PanelFile(ManifestTable):
     judges: Judges
 
 
+IN_TURN_SEATS = 3
+"""Judges of a jury whose third is asked only where two differ."""
+
+
 class JuryTable(ManifestTable):
-    """``[jury]``: how many sit, and the panel they come from, as a file or in place."""
+    """``[jury]``: how many sit, and the panel they come from, as a file or in place.
+
+    ``ask``: all judges of a jury at once, or two and the third only where their verdicts differ. ``anchors``: how many
+    labelled answers of the gold set each judge is asked about once more, to see whether it judges as it did;
+    ``anchor_round``: a higher number asks them anew.
+    """
 
     seats: Count = DEFAULT_SEATS
+    ask: Literal["all", "two, then the third"] = "all"
+    anchors: Annotated[int, Field(ge=0, le=100_000)] = 0
+    anchor_round: Count = 1
     panel: Location | None = None
     judges: Judges | None = None
 
     @model_validator(mode="after")
     def _one(self) -> JuryTable:
+        if self.ask != "all" and self.seats != IN_TURN_SEATS:
+            raise _wrong(f"ask = {self.ask!r} is for a jury of three: leave seats out, or ask all")
         if self.panel is not None and self.judges is not None:
             raise _wrong("has both a panel file and judges of its own; leave one out")
         return self
@@ -435,6 +461,21 @@ class LimitsTable(ManifestTable):
         return self.model_dump(include={"max_requests", "max_bytes"}, exclude_none=True)
 
 
+class ProviderTable(ManifestTable):
+    """``[providers.NAME]``: a server that speaks OpenAI's batch API. Its key is in ``NAME_API_KEY``."""
+
+    base_url: WebAddress
+    windows: Annotated[tuple[Window, ...], Strict(False), Field(min_length=1)] = ("24h",)
+    efforts: Annotated[tuple[Printable, ...], Strict(False)] = ServerForm("", "").efforts
+    max_tokens: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    lists_batches: bool = True
+    lists_files: bool = True
+
+    def server(self, name: str) -> ServerForm:
+        """Return the server of this name."""
+        return ServerForm(name, **self.model_dump())
+
+
 class PriceTable(ManifestTable):
     """``[[prices]]``: the user's own rates, US dollars per million tokens."""
 
@@ -450,10 +491,17 @@ class PriceTable(ManifestTable):
     date: Annotated[str | None, BeforeValidator(_date, json_schema_input_type=str)] = None
 
 
-class SiteTable(ManifestTable):
-    """``[site]``: what the pages say of the benchmark besides its numbers.
+class LabelsTable(ManifestTable):
+    """``[labels]``: what people are told who label the answers."""
 
-    ``links``: addresses by what they are called; ``logo``: the path of an image; ``colours``: of charts, by maker.
+    guidelines: Lines | None = None
+
+
+class SiteTable(ManifestTable):
+    """``[site]``: what the pages say of the benchmark in addition to its numbers.
+
+    ``author``, ``address``: who is cited, and where the site is published; ``links``: addresses by what they are
+    called; ``logo``: the path of an image; ``colours``: of charts, by maker.
     """
 
     title: Printable | None = None
@@ -461,6 +509,8 @@ class SiteTable(ManifestTable):
     links: Annotated[dict[Printable, WebAddress], Field(max_length=12)] = {}
     logo: Printable | None = None
     license: Printable | None = None
+    author: Printable | None = None
+    address: WebAddress | None = None
     colours: dict[Printable, Colour] = {}
 
 
@@ -479,5 +529,7 @@ class ManifestForm(ManifestTable):
     prompts: dict[str, Location] = {}
     task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
     limits: dict[str, LimitsTable] = {}
+    providers: dict[ServerName, ProviderTable] = {}
     prices: Annotated[tuple[PriceTable, ...], Strict(False)] = ()
+    labels: LabelsTable | None = None
     site: SiteTable | None = None

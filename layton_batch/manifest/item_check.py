@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import base64
-import re
-import unicodedata
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import Row, RowLocation, Rows
 from layton_batch.files.wrong_rows import with_more
-from layton_batch.manifest.item_notes import (
+from layton_batch.manifest.money_checks import (
     FIRST_IS_NEVER_RIGHT,
-    PLACEHOLDERS,
     first_is_never_right,
     lacks_reference,
-    option_faults,
+    repeated_questions,
 )
 from layton_batch.records import Image, Item
 from layton_batch.tasks import BUILT_IN, CHOICES, OWN, load_task
@@ -28,37 +24,19 @@ from layton_batch.tasks.protocol import Task, TaskOptions
 
 SPLITS = ("llm", "vlm")
 """Tried for every file, with what its rows name."""
-REFERENCES = ("answer", "justification", "solution", "reference")
-"""Columns that say what is right."""
-NEAR = 0.7
-"""Share of the rarer word triples that two questions have in common, from which on they are near duplicates."""
-_TRIPLES = 4
 _TRIED = 5
 """Rows in which a column is tried."""
-_COMMON = 0.2
-"""Triples that more items than this share have are the form of the benchmark, not what an item says."""
-_LEAST_LEAK = 4
 _IDS = ("id", "item_id", "record id", "record_id", "question_id")
 """Columns with the id of an item; the task for a user's own questions reads the first only."""
 _NO_ID = "the id is empty, so the row's number is its id: give every row an id"
 _LETTERED = frozenset({"question", "a", "b"})
 """Columns of multiple choice with a column an option."""
-ALSO_CALLED = {
-    "answer": ("answers", "correct_answer", "right_answer", "reference", "gold", "expected", "expected_answer",
-               "target", "solution", "ground_truth", "correct", "key", "label"),
-    "images": ("image", "img", "picture", "pictures", "img_path", "image_path"),
-    "id": ("no", "no.", "nr", "nr.", "#", "number", "item_id", "question_id"),
-    "category": ("categories", "topic", "subject"),
-}  # fmt: skip
-"""Columns of a user's own questions, and what people call them."""
-_OPTION = re.compile(r"(option|choice|opt|wrong|incorrect|distractor)s?[ _-]*(answer)?[ _-]*\w{1,2}\Z", re.IGNORECASE)
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFinding:
-    """``kind``: ``row``, ``missing``, ``picture``, ``options``, ``same id``, ``duplicate``, ``near duplicate``,
-    ``leak`` or ``no reference``; ``item`` is empty where a row has no id; ``line`` of the file."""
+    """``kind``: ``row``, ``missing``, ``picture``, ``options``, ``same id``, ``duplicate`` or
+    ``no reference``; ``item`` is empty if a row has no id; ``line`` of the file."""
 
     kind: str
     item: str
@@ -76,13 +54,11 @@ _ERRORS = frozenset({"row", "same id", "picture"})
 
 @dataclass(frozen=True, slots=True)
 class ItemCheck:
-    """``fits``: how many rows each split takes; ``nulls``: how many lack each reference column that others have;
-    ``unread``: columns that the task does not read."""
+    """``fits``: how many rows each split takes; ``unread``: columns that the task does not read."""
 
     task: str
     rows: int
     fits: Mapping[str, int]
-    nulls: Mapping[str, int]
     findings: tuple[ItemFinding, ...]
     unread: tuple[str, ...] = ()
 
@@ -117,9 +93,8 @@ def guess_task(rows: Rows) -> str:
     if fitting and columns >= _LETTERED:
         fitting, refused = {}, _fitting(CHOICES, sample)[1]
     if not fitting:
-        task_names = ", ".join(BUILT_IN)
-        advice = f"; --task names the one they are for ({task_names})"
-        raise ManifestError(f"no task takes these rows: {_of_other_rows(columns) or _first_of(refused)}{advice}")
+        file = rows.locations[0].file
+        raise ManifestError(f"{file}: no task takes these rows: {_first_of(refused)}")
     return OWN
 
 
@@ -127,17 +102,6 @@ def _first_of(refused: Sequence[ItemFinding]) -> str:
     """Name the first refused row, and the places of the others."""
     first, *further = refused
     return with_more(f"line {first.line}: {first.text}", [f"line {finding.line}" for finding in further])
-
-
-def _of_other_rows(columns: set[str]) -> str | None:
-    """Say what the rows are where their columns are those of labels or scores; None: they are not."""
-    if "question" in columns:
-        return None
-    if "answer_correct" in columns or "label_id" in columns:
-        return "they are labels, not questions: `layton-batch import RUN --labels FILE` takes them"
-    if columns >= {"model", "item_id", "score"}:
-        return "they are scores, not questions: `layton-batch leaderboard FILE` ranks their models"
-    return None
 
 
 def guess_split(rows: Rows, name: str) -> str:
@@ -161,23 +125,19 @@ def check_items(rows: Rows, name: str) -> ItemCheck:
         for at, item in zip(fitting_rows, items, strict=True):
             item_rows.setdefault(at, _ItemRow(item, rows.rows[at], rows.locations[at].line, fitting[at]))
     ordered = [item_rows[at] for at in sorted(item_rows)]
-    nulls = _nulls(rows)
     findings = [
         *refused,
-        *_missing(ordered, nulls, needs_reference=any(task.uses_jury for task in tasks.values())),
+        *_missing(ordered, needs_reference=any(task.uses_jury for task in tasks.values())),
         *_broken_pictures(ordered),
         *_options(ordered),
         *_ids(ordered, _IDS[:1] if name == OWN else _IDS),
         *_duplicates(ordered),
-        *_near_duplicates(ordered),
-        *_leaks(ordered),
     ]
     counts = {split: count for split, count in fits.items() if count}
     return ItemCheck(
         name,
         len(rows),
         counts,
-        nulls,
         tuple(sorted(findings, key=lambda finding: finding.line)),
         unread_columns(rows, name),
     )
@@ -194,25 +154,6 @@ def unread_columns(rows: Rows, name: str) -> tuple[str, ...]:
     tasks = _tasks(name, rows).values()
     columns = dict.fromkeys(column for row in rows for column in row)
     return tuple(column for column in columns if _is_unread(tasks, column, rows))
-
-
-def unread_note(rows: Rows, name: str, unread: Sequence[str]) -> str:
-    """Say of columns that a task does not read which may be meant for one that it does."""
-    columns = {column.strip().casefold() for row in rows for column in row}
-    if name != OWN:
-        return ""
-    meant = [
-        f"if {column!r} has the {wanted}, rename it to {wanted!r}"
-        for wanted, names in ALSO_CALLED.items()
-        for column in unread
-        if wanted not in columns and column.strip().casefold().replace(" ", "_") in names
-    ]
-    if len(options := [column for column in unread if _OPTION.match(column)]) > 1:
-        meant.append(
-            f"if {', '.join(options)} are options, name them A, B … and let `answer` be the right letter: then it is "
-            "multiple choice"
-        )
-    return f"; {'; '.join(meant)}" if meant else ""
 
 
 def _is_unread(tasks: Collection[Task], column: str, rows: Rows) -> bool:
@@ -286,45 +227,19 @@ def _id(row: Row) -> str:
 # ---- what is missing -------------------------------------------------------------------------------------------------
 
 
-def _nulls(rows: Rows) -> dict[str, int]:
-    counts = {name: sum(_is_empty(row.get(name)) for row in rows) for name in REFERENCES}
-    return {name: count for name, count in counts.items() if 0 < count < len(rows)}
-
-
 def _is_empty(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.strip())
 
 
-def _missing(
-    item_rows: Sequence[_ItemRow], nulls: Mapping[str, int], *, needs_reference: bool
-) -> Iterator[ItemFinding]:
-    has_category = any(item_row.item.category for item_row in item_rows)
-    if needs_reference and item_rows and all(map(_lacks_reference, item_rows)):
+def _missing(item_rows: Sequence[_ItemRow], *, needs_reference: bool) -> Iterator[ItemFinding]:
+    without = [item_row for item_row in item_rows if needs_reference and lacks_reference(item_row.item)]
+    if without and len(without) == len(item_rows):
         reason = "no item says what is right: the jury goes by what it knows itself"
-        yield ItemFinding("no reference", "", item_rows[0].line, reason)
-        needs_reference = False
-    for item_row in item_rows:
-        empty = [name for name in nulls if _is_empty(item_row.row.get(name))]
-        if needs_reference and (item_row.item.answer or "").strip().casefold() in PLACEHOLDERS:
-            reason = f"judges take {item_row.item.answer!r} for the right answer; write it, or leave the cell empty"
-            yield ItemFinding("no reference", item_row.item.id, item_row.line, reason)
-        if needs_reference and _lacks_reference(item_row):
-            yield ItemFinding(
-                "no reference", item_row.item.id, item_row.line, "nothing says what is right: no answer, no solution"
-            )
-        elif empty:
-            reason = f"{' and '.join(empty)} {'is' if len(empty) == 1 else 'are'} null; others have {_them(empty)}"
-            yield ItemFinding("missing", item_row.item.id, item_row.line, reason)
-        if has_category and not item_row.item.category:
-            yield ItemFinding("missing", item_row.item.id, item_row.line, "category is empty; others have one")
-
-
-def _lacks_reference(item_row: _ItemRow) -> bool:
-    return lacks_reference(item_row.item)
-
-
-def _them(names: Sequence[str]) -> str:
-    return "it" if len(names) == 1 else "them"
+        yield ItemFinding("no reference", "", without[0].line, reason)
+        return
+    for item_row in without:
+        reason = "nothing says what is right: no answer, no solution"
+        yield ItemFinding("no reference", item_row.item.id, item_row.line, reason)
 
 
 # ---- pictures --------------------------------------------------------------------------------------------------------
@@ -352,35 +267,11 @@ def _is_whole(image: Image) -> bool:
 
 
 def _options(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
-    for item_row in item_rows:
-        for fault in option_faults(item_row.item):
-            yield ItemFinding("options", item_row.item.id, item_row.line, fault)
     if item_rows and first_is_never_right([item_row.item for item_row in item_rows]):
         yield ItemFinding("options", "", item_rows[0].line, FIRST_IS_NEVER_RIGHT)
 
 
 # ---- the same twice --------------------------------------------------------------------------------------------------
-
-
-def _words(text: str | None) -> list[str]:
-    return _WORD.findall(unicodedata.normalize("NFKC", text or "").casefold())
-
-
-def _wording(item: Item) -> list[str]:
-    """Return the words of a question and of its options."""
-    options = item.payload.get("options")
-    listed = sorted(map(str, options)) if isinstance(options, list) else []
-    return _words(" ".join((_question_alone(item), *listed)))
-
-
-def _question_alone(item: Item) -> str:
-    """Return the question without its context: questions may share a context, and it may contain the answer."""
-    context = item.payload.get("context")
-    return item.question.removesuffix(context) if isinstance(context, str) else item.question
-
-
-def _pictures(item: Item) -> str:
-    return sha256("".join(image.base64 for image in item.images).encode()).hexdigest() if item.images else ""
 
 
 def _ids(item_rows: Sequence[_ItemRow], columns: Collection[str]) -> Iterator[ItemFinding]:
@@ -404,57 +295,7 @@ def _is_filled(row: Row, columns: Collection[str]) -> bool:
 
 
 def _duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
-    first_by_wording: dict[tuple[str, str], _ItemRow] = {}
-    for item_row in item_rows:
-        words = (" ".join(_wording(item_row.item)), _pictures(item_row.item))
-        if (first := first_by_wording.setdefault(words, item_row)) is not item_row:
-            reason = f"asks the same as {first.item.id!r} (line {first.line})"
-            yield ItemFinding("duplicate", item_row.item.id, item_row.line, reason)
-
-
-def _near_duplicates(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
-    """Find questions with the same pictures that share most of their rarer word triples."""
-    sets = [
-        frozenset(zip(words, words[1:], words[2:], strict=False))
-        for words in map(_wording, (row.item for row in item_rows))
-    ]
-    often = Counter(triple for triples in sets for triple in triples)
-    most = max(2, int(_COMMON * len(item_rows)))
-    rare = [frozenset(triple for triple in triples if often[triple] <= most) for triples in sets]
-    by_triple: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for at, triples in enumerate(rare):
-        shared = Counter(other for triple in triples for other in by_triple[triple])
-        for other, count in shared.items():
-            share = count / len(triples | rare[other])
-            first, item_row = item_rows[other], item_rows[at]
-            is_other = sets[at] != sets[other] and _pictures(first.item) == _pictures(item_row.item)
-            if share >= NEAR and count >= _TRIPLES and is_other:
-                reason = f"{share:.0%} of its wording is that of {first.item.id!r} (line {first.line})"
-                yield ItemFinding("near duplicate", item_row.item.id, item_row.line, reason)
-                break
-        for triple in triples:
-            by_triple[triple].append(at)
-
-
-# ---- answers given away ----------------------------------------------------------------------------------------------
-
-
-def _leaks(item_rows: Sequence[_ItemRow]) -> Iterator[ItemFinding]:
-    """Find answers that appear, word for word, in the question or in a hint. Short answers and plain numbers are left
-    out: they appear anywhere.
-    """
-    for item_row in item_rows:
-        answer = " ".join(_words(item_row.item.answer))
-        if len(answer) < _LEAST_LEAK or answer.replace(" ", "").isdigit():
-            continue
-        texts = [("question", _question_alone(item_row.item))]
-        texts += [(f"hint {number}", hint) for number, hint in enumerate(item_row.item.hints, 1) if hint]
-        leaking = [name for name, text in texts if f" {answer} " in f" {' '.join(_words(text))} "]
-        more = " (no harm where the question lists the choices)" if leaking == ["question"] else ""
-        if leaking:
-            yield ItemFinding(
-                "leak",
-                item_row.item.id,
-                item_row.line,
-                f"the answer stands in {' and '.join(leaking)}: {answer[:80]!r}{more}",
-            )
+    lines = {item_row.item.id: item_row.line for item_row in item_rows}
+    for item, first in repeated_questions([item_row.item for item_row in item_rows]):
+        reason = f"asks the same as {first.id!r} (line {lines[first.id]})"
+        yield ItemFinding("duplicate", item.id, lines[item.id], reason)

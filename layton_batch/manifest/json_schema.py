@@ -19,6 +19,7 @@ def manifest_schema() -> Mapping[str, object]:
     from layton_batch.tasks import task_names
 
     schema = ManifestForm.model_json_schema()
+    schema["properties"]["models"]["type"] = ["array", "string"]  # a string names a file with the tables
     tables = schema["$defs"]
     named = [(schema, "task", task_names())]
     named += [(tables[name], "provider", provider_names()) for name in ("ModelTable", "JudgeTable", "PriceTable")]

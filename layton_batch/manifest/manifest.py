@@ -19,7 +19,8 @@ from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
 from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, BudgetTable, JudgeTable, ManifestForm
 from layton_batch.manifest.prompt_files import prompt_path
-from layton_batch.records import JsonValue, Judge, ModelSpec
+from layton_batch.records import JsonValue, Judge, ModelSpec, ServerForm
+from layton_batch.settings import Settings
 
 _FROZEN_FORMAT = 1
 _IDENTITY_FIELDS = {"name", "task", "items", "models"}
@@ -46,6 +47,21 @@ class Manifest(ManifestForm):
     def seats(self) -> int:
         return self.jury.seats if self.jury else DEFAULT_SEATS
 
+    @property
+    def in_turn(self) -> bool:
+        """Return whether a third judge is asked only where the verdicts of two differ."""
+        return self.jury is not None and self.jury.ask != "all"
+
+    @property
+    def anchors(self) -> int:
+        """Return the number of labelled answers that judges are asked about once more."""
+        return self.jury.anchors if self.jury else 0
+
+    @property
+    def anchor_sample(self) -> int:
+        """Return the sample number of these verdicts; the first verdict on an answer is sample 1."""
+        return 1 + self.jury.anchor_round if self.jury else 1
+
     def model_specs(self) -> tuple[ModelSpec, ...]:
         """Return the models to evaluate, in the file's order."""
         return tuple(model.spec() for model in self.models)
@@ -64,6 +80,15 @@ class Manifest(ManifestForm):
     def hints_of(self, spec: ModelSpec) -> int:
         """Return the number of hints of a job. Imported answers have the first hint level."""
         return self.items.levels[0] if spec.hints is None else spec.hints
+
+    def server(self, provider: str) -> ServerForm | None:
+        """Return the server that the manifest itself gives the name of the provider; None: it gives none."""
+        table = self.providers.get(provider)
+        return None if table is None else table.server(provider)
+
+    def addressed(self, settings: Settings) -> Settings:
+        """Return the settings with the addresses of the manifest's own providers, where the environment sets none."""
+        return settings.with_addresses({name: table.base_url for name, table in self.providers.items()})
 
     def panel(self) -> tuple[Judge, ...]:
         """Return the judges of the panel in order; none for a task graded by rule."""
@@ -110,17 +135,23 @@ class Manifest(ManifestForm):
             content["task_options"] = self.task_options
         if files := {name: packed for name, table in self.limits.items() if (packed := table.of_files())}:
             content["limits"] = files
-        content["jury"] = {"seats": self.seats, "panel": _asked_of(self._panel)} if self._panel else None
+        if self.providers:  # elsewhere it is the same server, whose requests have another form
+            content["providers"] = {name: table.max_tokens for name, table in self.providers.items()}
+        content["jury"] = self._jury_asked() if self._panel else None
         content["prompts"] = self._prompt_texts
+        return content
+
+    def _jury_asked(self) -> dict[str, object]:
+        content: dict[str, object] = {"seats": self.seats, "panel": _asked_of(self._panel)}
+        if self.in_turn:
+            content["ask"] = "in turn"
+        if self.anchors:
+            content["anchors"] = [self.anchors, self.anchor_sample]
         return content
 
     def run_id(self) -> str:
         """Return the name of the run that this manifest begins: the manifest's name."""
         return self.name
-
-    def content_id(self) -> str:
-        """Return ``<name>-<first 8 digits of the identity>``. It differs if the requests differ."""
-        return f"{self.name}-{self.identity()[:8]}"
 
     def frozen_json(self) -> str:
         """Return all that is needed to continue the run without the manifest's files, as JSON text without secrets."""

@@ -10,29 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from itertools import chain
 
 from layton_batch import model_table
 from layton_batch.clock import Clock, utc
 from layton_batch.costs.expected import bundled_priors
-from layton_batch.manifest.form import MAKERS, ManifestForm
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.manifest.problems import top_level_place
-from layton_batch.model_table import OF_ONE_MAKER, Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
-from layton_batch.records import ModelSpec, Reasoning
+from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
+from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
 from layton_batch.states import Role
-from layton_batch.text import did_you_mean
 
 NOTICE_DAYS = 60
 """Before a model's end: from then on it is told."""
 OLD_DAYS = 60
 """What was looked up longer ago than this may not hold any more."""
-
-
-_IDS = "models.toml: the ids of the makers"
-"""Source of findings about ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +62,7 @@ def check_models(
             refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
         else:
             warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
-    notes = (
-        *(_twin_judges(manifest), _short_replies(specs), _said_twice(specs)),
-        *(_mistyped_parameters(specs, table), _top_level_keys(specs)),
-    )
-    warnings += dict.fromkeys([*chain.from_iterable(notes), *_unused_prices(manifest)])
+    warnings += dict.fromkeys([*_twin_judges(manifest), *_short_replies(specs)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
@@ -92,39 +80,11 @@ def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_Mod
     for stated in table.wire_refusals(spec.provider):
         for name in _named(spec, stated.fact.parameters):
             yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
-    yield from _of_the_id(spec, table)
     model = table.model(spec.provider, spec.model)
     if model is not None:
         yield from _of_availability(model, spec.provider, today)
         yield from _of_reasoning(spec, model)
         yield from _of_parameters(spec, model)
-
-
-def _of_the_id(spec: ModelSpec, table: KnownModels) -> Iterator[_ModelFinding]:
-    """Yield a finding on an id that belongs to another provider, or is no id of an API."""
-    provider, model = spec.provider, spec.model
-    if any(char.isspace() for char in model):
-        near = did_you_mean("-".join(model.split()), table.ids(provider), cutoff=0.8)
-        reason = f"is no id, because ids have no blanks: write the id of {provider}'s documents{near}"
-        yield _ModelFinding(reason, _IDS, fails=provider in OF_ONE_MAKER)
-        return
-    if provider not in OF_ONE_MAKER:
-        return
-    prefix, slash, rest = model.partition("/")
-    maker = MAKERS.get(prefix, prefix)
-    if slash and maker == provider:
-        yield _ModelFinding(f"is {rest!r} at {provider} itself: leave out {prefix + slash!r}", _IDS)
-        return
-    owners = table.makers(rest if slash else model)
-    if owners and provider not in owners:
-        own_id = rest if slash else model
-        yield _ModelFinding(
-            f'is a model of {owners[0]}, not of {provider}: write provider = "{owners[0]}" '
-            f"(--model {owners[0]}:{own_id}), or name a provider of many makers' models, such as openrouter",
-            _IDS,
-        )
-    elif model != model.lower() and not slash and ":" not in model:
-        yield _ModelFinding(f"has capitals, and {provider}'s ids have none: write {model.lower()!r}", _IDS, fails=False)
 
 
 def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_ModelFinding]:
@@ -185,27 +145,7 @@ def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
     return replace(_finding(stated, reason), in_params=True)
 
 
-# ---- words that nothing matches ------------------------------------------------------------------------------------
-
-
-_SAME_SETTINGS = {
-    "max_output_tokens": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
-    "reasoning": ("reasoning", "reasoning_effort", "effort", "thinking", "thinkingConfig"),
-}
-"""Names in ``params`` of what a model's own keys set."""
-
-
-def _said_twice(specs: Sequence[ModelSpec]) -> Iterator[str]:
-    """Yield a note on each model that sets the same thing by a key of its own and in ``params``."""
-    for spec in specs:
-        is_set = {
-            "max_output_tokens": spec.max_output_tokens is not None,
-            "reasoning": spec.reasoning != Reasoning(),
-        }
-        for key, names in _SAME_SETTINGS.items():
-            for name in _named(spec, names) if is_set[key] else ():
-                model = who(spec.provider, spec.model, [spec.name])
-                yield f"{model} has {key} and params.{name}; params are sent as they are and win: leave one of them out"
+# ---- judges and lengths ---------------------------------------------------------------------------------------------
 
 
 def _twin_judges(manifest: Manifest) -> Iterator[str]:
@@ -233,38 +173,6 @@ def _short_replies(specs: Sequence[ModelSpec]) -> Iterator[str]:
                 f"{who(spec.provider, spec.model, [spec.name])} has max_output_tokens = {limit:,}, thoughts included, "
                 f"and a reply with reasoning {effort!r} takes about {usual:,}: most replies are cut, and paid"
             )
-
-
-def _mistyped_parameters(specs: Sequence[ModelSpec], table: KnownModels) -> Iterator[str]:
-    """Yield a note on each name in ``params`` that is almost the name of a parameter."""
-    parameters = table.parameters()
-    for spec in specs:
-        for name in spec.params.keys() - parameters:
-            if advice := did_you_mean(name, parameters, cutoff=0.8):
-                model = who(spec.provider, spec.model, [spec.name])
-                yield f"{model} has params.{name}, which providers may refuse{advice}"
-
-
-def _top_level_keys(specs: Sequence[ModelSpec]) -> Iterator[str]:
-    """Yield a note on each name in ``params`` that is a key of the manifest's top level."""
-    for spec in specs:
-        for name in _named(spec, [key for key in ManifestForm.model_fields if key != "models"]):  # OpenRouter's too
-            model = who(spec.provider, spec.model, [spec.name])
-            reason = f"params.{name}, which goes to the provider and changes nothing here; {top_level_place(name)}"
-            yield f"{model} has {reason}"
-
-
-def _unused_prices(manifest: Manifest) -> Iterator[str]:
-    """Yield a note on each price of no model and no judge whose name is almost that of one without a price.
-
-    Other prices may be there for other manifests.
-    """
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-    names = {f"{spec.provider} {spec.model}" for spec in specs}
-    priced = [f"{price.provider} {price.model}" for price in manifest.prices]
-    for name in priced:
-        if name not in names and (advice := did_you_mean(name, names.difference(priced), cutoff=0.8)):
-            yield f"[[prices]] of {name} is not used, because no model or judge of this manifest has that name{advice}"
 
 
 # ---- in words ------------------------------------------------------------------------------------------------------

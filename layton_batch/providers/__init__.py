@@ -11,7 +11,6 @@ Besides the protocol a class may have ``check(spec) -> list[str]`` (what in a mo
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -30,8 +29,8 @@ BUILT_IN: dict[str, str] = {
     "groq": "layton_batch.providers.groq:Groq",
     "doubleword": "layton_batch.providers.doubleword:Doubleword",
     "openrouter": "layton_batch.providers.openrouter:OpenRouter",
-    "xai": "layton_batch.providers.longtail:Xai",
-    "vertex": "layton_batch.providers.longtail_vertex:Vertex",
+    "xai": "layton_batch.providers.xai:Xai",
+    "vertex": "layton_batch.providers.vertex:Vertex",
 }
 
 OWN_ADDRESSES = {
@@ -47,13 +46,6 @@ OWN_ADDRESSES = {
 }
 """The providers' own addresses. Vertex has one for each project and region."""
 
-_OTHER_NAMES = {
-    "google": "gemini or vertex", "googleai": "gemini", "vertexai": "vertex", "claude": "anthropic", "gpt": "openai",
-    "chatgpt": "openai", "grok": "xai", "mistralai": "mistral", "togetherai": "together",
-}  # fmt: skip
-"""Providers by names that other programs give them, in small letters alone."""
-_WITHOUT_BATCHES = frozenset(("ollama", "vllm", "llamacpp", "lmstudio", "huggingface", "local"))
-"""Names of what runs models without a batch API."""
 _REGISTRY = Registry("provider", "layton_batch.providers", BUILT_IN)
 
 
@@ -76,13 +68,7 @@ def provider_class(name: str) -> type[ProviderClass]:
 
 def unknown_provider(name: str) -> str:
     """Say that there is no provider of this name, and which ones there are."""
-    plain_name = re.sub(r"[^a-z]", "", name.lower())
-    advice = ""
-    if plain_name in _WITHOUT_BATCHES:
-        advice = "; answers of a model that has no batch API go in as a file: `layton-batch judge FILE`"
-    elif provider := _OTHER_NAMES.get(plain_name):
-        advice = f"; for {name} write {provider}"
-    return f"{_REGISTRY.unknown(name)}{advice}"
+    return _REGISTRY.unknown(name)
 
 
 def connect(name: str, access: Access | None) -> Provider:

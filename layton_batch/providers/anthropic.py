@@ -16,7 +16,15 @@ from layton_batch.errors import NotFoundError, ProviderError, ProviderReplyError
 from layton_batch.providers import anthropic_forms as forms
 from layton_batch.providers import http_rules, inline_requests, model_notices
 from layton_batch.providers.http_client import open_client
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import (
+    Access,
+    Capabilities,
+    Limits,
+    ModelNotice,
+    PictureLimits,
+    ResultPart,
+    StatusMeaning,
+)
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
 from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
@@ -43,6 +51,8 @@ class Anthropic:
         max_requests=100_000,
         max_bytes=253_000_000,  # 256 MB less 1 %: the create call wraps the lines
         max_line_bytes=253_000_000,
+        # of the vision guide and of its refusals: the bytes are those of the base64
+        pictures=PictureLimits(characters=5_242_880, side=8_000, many=20, side_of_many=2_000),
     )
     capabilities = Capabilities(
         tag=False,
@@ -105,7 +115,7 @@ class Anthropic:
         """
         ours: set[str] | None = None
         matches = []
-        for batch, headers in submission.listed(self._listed):
+        for batch, headers in submission.listed(partial(self._listed, submission)):
             if text(batch, "id") in submission.known:
                 continue
             seen, created_at = frozenset[str](), moment(batch, "created_at")
@@ -214,8 +224,8 @@ class Anthropic:
     def _wire(self, call: str, *, paid: bool = False) -> AbstractContextManager[None]:
         return wire(self.name, call, secret=self._key(), paid=paid)
 
-    def _listed(self) -> Iterator[tuple[JsonObject, Mapping[str, str]]]:
-        """Every batch of the list, with the headers of the reply that showed it."""
+    def _listed(self, submission: Submission) -> Iterator[tuple[JsonObject, Mapping[str, str]]]:
+        """Every batch of the list that may be looked for, with the headers of the reply that showed it."""
 
         def read(after: str | None) -> tuple[JsonObject, Mapping[str, str]]:
             with self._wire("listing batches"):
@@ -227,9 +237,12 @@ class Anthropic:
         def following(reply_page: tuple[JsonObject, Mapping[str, str]]) -> str | None:
             return (text(reply_page[0], "last_id") or "") if reply_page[0].get("has_more") else None
 
+        back = http_rules.ListOrder(submission)
         for page, headers in http_rules.turned(self.name, read, following):
-            for batch in _rows(page):
-                yield batch, headers
+            batches = _rows(page)
+            yield from ((batch, headers) for batch in batches)
+            if back.is_read([moment(batch, "created_at") for batch in batches], headers):
+                return
 
     def _first_custom_ids(self, provider_id: str, seen: dict[str, frozenset[str]]) -> frozenset[str]:
         """The first ``custom_id``s of the results, which are read once, and put into ``seen``; none while they cannot

@@ -23,6 +23,7 @@ def usage_of(usage: JsonValue) -> Usage:
         cached_input_tokens=min(_detail(usage, "prompt_tokens_details", "cached_tokens"), sent or 0),
         output_tokens=output or 0,
         reasoning_tokens=min(_detail(usage, "completion_tokens_details", "reasoning_tokens"), output or 0),
+        cache_write_tokens=min(_detail(usage, "prompt_tokens_details", "cache_write_tokens"), sent or 0),
         known=sent is not None and output is not None,
     )
 

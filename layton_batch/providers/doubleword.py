@@ -31,7 +31,6 @@ class Doubleword(FileBatches):
         max_line_bytes=10_485_760,  # its server's default; above it the whole file is refused
     )
     capabilities: Capabilities = Capabilities(
-        tells_creates_apart=True,
         caveats=("images, strict schemas and reasoning efforts only on models that have them",),
     )
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high")

@@ -27,7 +27,15 @@ from layton_batch.providers import gemini_forms as forms
 from layton_batch.providers import http_rules
 from layton_batch.providers.http_client import certificates, open_client
 from layton_batch.providers.openai_shape import meaning
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import (
+    NO_REASON,
+    Access,
+    Capabilities,
+    Limits,
+    ModelNotice,
+    ResultPart,
+    StatusMeaning,
+)
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, count, moment, objects, text, whole
 from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
@@ -77,7 +85,6 @@ class Gemini:
         retention_seconds=42 * 86_400.0,
     )
     capabilities: Capabilities = Capabilities(
-        tells_creates_apart=True,
         caveats=(
             "enqueued tokens are limited per model and tier; above that creation is refused with 429",
             "a batch that expires after 48 hours or is cancelled gives no results at all",
@@ -209,7 +216,7 @@ class Gemini:
             total=whole(stats.get("requestCount")),
             succeeded=forms.counted(stats, "successfulRequestCount"),
             failed=forms.counted(stats, "failedRequestCount"),
-            message=clean(text(error, "message") or "") or ("the provider gave no reason" if failed else None),
+            message=clean(text(error, "message") or "") or (NO_REASON if failed else None),
             error_class=forms.error_class_of(error) if failed else ErrorClass.NONE,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 
 from layton_batch.errors import ProviderReplyError, RequestRefusedError
 from layton_batch.providers.damaged_rows import malformed, unreadable
@@ -150,7 +151,12 @@ def decode(line: bytes, provider: str) -> Response:
 
 
 def errored(custom_id: str, error: JsonValue) -> Response:
-    """A row without an answer, from a google.rpc.Status object or its text."""
+    """A row without an answer, from a google.rpc.Status object or its text. Vertex puts the object behind a word, as in
+    ``Bad Request: {"error": …}``."""
+    if isinstance(error, str) and "{" in error:
+        with suppress(ProviderReplyError):
+            inner = parse_object(error[error.index("{") :], "vertex", "the text of an error")
+            error = at(inner, "error") or inner
     holder = error if isinstance(error, Mapping) else {"message": error}
     code, word = count(holder, "code"), text(holder, "status")
     if code == _RPC_CANCELLED:

@@ -8,9 +8,8 @@ from typing import Any
 from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.http_client import open_client
-from layton_batch.providers.openai_files import FileBatches
+from layton_batch.providers.openai_files import FileBatches, ReplyPage
 from layton_batch.providers.protocol import Access, Capabilities, Limits
-from layton_batch.records import JsonValue
 
 
 class Groq(FileBatches):
@@ -25,7 +24,6 @@ class Groq(FileBatches):
         retention_seconds=30 * 86_400.0,
     )
     capabilities: Capabilities = Capabilities(
-        tells_creates_apart=True,
         caveats=(
             "strict schemas, reasoning efforts and images only on models that have them",
             "needs a paid plan; batches of about 1,000 requests are recommended, larger ones may expire after 24 hours",
@@ -45,13 +43,13 @@ class Groq(FileBatches):
     def _file_page(self) -> Any:
         return self._open().files.with_raw_response.list()
 
-    def _pages(self) -> Iterator[Mapping[str, JsonValue]]:
-        def read(cursor: str | None) -> Mapping[str, JsonValue]:
+    def _pages(self) -> Iterator[ReplyPage]:
+        def read(cursor: str | None) -> ReplyPage:
             query = {"cursor": cursor} if cursor else {}
-            return self._object(self._open().batches.with_raw_response.list(extra_query=query), "the list of batches")
+            return self._page(self._open().batches.with_raw_response.list(extra_query=query))
 
-        def following(page: Mapping[str, JsonValue]) -> str | None:
-            paging = page.get("paging")
+        def following(reply_page: ReplyPage) -> str | None:
+            paging = reply_page[0].get("paging")
             return shape.text_or_none(paging.get("next_cursor")) if isinstance(paging, Mapping) else None
 
         return http_rules.turned(self.name, read, following)

@@ -4,7 +4,8 @@ downloads, lists of several pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
@@ -55,11 +56,15 @@ def intended_at(submission: Submission, headers: Mapping[str, str]) -> float | N
     """When the intent to create was committed, on the provider's clock as of a reply with these headers."""
     if submission.intended_at is None or submission.asked_at is None:
         return submission.intended_at
+    return submission.intended_at + _now(headers, submission.asked_at) - submission.asked_at
+
+
+def _now(headers: Mapping[str, str], ours: float) -> float:
+    """Return the provider's time as of a reply with these headers; ours where it does not say."""
     try:
-        theirs = parsedate_to_datetime(headers.get("date", "")).timestamp()
+        return parsedate_to_datetime(headers.get("date", "")).timestamp()
     except (ValueError, TypeError, OverflowError):
-        return submission.intended_at
-    return submission.intended_at + theirs - submission.asked_at
+        return ours
 
 
 def is_near(created_at: float | None, since: float | None) -> bool:
@@ -73,6 +78,26 @@ def is_older_than_run(submission: Submission, created_at: float | None, born: fl
     if submission.reading is None or created_at is None or born is None:
         return False
     return created_at < born - APART
+
+
+class ListOrder:
+    """Tells how far a list has to be read that shows the newest batches first: until a page shows only batches that are
+    a day older than all that is looked for. A list that turns out to be in another order, or to show no times, is read
+    to its end; and so is one where our clock is behind the time that is looked for, because it was set meanwhile."""
+
+    def __init__(self, submission: Submission) -> None:
+        self._oldest, self._ours = submission.oldest_at, submission.asked_at
+        self._last: float | None = math.inf
+
+    def is_read(self, created: Sequence[float | None], headers: Mapping[str, str]) -> bool:
+        """Return whether no page after this one matters, which shows batches with these times."""
+        for moment in created:
+            is_in_order = self._last is not None and moment is not None and moment <= self._last
+            self._last = moment if is_in_order else None
+        if self._oldest is None or self._ours is None or not created or self._last is None:
+            return False
+        since = self._oldest - APART + _now(headers, self._ours) - self._ours
+        return self._oldest <= self._ours and max(moment for moment in created if moment is not None) < since
 
 
 # ---- a download that broke off, taken up where it broke: HTTP ranges (RFC 9110, section 14)

@@ -24,7 +24,15 @@ from layton_batch.errors import (
 from layton_batch.providers import http_rules, model_notices
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.http_client import certificates, open_client
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ModelNotice, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import (
+    NO_REASON,
+    Access,
+    Capabilities,
+    Limits,
+    ModelNotice,
+    ResultPart,
+    StatusMeaning,
+)
 from layton_batch.providers.wire_errors import api_key, clean, parse_object, wire
 from layton_batch.providers.wire_json import JsonObject, at, moment, objects, text, whole
 from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Request, Response, Snapshot, Submission
@@ -55,7 +63,6 @@ class Mistral:
         retention_seconds=86_400.0,  # its pages disagree (24 hours, 30 days, for ever): the shortest is sure
     )
     capabilities: Capabilities = Capabilities(
-        tells_creates_apart=True,
         caveats=(
             "the upload checks every row: one it does not like refuses the whole file",
             "how long results are kept is documented in three ways; they are downloaded at once",
@@ -170,7 +177,7 @@ class Mistral:
             total=whole(job.get("total_requests")),
             succeeded=whole(job.get("succeeded_requests")),
             failed=whole(job.get("failed_requests")),
-            message=_said(job.get("errors")) or ("the provider gave no reason" if failed else None),
+            message=_said(job.get("errors")) or (NO_REASON if failed else None),
             # a job's errors have a text only; unanswered rows are not billed, so another attempt is worth it
             error_class=ErrorClass.PROVIDER_FAULT if failed else ErrorClass.NONE,
         )

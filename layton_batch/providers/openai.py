@@ -33,11 +33,11 @@ class OpenAI(FileBatches):
         retention_seconds=30 * 86_400.0,
     )
     capabilities: Capabilities = Capabilities(
-        tells_creates_apart=True,
         caveats=("enqueued prompt tokens are limited per model and tier; above that a batch fails at validation",),
     )
     efforts: tuple[str, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     max_tokens_key: str = "max_completion_tokens"
+    lists_newest_first: bool = True
 
     def check(self, spec: ModelSpec) -> list[str]:
         problems = super().check(spec)

@@ -36,6 +36,8 @@ from layton_batch.providers.wire_json import moment
 from layton_batch.records import JsonValue, MatchingBatch, ModelSpec, Reasoning, Request, Response, Snapshot, Submission
 from layton_batch.states import Lifecycle
 
+ReplyPage = tuple[Mapping[str, JsonValue], Mapping[str, str]]
+"""A page of a list, and the headers of the reply that showed it."""
 TAG = "layton_batch"
 """The metadata key that carries our tag."""
 
@@ -44,7 +46,7 @@ class FileBatches:
     """The base of a dialect; the class attributes are what a dialect must or may set.
 
     ``efforts``: the reasoning words the API takes; ``windows``: how long a batch may be given; ``poll_query``: what a
-    look at a batch asks for besides.
+    look at a batch asks for besides; ``lists_newest_first``: the order of its batches, by its documents.
     """
 
     name: str
@@ -56,6 +58,7 @@ class FileBatches:
     max_tokens_key: str
     windows: tuple[str, ...] = (USUAL_WINDOW,)
     poll_query: Mapping[str, str] = MappingProxyType({})
+    lists_newest_first: bool = False
 
     def __init__(self, access: Access | None) -> None:
         self._access = access
@@ -130,7 +133,7 @@ class FileBatches:
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         """Batches that carry our tag, or, where the listing shows no tag, our input file (its name is unique to us)."""
         matches = []
-        for batch in submission.listed(self._listed):
+        for batch in submission.listed(partial(self._listed, submission)):
             provider_id, tag = shape.text_or_none(batch.get("id")) or "", _tag(batch)
             if _is_ours(batch, tag, submission):
                 matches.append(MatchingBatch(provider_id, certain=True, created_at=moment(batch, "created_at")))
@@ -183,17 +186,21 @@ class FileBatches:
         """Every model that is served."""
         return rows(self._object(self._open().models.with_raw_response.list(), "the list of models"), self.name)
 
-    def _pages(self) -> Iterator[Mapping[str, JsonValue]]:
-        """Pages of the batch listing, newest first."""
+    def _pages(self) -> Iterator[ReplyPage]:
+        """Pages of the batch listing, each with the headers of its reply."""
 
-        def read(last: str | None) -> Mapping[str, JsonValue]:
+        def read(last: str | None) -> ReplyPage:
             after = {"after": last} if last else {}
-            return self._object(self._open().batches.with_raw_response.list(limit=100, **after), "the list of batches")
+            return self._page(self._open().batches.with_raw_response.list(limit=100, **after))
 
-        def following(page: Mapping[str, JsonValue]) -> str | None:
+        def following(reply_page: ReplyPage) -> str | None:
+            page, _ = reply_page
             return (shape.text_or_none(page.get("last_id")) or "") if page.get("has_more") else None
 
         return http_rules.turned(self.name, read, following)
+
+    def _page(self, reply: Any) -> ReplyPage:
+        return self._object(reply, "the list of batches"), reply.http_response.headers
 
     def _read(self, batch: Mapping[str, JsonValue], provider_id: str) -> Snapshot:
         return shape.snapshot_of(batch, provider_id, self.name, self.status_map)
@@ -238,11 +245,16 @@ class FileBatches:
                     return shape.text_or_none(file.get("id"))
         return None
 
-    def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
-        """Every batch of the list, however old: whose it is the tag tells, and no clock of ours where to stop."""
+    def _listed(self, submission: Submission) -> Iterator[Mapping[str, JsonValue]]:
+        """Every batch of the list that may be looked for: whose it is the tag tells."""
+        back = http_rules.ListOrder(submission)
         with self._wire("list batches"):
-            for page in self._pages():
-                yield from rows(page, self.name)
+            for page, headers in self._pages():
+                batches = rows(page, self.name)
+                yield from batches
+                created = [moment(batch, "created_at") for batch in batches]
+                if self.lists_newest_first and back.is_read(created, headers):
+                    return
 
     def _download(self, ref: str, start: int = 0) -> Iterator[bytes]:
         files = self._open().files.with_streaming_response

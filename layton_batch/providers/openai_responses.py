@@ -101,13 +101,15 @@ def _parts(output: JsonValue) -> Iterator[Mapping[str, JsonValue]]:
 def _usage(usage: JsonValue) -> Usage:
     counts = _mapping(usage)
     read, written = whole(counts.get("input_tokens")), whole(counts.get("output_tokens"))
-    cached = whole(_mapping(counts.get("input_tokens_details")).get("cached_tokens")) or 0
+    details = _mapping(counts.get("input_tokens_details"))
+    cached, cache_writes = whole(details.get("cached_tokens")) or 0, whole(details.get("cache_write_tokens")) or 0
     thought = whole(_mapping(counts.get("output_tokens_details")).get("reasoning_tokens")) or 0
     return Usage(
         input_tokens=read or 0,
         cached_input_tokens=min(cached, read or 0),
         output_tokens=written or 0,
         reasoning_tokens=min(thought, written or 0),
+        cache_write_tokens=min(cache_writes, read or 0),
         known=read is not None and written is not None,
     )
 

@@ -5,13 +5,14 @@ Sources: OpenAI's batch guide and API reference, and what the other providers do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from layton_batch.errors import ProviderReplyError, UnknownStatusError
 from layton_batch.providers.chat_usage import usage_of
 from layton_batch.providers.damaged_rows import malformed, unreadable
-from layton_batch.providers.protocol import NO_REPLY, StatusMeaning
+from layton_batch.providers.protocol import NO_REASON, NO_REPLY, StatusMeaning
 from layton_batch.providers.wire_errors import REFUSALS, clean, concerns_account, excerpt, parse_json, parse_object
 from layton_batch.providers.wire_json import whole
 from layton_batch.records import (
@@ -175,7 +176,7 @@ def snapshot_of(
         total=whole(counts.get("total")),
         succeeded=whole(counts.get("completed")),
         failed=whole(counts.get("failed")),
-        message=message or ("the provider gave no reason" if failed else None),
+        message=message or (NO_REASON if failed else None),
         error_class=error_class if failed else ErrorClass.NONE,
     )
 
@@ -231,7 +232,8 @@ def decode_row(raw: bytes, provider: str, reply: Callable[[str, JsonValue], Resp
         if status is not None and 200 <= status < 300 and not _only_an_error(body):
             return (reply or chat_reply)(custom_id, body)
         if status is not None:
-            return errored(custom_id, status if status >= 300 or status == 0 else None, error or body)
+            problem = error or body or response.get("message")
+            return errored(custom_id, status if status >= 300 or status == 0 else None, problem)
         if not error or _answers(body):
             return _unreadable(custom_id, provider, "has a status_code that is none", raw)
     if error:
@@ -333,6 +335,8 @@ def errored(custom_id: str, status: int | None, error: JsonValue) -> Response:
     status = status if status is not None else numeric
     told = clean(_in_words(message), 500) if message else None
     error_class = class_of_status(status) or class_of_code(word or "")
+    if word in (None, *_WITHOUT_MEANING) and not status:
+        error_class = class_of_text(told or "")
     if outcome is not None:
         error_class = ErrorClass.NOT_EXECUTED
     elif concerns_account(status, word, told):
@@ -351,6 +355,8 @@ _UNANSWERED = {
     "batch_cancelled": RequestOutcome.CANCELLED,
     "batch_canceled": RequestOutcome.CANCELLED,
 }
+_WITHOUT_MEANING = ("batch_client_error",)
+"""Codes that stand for errors of every kind, so that the text decides. Together's is also used for internal errors."""
 
 
 def class_of_status(status: int | None) -> ErrorClass | None:
@@ -376,3 +382,19 @@ def class_of_code(code: str) -> ErrorClass:
         return ErrorClass.TOO_LARGE
     ours = word in _VALIDATION or word.startswith("invalid")
     return ErrorClass.INVALID_REQUEST if ours else ErrorClass.PROVIDER_FAULT
+
+
+_LIMITED = re.compile(r"rate.?limit|enqueued|quota", re.IGNORECASE)
+_OURS = re.compile(
+    r"\binvalid|not supported|unsupported|malformed|\bpars|not found|duplicate|\breading|\bmust be\b|\ballowed\b"
+    r"|validation",
+    re.IGNORECASE,
+)
+
+
+def class_of_text(text: str) -> ErrorClass:
+    """Classify an error that says why in prose only. What does not sound like our doing is worth another try: it cost
+    nothing."""
+    if _LIMITED.search(text):
+        return ErrorClass.RATE_LIMITED
+    return ErrorClass.INVALID_REQUEST if _OURS.search(text) else ErrorClass.PROVIDER_FAULT

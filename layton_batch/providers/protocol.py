@@ -44,6 +44,19 @@ class CallLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class PictureLimits:
+    """The largest pictures that a provider accepts. It refuses a request with a larger one after the batch was sent.
+
+    ``characters``: of its base64; ``side``: in pixels, and ``side_of_many`` in a request of more than ``many``.
+    """
+
+    characters: int
+    side: int
+    many: int
+    side_of_many: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
     """Limits from the provider's documents. Bytes count whole lines; retention is of results, in seconds."""
 
@@ -58,10 +71,14 @@ class Limits:
     max_enqueued_tokens: int | None = None
     """Of a model, over all batches that have not ended; by account tier, so unset unless a deployment sets it."""
     retention_seconds: float = 29 * 86_400.0
+    pictures: PictureLimits | None = None
+    """None: not known."""
     calls_at_once: int = 8
     """How many of our calls it is given at a time; each has a connection of its own."""
 
 
+NO_REASON = "the provider gave no reason"
+"""Message of a batch that failed, if the provider says nothing."""
 NO_REPLY = "0"
 """The error code of a row that says of its request only that it never got a reply: its HTTP status is 0."""
 
@@ -84,14 +101,13 @@ class StatusMeaning:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """Abilities and gaps of this API; gaps are declared here and printed by ``plan`` and ``doctor``."""
+    """Abilities and gaps of this API; gaps are declared here and printed by ``plan``."""
 
     images: bool = True
     tag: bool = True  # create carries our tag, which no other run or attempt has, and `find` can see it again
     certain_find: bool = True  # `find` can prove that a batch does not exist
     finds_marks: bool = False  # without a tag: `find` may still show what is surely ours, such as by custom_ids
     cancel: bool = True
-    tells_creates_apart: bool = False  # a batch that is being created is never taken for another one of ours by `find`
     caveats: tuple[str, ...] = ()
 
     @property

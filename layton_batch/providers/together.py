@@ -15,13 +15,11 @@ from layton_batch.providers import http_rules
 from layton_batch.providers import openai_shape as shape
 from layton_batch.providers.http_client import open_client
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.providers.protocol import Access, Capabilities, Limits, ResultPart, StatusMeaning
+from layton_batch.providers.protocol import NO_REASON, Access, Capabilities, Limits, ResultPart, StatusMeaning
 from layton_batch.providers.wire_errors import clean, parse_json, parse_object
 from layton_batch.providers.wire_json import moment
 from layton_batch.records import JsonValue, MatchingBatch, Reasoning, Request, Snapshot, Submission
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
-
-_OUR_DOING = ("invalid", "not supported", "unsupported", "malformed", "pars", "not found", "duplicate", "reading")
 
 
 class Together(FileBatches):
@@ -39,7 +37,6 @@ class Together(FileBatches):
     )
     capabilities: Capabilities = Capabilities(
         tag=False,
-        tells_creates_apart=True,  # the input file's id follows from its content
         caveats=(
             "batches carry no tag: a lost one is told by its input file, whose requests carry the run's mark",
             "half price only for a published list of models, the standard price for others",
@@ -101,7 +98,7 @@ class Together(FileBatches):
         """Jobs over our input file, whenever they were made: its id follows from its bytes, which carry the run's
         mark."""
         matches = []
-        for job in submission.listed(self._listed):
+        for job in submission.listed(self._jobs):
             if submission.input_ref and job.get("input_file_id") == submission.input_ref:
                 created_at = moment(job, "created_at")
                 matches.append(
@@ -109,7 +106,7 @@ class Together(FileBatches):
                 )
         return matches
 
-    def _listed(self) -> Iterator[Mapping[str, JsonValue]]:
+    def _jobs(self) -> Iterator[Mapping[str, JsonValue]]:
         """Every job: the list has one page."""
         with self._wire("list batches"):
             reply = self._open().batches.with_raw_response.list()
@@ -167,14 +164,6 @@ class Together(FileBatches):
             outcome=means.outcome,
             results_ref=shape.text_or_none(batch.get("output_file_id")) if ended else None,
             errors_ref=shape.text_or_none(batch.get("error_file_id")) if ended else None,
-            message=clean(error) if error else "the provider gave no reason" if failed else None,
-            error_class=_failure(error or "") if failed else ErrorClass.NONE,
+            message=clean(error) if error else NO_REASON if failed else None,
+            error_class=shape.class_of_text(error or "") if failed else ErrorClass.NONE,
         )
-
-
-def _failure(text: str) -> ErrorClass:
-    """A failed job says why in prose only. What does not sound like our doing is worth another try: it cost nothing."""
-    words = text.lower()
-    if "rate limit" in words or "enqueued" in words or "quota" in words:
-        return ErrorClass.RATE_LIMITED
-    return ErrorClass.INVALID_REQUEST if any(word in words for word in _OUR_DOING) else ErrorClass.PROVIDER_FAULT

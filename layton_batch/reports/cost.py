@@ -1,19 +1,18 @@
-"""The bill as a table for people, as Markdown, CSV and JSON."""
+"""The bill as a table for people, as Markdown, CSV and JSON: a line a group, and always the total."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from layton_batch.costs.notes import cached_note, differing_note, reused_note, unknown_cost_note
 from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, line_json
 from layton_batch.costs.stated import comparison_json
 from layton_batch.records import JsonValue
 from layton_batch.reports.table import as_csv, as_markdown, json_text, say_line, show
-from layton_batch.text import Column, Table, columns, tokens_text
+from layton_batch.text import NONE, Column, Table, columns, plural, tokens_text
 
 FORMATS = ("table", "json", "csv", "md")
-_TEXTS = ("Provider", "Model", "Stage", "Price source", "Price date")
 
 
 def write_costs(report: CostReport, form: str) -> None:
@@ -27,110 +26,84 @@ def write_costs(report: CostReport, form: str) -> None:
 
 
 def report_json(report: CostReport) -> dict[str, JsonValue]:
-    """``{"rows", "by_provider", "by_stage", "total", "differing", "reused"}``; keys are the cost table's columns
-    (``line_json``), and those of ``comparison_json`` for batches of which the provider states another cost."""
+    """``{"by", "rows", "total", "differing", "reused"}``; rows have the keys of ``line_json``, and those of
+    ``comparison_json`` for batches of which the provider states another cost."""
     return {
-        "rows": [line_json(line) for line in report.lines],
-        "by_provider": [line_json(line) for line in report.by_provider],
-        "by_stage": [line_json(line) for line in report.by_stage],
-        "total": line_json(report.total),
+        "by": list(report.by),
+        "rows": [line_json(line, report.by) for line in report.lines],
+        "total": line_json(report.total, report.by),
         "differing": [comparison_json(comparison) for comparison in report.differing],
         "reused": {"requests": report.reused.requests, "paid_usd": report.reused.paid.exact},
     }
 
 
 def report_csv(report: CostReport) -> str:
-    """A header, a row per line and a last row whose provider is ``total``; dollars exact."""
-    total: Mapping[str, JsonValue] = {**line_json(report.total), "provider": "total"}
-    rows = [*(line_json(line) for line in report.lines), total]
+    """A header, a row per line and a last row whose first cell is ``total``; dollars exact."""
+    total: Mapping[str, JsonValue] = {
+        **dict.fromkeys(report.by, ""), report.by[0]: "total", **line_json(report.total, report.by),
+    }  # fmt: skip
+    rows = [*(line_json(line, report.by) for line in report.lines), total]
     return as_csv(Table(columns(*total), tuple(tuple(row.values()) for row in rows)))
 
 
 def report_markdown(report: CostReport) -> str:
     """A GitHub-style table with the total as its last row."""
-    lines = [*((line, line.provider) for line in report.lines), (report.total, "Total")]
-    rows = [
-        {
-            "Provider": first,
-            "Model": line.model,
-            "Stage": line.stage,
-            "Requests": f"{line.requests:,}",
-            "Input": f"{line.input_tokens:,}",
-            "Cached": f"{line.cached_input_tokens:,}",
-            "Output": f"{line.output_tokens:,}",
-            "Reasoning": f"{line.reasoning_tokens:,}",
-            "Batched": line.batched.text,
-            "Unbatched": line.unbatched.text,
-            "Saved": line.saved.text,
-            "Price source": line.price_source or UNKNOWN,
-            "Price date": line.price_date or UNKNOWN,
-        }
-        for line, first in lines
-    ]
-    return as_markdown(Table(columns(*rows[0], text=_TEXTS), tuple(tuple(row.values()) for row in rows)))
+    names = ("requests", "input", "cached", "output", "reasoning", "cost", "live", "saved", "share of live")
+    heads = (*_groups(report), *columns(*names, text=0), *columns("price source", "price date", text=2))
+    rows = tuple(
+        (
+            *group, f"{line.requests:,}", f"{line.input_tokens:,}", f"{line.cached_input_tokens:,}",
+            f"{line.output_tokens:,}", f"{line.reasoning_tokens:,}", line.batched.text, line.unbatched.text,
+            line.saved.text, share_text(line), line.price_source or UNKNOWN, line.price_date or UNKNOWN,
+        )
+        for group, line in _lines(report)
+    )  # fmt: skip
+    return as_markdown(Table(heads, rows))
 
 
 def print_costs(report: CostReport) -> None:
-    """A sum per provider with a line per model and stage under it, the total last, and where prices are from."""
+    """A line a group, the total last, notes on what the sums lack, and where prices are from."""
     if not report.lines:
         say_line(reused_note(report) or "no answer is in: nothing was paid")
         return
-    rows: list[tuple[str, ...]] = []
-    sums = set()
-    for provider in report.by_provider:
-        sums.add(len(rows))
-        rows.append((provider.provider, "", *_figures(provider)))
-        rows += [
-            (f" {line.model}", line.stage, *_figures(line))
-            for line in report.lines
-            if line.provider == provider.provider
-        ]
-    sums.add(len(rows))
-    rows.append(("total", "", *_figures(report.total)))
-    names = ("requests", "in", "out", "batched", "unbatched", "saved")
-    heads = (Column("model", is_text=True), Column("stage", is_text=True), *columns(*names, text=0))
-    show(Table(heads, tuple(rows), "Cost · batched against the same tokens unbatched", sums=frozenset(sums)))
+    rows = tuple(
+        (
+            *group, f"{line.requests:,}", tokens_text(line.input_tokens + line.output_tokens), line.batched.text,
+            line.unbatched.text, share_text(line),
+        )
+        for group, line in _lines(report)
+    )  # fmt: skip
+    heads = (*_groups(report), *columns("requests", "tokens", "cost", "live", "share\nof live", text=0))
+    title = "Cost · live: the price of the same tokens without batches"
+    show(Table(heads, rows, title, sums=frozenset({len(rows) - 1})))
     for note in (cached_note(report.total), reused_note(report)):
         if note:
             say_line(note)
-    if note := unknown_cost_note(report.total):
-        say_line(note, "yellow")
-    if note := differing_note(report):
-        say_line(note, "yellow")
+    for note in (unknown_cost_note(report.total), differing_note(report)):
+        if note:
+            say_line(note, "yellow")
     sources = sorted({f"{line.price_source} ({line.price_date})" for line in report.lines if line.price_source})
     say_line(f"prices: {'; '.join(sources) or UNKNOWN}", "dim")
 
 
-def write_groups(by: str, groups: Sequence[tuple[str, CostLine]], form: str) -> None:
-    """Sums of the bill on stdout, a line a group, in one of FORMATS; dollars exact in JSON and CSV."""
-    if form in ("json", "csv"):
-        rows = [{by: name, **summed_json(line)} for name, line in groups]
-        heads = columns(by, *_SUMS)
-        table = Table(heads, tuple(tuple(row.values()) for row in rows))
-        sys.stdout.write(json_text(rows) if form == "json" else as_csv(table))
-        return
-    names = (by, "requests", "in", "out", "batched", "unbatched", "saved")
-    shown = Table(columns(*names), tuple((name, *_figures(line)) for name, line in groups))
-    if form == "md":
-        sys.stdout.write(as_markdown(shown))
-    elif groups:
-        show(shown)
-    else:
-        say_line("no answer is in: nothing was paid")
+def total_line(report: CostReport) -> str:
+    """Return the total of the bill as one line."""
+    total, answers = report.total, plural(report.total.requests, "answer")
+    if not report.lines:
+        return reused_note(report) or "cost: nothing was paid"
+    bound = f"; {note}" if (note := unknown_cost_note(total)) else ""
+    return f"cost: {total.batched.text} for {answers}, {share_text(total)} of {total.unbatched.text} live{bound}"
 
 
-_SUMS = (
-    "requests", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cost_usd", "unbatched_usd",
-    "saved_usd", "unknown_cost_requests", "unknown_cost_usd", "complete",
-)  # fmt: skip
+def share_text(line: CostLine) -> str:
+    """Return a line's share of live in percent."""
+    return NONE if line.share_of_live is None else f"{line.share_of_live:.0%}"
 
 
-def summed_json(line: CostLine) -> dict[str, JsonValue]:
-    """Return a sum with the names of the run's cost table; USD are exact decimal text."""
-    row = line_json(line)
-    return {name: row[name] for name in _SUMS}
+def _groups(report: CostReport) -> tuple[Column, ...]:
+    return tuple(Column(name, is_text=True) for name in report.by)
 
 
-def _figures(line: CostLine) -> tuple[str, ...]:
-    tokens = (tokens_text(line.input_tokens), tokens_text(line.output_tokens))
-    return (f"{line.requests:,}", *tokens, line.batched.text, line.unbatched.text, line.saved.text)
+def _lines(report: CostReport) -> list[tuple[tuple[str, ...], CostLine]]:
+    total = ("total", *("" for _ in report.by[1:]))
+    return [*((line.group, line) for line in report.lines), (total, report.total)]

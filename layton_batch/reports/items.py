@@ -10,16 +10,15 @@ LISTED = 200
 """Findings on a terminal; ``--json`` has all."""
 
 
-def print_items(checked: ItemCheck, unread_note: str = "") -> None:
-    """Print the number of rows that fit each split, then the findings, a line each. ``unread_note``: what columns that
-    the task does not read may be meant for."""
-    say_line(f"{plural(checked.rows, 'row')} for {checked.task}{_splits(checked)}")
-    for column, count in checked.nulls.items():
-        say_line(f"{column} is null in {plural(count, 'row')}")
-    if checked.unread:
-        say_line(one_line(f"{checked.task} does not read: {', '.join(checked.unread)}{unread_note}"))
+def print_items(name: str, checked: ItemCheck) -> None:
+    """Print how many rows of the file fit, in one line; below it the findings, if any, a line each."""
+    wrong = sum(finding.kind == "row" for finding in checked.findings)
+    splits = ", ".join(f"{split} {count}" for split, count in checked.fits.items())
+    unread = f"; not read: {', '.join(checked.unread)}" if checked.unread else ""
+    outcome = f"{wrong:,} wrong" if wrong else "all is well" if not checked.findings else "see below"
+    counts = f"{plural(checked.rows, 'row')} for {checked.task} ({splits or 'no split'})"
+    say_line(one_line(f"{name}: {counts}{unread}: {outcome}"))
     if not checked.findings:
-        say_line("nothing is wrong with them")
         return
     console().print()
     rows = tuple(
@@ -29,15 +28,3 @@ def print_items(checked: ItemCheck, unread_note: str = "") -> None:
     show(Table(columns("line", *names, text=names), rows))
     if len(checked.findings) > LISTED:
         say_line(f"… and {len(checked.findings) - LISTED} more; --json has them all")
-
-
-def _splits(checked: ItemCheck) -> str:
-    """Say how many rows are wrong, and which splits take the others."""
-    wrong = sum(finding.kind == "row" for finding in checked.findings)
-    if wrong == checked.rows:
-        return ", all of them wrong"
-    clause, others = (f", {wrong:,} of them wrong; ", "the others") if wrong else ("; ", "them")
-    if len(checked.fits) > 1 and set(checked.fits.values()) == {checked.rows - wrong}:
-        return f"{clause}every split takes {others}"
-    counts = ", ".join(f"{split} {count}" for split, count in checked.fits.items())
-    return one_line(f"{clause}{f'{others} ' if wrong else ''}by split: {counts}")

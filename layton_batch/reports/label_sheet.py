@@ -1,5 +1,5 @@
-"""Answers to label in a spreadsheet: `label-plan --out` writes them with all that a person needs to judge them, and
-`import --labels` takes the file back.
+"""Answers to label in a spreadsheet: `label plan --out` writes them with all that a person needs to judge them, and
+`label import` takes the file back.
 
 A row is known by ``label_id`` alone. What a spreadsheet does to the other columns (dates made of ids, lost line
 breaks) changes no label, and neither does the apostrophe before a text that it would run as a formula.
@@ -23,8 +23,6 @@ from layton_batch.reports.table import as_csv
 from layton_batch.runs.context import Run
 from layton_batch.scoring.annotations import WORDS, Annotation
 from layton_batch.scoring.label_plan import LabelRequest
-from layton_batch.scoring.propensity import COLUMN as PROPENSITY
-from layton_batch.scoring.propensity import propensity_of
 from layton_batch.states import PredictionKind
 from layton_batch.text import Table, columns, without_guard
 
@@ -33,7 +31,7 @@ LABELS = ("answer_correct", "justification_correct")
 """Columns that a person fills in."""
 NOTE = "note"
 """Column in which a person may say why."""
-_SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE, "annotator", PROPENSITY, "model"}
+_SHEET_COLUMNS = {"item_id", "question", "reference", "answer", LABELS[0], NOTE, "annotator", "model"}
 """Columns of every label sheet beside its ``label_id``."""
 _LONGEST_NOTE = 4_000
 _ANSWERS = ("item_id", "provider", "model", "n_hints", "sample", "kind", "answer", "justification")
@@ -100,7 +98,7 @@ class LabelTableRows:
         if texts is None:
             return asdict(ask)
         answer, item, is_justified = texts
-        return sheet_row(answer, item, ask.propensity, is_justified=is_justified)
+        return sheet_row(answer, item, is_justified=is_justified)
 
     def has_picture(self, ask: LabelRequest) -> bool:
         """Return whether the item of an answer has a picture."""
@@ -115,7 +113,7 @@ def sheet_csv(rows: Sequence[Mapping[str, JsonValue]]) -> bytes:
     return as_csv(Table(columns(*names), cells), keep="\n\t").encode("utf-8-sig", "replace")
 
 
-def sheet_row(answer: LabelTableAnswer, item: Item, propensity: float, *, is_justified: bool) -> dict[str, JsonValue]:
+def sheet_row(answer: LabelTableAnswer, item: Item, *, is_justified: bool) -> dict[str, JsonValue]:
     """Return the row of an answer, its labels empty. What tells the model comes last, to be hidden from who labels."""
     references = reference_texts(item)
     reference = "\n\n".join(text if len(references) == 1 else f"{name}: {text}" for name, text in references)
@@ -130,7 +128,6 @@ def sheet_row(answer: LabelTableAnswer, item: Item, propensity: float, *, is_jus
         **dict.fromkeys(LABELS if is_justified else LABELS[:1]),
         NOTE: None,
         "annotator": None,
-        PROPENSITY: propensity,
         "n_hints": answer.n_hints,
         "provider": answer.provider,
         "model": answer.model,
@@ -150,6 +147,11 @@ def count_filled_rows(rows: Iterable[Row]) -> int:
     return sum(any(_text(row, name).strip() for name in (*LABELS, NOTE)) for row in rows)
 
 
+def is_row_to_label(row: Row) -> bool:
+    """Return whether `label plan` wrote a row: of an answer with its texts, or with nothing but its names."""
+    return LABEL_ID in row or row.keys() == LabelRequest.__dataclass_fields__.keys()
+
+
 def is_sheet(rows: Rows) -> bool:
     """Return whether the rows are those of a label sheet."""
     return any(LABEL_ID in row for row in rows)
@@ -159,7 +161,7 @@ def check_has_label_ids(rows: Rows, source: str) -> None:
     """Raise DataError for a label sheet without the column ``label_id``. Without it no row is surely of an answer."""
     if rows and rows[0].keys() >= _SHEET_COLUMNS:
         raise DataError(
-            f"{source}: the column {LABEL_ID!r} is gone, by which the rows of `label-plan` are known: undo its "
+            f"{source}: the column {LABEL_ID!r} is gone, by which the rows of `label plan` are known: undo its "
             "deletion, or fill in a new plan"
         )
 
@@ -181,26 +183,23 @@ def labels_of_sheet(rows: Rows, answers: Iterable[LabelTableAnswer], run_id: str
         if answer is None:
             raise DataError(
                 f"{place}: {run_id} has no answer {label_id[:40]!r}: the row is another run's, its model left the "
-                "manifest, or the answer changed since `label-plan` wrote it; import it into its own run, put the "
+                "manifest, or the answer changed since `label plan` wrote it; import it into its own run, put the "
                 "model back, or take the row out"
             )
         if (label_id, annotator) in lines:
             raise DataError(f"{place}: answer {label_id!r} is there twice (first in {lines[label_id, annotator]})")
         lines[label_id, annotator] = place
-        return replace(_label(row, place, answer, marks, annotator), item_digest=item_digest or None)
+        return replace(_label(row, answer, marks, annotator), item_digest=item_digest or None)
 
     labels = [label for label in parse_each(rows.placed(), label_of) if label is not None]
     return LabelTableResult(labels, len(rows) - len(labels))
 
 
-def _label(
-    row: Row, place: RowLocation, answer: LabelTableAnswer, marks: Sequence[bool | None], annotator: str
-) -> Annotation:
+def _label(row: Row, answer: LabelTableAnswer, marks: Sequence[bool | None], annotator: str) -> Annotation:
     both = None if None in marks else all(marks)
     return Annotation(
         answer.item_id, answer.model, marks[0], marks[1], both, answer.provider, answer.n_hints, annotator,
         said=(answer.answer, answer.justification), note=_text(row, NOTE).strip()[:_LONGEST_NOTE],
-        propensity=propensity_of(row, place),
     )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def write_ppi(run: Run, out: Path) -> int:
 def write_annotations(run: Run, out: Path) -> int:
     """Every label on the run's answers, a row for each annotator; the gold set is one of them.
 
-    ``import --labels`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
+    ``label import`` and ``[gold] annotations`` take the file; so do layton-eval's tools.
     """
     _jury_only(run)
     return _write(out, _annotation_rows(run))
@@ -89,20 +89,15 @@ def _answers(run: Run, number: int) -> pl.DataFrame:
     answers = pl.concat([_NOTHING, *(_of_job(run, job) for job in jobs_of_round(run, number))], how="diagonal")
     given, gold = joined(run, number=number), run.load_labels().gold
     gold_labels = (gold.labelled if gold else _NOTHING).unique(PREDICTION, keep="last")
-    gold_labels = gold_labels.select(*PREDICTION, *HUMAN.values(), "propensity")
-    answers = answers.drop(*HUMAN.values(), "propensity").join(
-        gold_labels, on=PREDICTION, how="left", maintain_order="left"
-    )
+    gold_labels = gold_labels.select(*PREDICTION, *HUMAN.values())
+    answers = answers.drop(*HUMAN.values()).join(gold_labels, on=PREDICTION, how="left", maintain_order="left")
     for metric, column in HUMAN.items():
         metric_labels = gold_labels.select(*PREDICTION, correct=column).drop_nulls("correct")
         words = annotated_words(answers.select(PREDICTION), metric_labels, given, metric)
-        words = words.select(*PREDICTION, "about", "correct", chance="propensity")
+        words = words.select(*PREDICTION, "about", "correct")
         answers = answers.join(words, on=PREDICTION, how="left", maintain_order="left")
-        is_annotated = pl.col("about").is_not_null()
-        word, chance = pl.when(is_annotated).then("correct"), pl.when(is_annotated).then("chance")
-        answers = answers.with_columns(
-            word.otherwise(column).alias(column), chance.otherwise("propensity").alias("propensity")
-        ).drop("about", "correct", "chance")
+        word = pl.when(pl.col("about").is_not_null()).then("correct").otherwise(column)
+        answers = answers.with_columns(word.alias(column)).drop("about", "correct")
     return answers
 
 
@@ -175,7 +170,7 @@ def _has_verdict(rows: pl.DataFrame, judge: str) -> bool:
 
 def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
     gold = run.load_labels().gold
-    gold_labels = (gold.labelled if gold else _NOTHING).select(*PREDICTION, "propensity", *HUMAN.values())
+    gold_labels = (gold.labelled if gold else _NOTHING).select(*PREDICTION, *HUMAN.values())
     labelled = {key[: len(PREDICTION)]: key[len(PREDICTION) :] for key in gold_labels.iter_rows()}
     for number in range(1, 1 + max(samples(run).values(), default=1)):
         given = joined(run, number=number)
@@ -187,7 +182,7 @@ def _annotation_rows(run: Run) -> Iterator[dict[str, object]]:
 def _annotations_of(
     run: Run, job: Job, given: JoinedLabels, labelled: Mapping[tuple[object, ...], tuple[Any, ...]]
 ) -> Iterator[dict[str, object]]:
-    """Yield the rows of one job. ``labelled``: propensity and human label in the gold set, by answer."""
+    """Yield the rows of one job. ``labelled``: the human label in the gold set, by answer."""
     participant, name = entrant(run, job), job.spec.name
     model_id = {"model_id": ids[name]} if name in (ids := run.model_ids()) else {}
     for portion in tables.read_portions(run.folder.part("predictions", job.id), ("item_id", "answer", "justification")):
@@ -197,25 +192,20 @@ def _annotations_of(
             )
             words: dict[str, object] = dict(zip(("answer", "justification"), texts, strict=True))
             if gold_label is not None:
-                more = {"annotator": "gold set", **words, **_picked(gold_label[0]), **model_id}
-                yield _annotation_row(run, participant, item_id, gold_label[1:], more)
+                more = {"annotator": "gold set", **words, **model_id}
+                yield _annotation_row(run, participant, item_id, gold_label, more)
             for annotation in given.by_prediction.get((participant, item_id), {}).values():
                 word = annotation.answer_correct, annotation.justification_correct, annotation.both_correct
                 more = {
                     "annotator": annotation.annotator,
                     "time": annotation.time,
                     **words,
-                    **_picked(annotation.propensity),
                     **model_id,
                 }
                 more |= {"notes": annotation.note} if annotation.note else {}
                 more |= {"adjudicated": True} if annotation.adjudicated else {}
                 more |= {"item_digest": annotation.item_digest} if annotation.item_digest else {}
                 yield _annotation_row(run, participant, item_id, word, more)
-
-
-def _picked(propensity: float | None) -> dict[str, object]:
-    return {} if propensity is None else {"propensity": propensity}
 
 
 def _annotation_row(

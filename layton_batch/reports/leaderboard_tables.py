@@ -20,10 +20,10 @@ from layton_batch.scoring.leaderboard import (
     NEW_ITEMS,
     NO_OWN,
     OTHER_HINTS,
-    PREFIX,
     RULE,
     THIS_SET,
     alike,
+    complete,
     flags_of,
     interval_text,
     ranks_text,
@@ -33,43 +33,43 @@ from layton_batch.scoring.leaderboard import (
 from layton_batch.scoring.uncalibrated import AIM_POINTS, UNCALIBRATED, need
 from layton_batch.text import NONE, Column, Table, columns, number_text, one_line, percent, text_table
 
-FORMATS = ("table", "json", "csv", "md")
+FORMATS = ("table", "json", "csv", "md", "html")
 _KINDS_WIDTH, _KIND_LENGTH = 54, 24  # columns of the table of failures; of one heading
 _TEXTS = ("model", "marked model", "provider", "alike")
 
 
-def write_board(board: pl.DataFrame, form: str, *, wide: bool = False) -> None:
+def write_board(board: pl.DataFrame, form: str) -> None:
     """The board on stdout in one of FORMATS."""
     if form == "table":
-        print_board(board, wide=wide)
+        print_board(board)
     elif form == "json":
         rows = [row | {"failures": _failures(row)} for row in board.iter_rows(named=True)]
         names = [name for name in LEADERBOARD if name in STORED or name == "failures"]
         table = Table(columns(*map(_json_name, names)), tuple(tuple(row[name] for name in names) for row in rows))
         sys.stdout.write(json_text(as_json(table)))
     else:
-        sys.stdout.write(board_csv(board) if form == "csv" else board_markdown(board))
+        write = {"csv": board_csv, "md": board_markdown, "html": board_html}[form]
+        sys.stdout.write(f"{write(board).rstrip()}\n")
 
 
 Row = Mapping[str, Any]
 """A row of the leaderboard."""
 
 
-def print_board(board: pl.DataFrame, *, wide: bool = False) -> None:
-    """At most as wide as the terminal, long names on two lines; ``wide``: every column, as wide as it takes."""
-    rows = board.to_dicts()
+def print_board(board: pl.DataFrame) -> None:
+    """At most as wide as the terminal, long names on two lines."""
+    rows = complete(board).to_dicts()
     if not rows:
         say_line("no model is done yet: there is no leaderboard. `layton-batch run` continues the run")
         return
     paper = rows[0]["method"] == "paper"
-    names = _paper_names(rows) if paper else _names(rows, wide)
-    table = _table(rows, names)
+    names = _paper_names(rows) if paper else _names(rows)
+    table = _table(board.to_dicts(), names)
     notes = _legend(rows, names)
-    # what is too wide for the terminal is for ``less -S`` or a file
-    show(Table(table.columns, table.rows, _title(rows), notes), width=10_000 if wide else None)
+    show(Table(table.columns, table.rows, _title(rows), notes))
     if not paper:
         _print_failures(rows)
-    for line in board_notes(board, counts=paper):
+    for line in board_notes(complete(board), counts=paper):
         say_line(line, "yellow")
 
 
@@ -94,7 +94,7 @@ def _print_failures(rows: Sequence[Row]) -> None:
 
 
 def _failures(row: Row) -> dict[str, int]:
-    return {failure["kind"]: failure["count"] for failure in row["failures"]}
+    return {failure["kind"]: failure["count"] for failure in row["failures"] or ()}
 
 
 def _kinds(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
@@ -163,10 +163,6 @@ def _legend(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
         interval = "interval: the published bootstrap's, which has none for new items"
         return (f"{interval} · range: ranks that overlapping intervals leave open", _ALIKE)
     level = percent(row["level"])
-    if row["method"] == UNCALIBRATED:
-        spread = f"{level} CI: binomial (Wilson), over items: what the jury would say of such items, right or wrong"
-        ranks = f"{level} range: holds the ranks of all models at once, by the jury's word on such items"
-        return (spread, ranks, _ALIKE)
     if row["method"] == RULE and row["target"] == THIS_SET:
         return ("a rule graded every answer: on this set scores and ranks are exact", _ALIKE)
     where = _ON[row["target"]]
@@ -175,12 +171,14 @@ def _legend(rows: Sequence[Row], names: Sequence[str]) -> tuple[str, ...]:
         return (f"score: exact on these items · {level} CI: holds the score {where}", ranks, _ALIKE)
     other = " · --this-set: these" if row["target"] == NEW_ITEMS else ""
     score = f"{level} CI: holds the score {where}, each singly{other}"
+    if row["method"] == UNCALIBRATED:
+        share = "jury's vote: share of yes, corrected by nothing"
+        return (f"{score}, if judges are as good as assumed", ranks, _ALIKE, share)
     hints = " and other hints" if any(OTHER_HINTS in flags_of(other_row["flags"]) for other_row in rows) else ""
     labels = f"human labels: on the model's own answers · borrowed from other models{hints}"
     if any(map(_has_none_of_its_own, rows)):
         labels += f" · {NO_OWN}: none of its own"
-    bins = "fewest labels per vote: the fewest borrowed labels behind any vote that the model's answers have"
-    return (score, ranks, _ALIKE, labels, *([bins] if "bin" in names else []), ASSUMES)
+    return (score, ranks, _ALIKE, labels, ASSUMES)
 
 
 _ON = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly these items"}
@@ -190,40 +188,17 @@ def _has_none_of_its_own(row: Row) -> bool:
     return BORROWED_ONLY in flags_of(row["flags"])
 
 
-def _names(rows: Sequence[Row], wide: bool) -> list[str]:
-    """Columns that say nothing in any row are left out of the narrow table; counts stand in the notes there."""
-    if rows[0]["method"] == UNCALIBRATED:
-        return _uncalibrated_names(rows, wide)
-    jury = rows[0]["method"] != RULE
-    hints = ["hints"] if wide or len({row["n_hints"] for row in rows}) > 1 else []
-    items = ["items"] if wide or len({row["n_items"] for row in rows}) > 1 else []
+def _names(rows: Sequence[Row]) -> list[str]:
+    """Columns that say nothing in any row are left out; counts stand in the notes."""
+    hints = ["hints"] if len({row["n_hints"] for row in rows}) > 1 else []
+    items = ["items"] if len({row["n_items"] for row in rows}) > 1 else []
     score = ["score", "interval", *_rounds(rows), "range", "alike"]
-    labels = [*(["labels"] if jury else []), *_verdicts(rows)]
-    if not wide:
-        return ["rank", "marked model", *hints, *score, *labels, *items]
-    counts = [count for count in COUNTS if jury or count != "unjudged"]
-    other = ["other score", "other interval", "other range"]
-    bins = ["bin"] if jury else []
-    return ["rank", "marked model", "provider", *hints, *score, *other, *labels, *bins, *items, *counts]
+    return ["rank", "marked model", *hints, *score, *_of_labels(rows), *_verdicts(rows), *items]
 
 
-def _uncalibrated_names(rows: Sequence[Row], wide: bool) -> list[str]:
-    hints = ["hints"] if wide or len({row["n_hints"] for row in rows}) > 1 else []
-    items = ["items"] if wide or len({row["n_items"] for row in rows}) > 1 else []
-    return [
-        "rank",
-        "range",
-        "alike",
-        "model",
-        *hints,
-        "score",
-        "interval",
-        *_rounds(rows),
-        *_verdicts(rows),
-        "needed",
-        *items,
-        *(COUNTS if wide else ()),
-    ]
+def _of_labels(rows: Sequence[Row]) -> list[str]:
+    """Return the columns about labels: of a board without any, what the jury says and how many labels it takes."""
+    return {RULE: [], UNCALIBRATED: ["share", "needed"]}.get(rows[0]["method"], ["labels"])
 
 
 def _paper_names(rows: Sequence[Row]) -> list[str]:
@@ -261,23 +236,17 @@ def _table(rows: Sequence[Row], names: Sequence[str], *, says_target: bool = Fal
     method = rows[0]["method"] if rows else ""
     level = percent(rows[0]["level"]) if rows else ""
     target = rows[0]["target"] if rows else NEW_ITEMS
-    other = THIS_SET if target == NEW_ITEMS else NEW_ITEMS
     on = f" ({target})" if says_target else ""
     heads = {
         "marked model": "model",
-        "range": "range" if not rows or method in ("paper", UNCALIBRATED) else f"rank\nrange{on}",
+        "range": "range" if not rows or method == "paper" else f"rank\nrange{on}",
         "interval": f"{level} CI{on}",
         "half width": "interval",
-        "other score": f"score\n({other})",
-        "other interval": f"{level} CI\n({other})",
-        "other range": f"rank range\n({other})",
         "rounds": "rounds\n± sd",
         "labels": "human labels\nown · borrowed",
-        "bin": "fewest labels\nper vote",
+        "share": "jury's\nvote",
         "needed": f"labels\nfor ± {AIM_POINTS}",
     }
-    if method == UNCALIBRATED:
-        heads |= {"score": "jury's\nshare", "interval": f"{level} CI\n(over\nitems)"}
     letters = alike([(row["rank_best"], row["rank_worst"]) for row in rows])
     styles = {"range": "dim", "alike": "dim"}
     shown = tuple(Column(heads.get(name, name), name in _TEXTS, styles.get(name, "")) for name in names)
@@ -289,6 +258,8 @@ def _table(rows: Sequence[Row], names: Sequence[str], *, says_target: bool = Fal
 
 
 def _cell(row: Row, name: str) -> JsonValue:
+    if row["progress"] is not None:
+        return row["progress"] if name == "score" else row.get(name.removeprefix("marked "), "") or ""
     if name in _CELLS:
         return _CELLS[name](row)
     value: JsonValue = row[name if name in row else f"n_{name}"]
@@ -303,22 +274,16 @@ def _half_width(row: Row) -> str:
     return NONE if row["score"] is None or row["half_width"] is None else f"±{row['half_width']:.1f}"
 
 
-_OTHER = {NEW_ITEMS: THIS_SET, THIS_SET: NEW_ITEMS}
-
-
 _CELLS: Mapping[str, Callable[[Row], JsonValue]] = {
     "range": ranks_text,
     "marked model": lambda row: f"{row['model']} {NO_OWN}" if _has_none_of_its_own(row) else row["model"],
     "score": lambda row: number_text(row["score"]),
     "interval": interval_text,
     "half width": _half_width,
-    "other score": lambda row: number_text(row[PREFIX[_OTHER[row["target"]]] + "score"]),
-    "other interval": lambda row: interval_text(row, _OTHER[row["target"]]),
-    "other range": lambda row: ranks_text(row, _OTHER[row["target"]]),
     "labels": lambda row: f"{row['own_labels']} · {row['borrowed_labels']}",
     "rounds": _rounds_text,
     "verdicts": verdicts_text,
-    "bin": lambda row: row["smallest_gold_bin"],
+    "share": lambda row: number_text(row["jury_vote"]),
     "needed": lambda row: row["labels_needed"],
 }
 """What stands under a heading of the table; the others are counts."""
@@ -339,26 +304,23 @@ def _json_name(name: str) -> str:
 
 def board_html(board: pl.DataFrame) -> str:
     """The board as a terminal shows it, for a notebook."""
-    rows = board.to_dicts()
+    rows = complete(board).to_dicts()
     if not rows:
         return as_html(Table((), (), notes=("no model is done yet: there is no leaderboard",)))
     paper = rows[0]["method"] == "paper"
-    names = _paper_names(rows) if paper else _names(rows, wide=False)
-    table = _table(rows, names)
-    notes = (*_legend(rows, names), *board_notes(board))
+    names = _paper_names(rows) if paper else _names(rows)
+    table = _table(board.to_dicts(), names)
+    notes = (*_legend(rows, names), *board_notes(complete(board)))
     return as_html(Table(table.columns, table.rows, _title(rows), notes))
 
 
 def board_markdown(board: pl.DataFrame) -> str:
     """A GitHub-style table; names cannot break out of their cell."""
-    rows = board.to_dicts()
+    rows, shown = complete(board).to_dicts(), board.to_dicts()
     paper = bool(rows) and rows[0]["method"] == "paper"
     names = ["rank", "range", "alike", "model", "provider", "score"]
-    if rows and rows[0]["method"] == UNCALIBRATED:
-        return as_markdown(
-            _table(rows, [*names, "interval", *_verdicts(rows), "needed", "items", "unparsed", "missing"])
-        )
-    corrected = ["rank", "model", "provider", "score", "interval", "range", "alike", "labels"]
+    labels = _of_labels(rows) if rows and rows[0]["method"] == UNCALIBRATED else ["labels"]
+    corrected = ["rank", "model", "provider", "score", "interval", "range", "alike", *labels]
     names = [*names, "half width"] if paper else corrected
     names += [*_rounds(rows), *_verdicts(rows)]
-    return as_markdown(_table(rows, [*names, "items", "unparsed", "missing"], says_target=True))
+    return as_markdown(_table(shown, [*names, "items", "unparsed", "missing"], says_target=True))

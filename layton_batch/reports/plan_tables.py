@@ -51,23 +51,20 @@ def _job(planned: PlannedJob) -> dict[str, object]:
     }
 
 
-def print_plan(preview: Preview, *, notes: bool = False) -> None:
-    """Print the summary, then stages and providers, then notes. ``notes``: print provider notes in full.
+def print_plan(preview: Preview) -> None:
+    """Print the summary, then stages and providers, then notes; provider notes are cut to a line.
 
     Amounts are over every first attempt, judges included.
     """
     say_line(f"{preview.run_id}  {_asked(preview)}; nothing was sent", "bold")
     show(Table((Column("", is_text=True), Column("", is_text=True)), tuple(_answer(preview))), gap=1)
     console().print()
-    groups = dict.fromkeys((str(planned.job.role), planned.job.spec.provider) for planned in preview.jobs)
+    groups = dict.fromkeys(map(_group, preview.jobs))
     rows = [(*group, *_figures([planned for planned in preview.jobs if _group(planned) == group])) for group in groups]
     rows.append(("total", "", *_figures(preview.jobs)))
     heads = columns("stage", "provider", "jobs", "requests", "files", "size", "expected", "at most", text=2)
     show(Table(heads, tuple(rows), sums=frozenset({len(rows) - 1})))
-    notes_shown = [("note", note) for note in (_sources(preview), *preview.caveats)]
-    notes_shown += (
-        [("note", f"{name}: {note}") for name, note in preview.provider_notes] if notes else _folded_notes(preview)
-    )
+    notes_shown = [*(("note", note) for note in (_sources(preview), *preview.caveats)), *_folded_notes(preview)]
     console().print()
     show(Table((Column("", style="yellow"), Column("", is_text=True)), tuple(notes_shown)), gap=1)
 
@@ -100,12 +97,12 @@ def _answer(preview: Preview) -> Iterator[tuple[str, str]]:
     yield "keys", ", ".join(map(str, preview.keys))
     missing = [key for key in preview.keys if not key.is_set]
     if missing:
-        is_plain = len(missing) == len(preview.keys) and not any(key.blank for key in missing)
-        yield "missing", "all of these keys" if is_plain else ", ".join(key.lack for key in missing)
+        is_all = len(missing) == len(preview.keys)
+        yield "missing", "all of these keys" if is_all else ", ".join(map(str, missing))
 
 
 def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
-    """A provider's notes on one line of the terminal, cut where they are longer, and how to see them whole."""
+    """A provider's notes on one line of the terminal, cut where they are longer."""
     if not preview.provider_notes:
         return []
     room = console().width - len("note ")
@@ -113,7 +110,7 @@ def _folded_notes(preview: Preview) -> list[tuple[str, str]]:
     for provider in dict.fromkeys(name for name, _ in preview.provider_notes):
         text = f"{provider}: {'; '.join(note for name, note in preview.provider_notes if name == provider)}"
         lines.append(("note", text if len(text) <= room else f"{text[: room - 1].rstrip()}…"))
-    return [*lines, ("note", "`plan --notes` shows the notes on providers in full")]
+    return lines
 
 
 def plan_table(run: str, jobs: Sequence[Mapping[str, object]], notes: Sequence[str]) -> Table:
@@ -161,7 +158,7 @@ def _sources(preview: Preview) -> str:
 
 
 def _group(planned: PlannedJob) -> tuple[str, str]:
-    return str(planned.job.role), planned.job.spec.provider
+    return "anchors" if planned.job.is_anchor else str(planned.job.role), planned.job.spec.provider
 
 
 def _figures(group: Sequence[PlannedJob]) -> tuple[str, ...]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from layton_batch.reports.table import heading, say_line, show
+from layton_batch.reports.table import as_markdown, heading, markdown_text, say_line, show
 from layton_batch.scoring.compare import ComparedModel, Comparison, Gate, GateResult
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis
 from layton_batch.scoring.judges_told import TEXT_COLUMNS, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.label_plan import LabellingPlan
 from layton_batch.scoring.leaderboard import NEW_ITEMS, THIS_SET
-from layton_batch.scoring.uncalibrated import RAW_SHARE, UNCALIBRATED
-from layton_batch.stats.planning import Separation
+from layton_batch.scoring.uncalibrated import CONDITION, UNCALIBRATED
 from layton_batch.text import Table, number_text, one_line, percent, plural, text_table
 
 _SHOWN_ROWS = 10
@@ -54,30 +53,11 @@ def print_label_plan(plan: LabellingPlan) -> None:
     _table(["model", "hints", "unlabelled", "to label", "now", "expected", "with all"], lines)
     if limited := _out_of_reach(plan):
         say_line(limited)
-    if plan.audit_aim:
-        say_line(_planned_audit(plan))
-    if plan.balanced_labels is not None and plan.balanced_labels > len(plan.rows):
-        fewer = 100 * (1 - len(plan.rows) / plan.balanced_labels)
-        say_line(f"a balanced design would take {plural(plan.balanced_labels, 'label')} for the same widest interval: "
-                 f"this one takes {fewer:.0f} % fewer")  # fmt: skip
     for row in plan.rows[:_SHOWN_ROWS]:
         say_line(f"{row.item_id}  {row.model}")
     if len(plan.rows) > _SHOWN_ROWS:
         more = len(plan.rows) - _SHOWN_ROWS
         say_line(f"and {more} more: --out FILE writes them all, one JSON object a line", "dim")
-
-
-def _planned_audit(plan: LabellingPlan) -> str:
-    """Say what the audit of the plan could see, or why there is none."""
-    if plan.audit is None:
-        wanted = f"one that shows an error of ±{plan.audit_aim:g} points"
-        return f"No audit of the corrected scores: {wanted} would take more than half of the labels (--audit)."
-    labels = plural(plan.audit.labels, "label")
-    picked = f"{labels} picked at random at every vote" if plan.audit.labels else "all labels"
-    return (
-        f"Audit of the corrected scores by {picked}: pooled over {plural(plan.audit.models, 'model')} it shows "
-        f"an error of ±{plan.audit.detectable:.1f} points with a chance of 80 % or more. Label all of them."
-    )
 
 
 def _out_of_reach(plan: LabellingPlan) -> str:
@@ -95,62 +75,72 @@ def _out_of_reach(plan: LabellingPlan) -> str:
     )
 
 
+COMPARISON_FORMATS = ("table", "json", "md")
+
+
+def comparison_markdown(comparison: Comparison, target: str) -> str:
+    """Return a comparison as Markdown, for a pull request."""
+    title = f"{markdown_text(_title(comparison))}\n\n"
+    return title + as_markdown(_comparison_table(comparison, target))
+
+
+def gate_markdown(gate: Gate) -> str:
+    """Return a gate's decision as Markdown, below its comparison."""
+    first, *more = gate_lines(gate)
+    return "\n".join(["", f"**{markdown_text(first)}**", *map(markdown_text, more), ""])
+
+
+def _title(comparison: Comparison) -> str:
+    return f"{_name(comparison.first)}  against  {_name(comparison.second)} · {_words(comparison.metric)}"
+
+
+def _comparison_table(comparison: Comparison, target: str) -> Table:
+    heads = ["", "P(first is better)", "difference", f"{percent(comparison.level)} CI",
+             "minimum detectable\ndifference"]  # fmt: skip
+    lines = [_standing_line(standing) for standing in comparison.standings if standing.target == target]
+    return text_table("", heads, lines, text=TEXT_COLUMNS)
+
+
 def print_comparison(comparison: Comparison, target: str) -> None:
-    """Print who is better on ``target`` (``new items`` or ``this set``), and what would tell the two apart there."""
-    first, second = (_name(entrant) for entrant in (comparison.first, comparison.second))
-    heading(f"{first}  against  {second} · {_words(comparison.metric)}")
+    """Print who is better on ``target`` (``new items`` or ``this set``), and how surely."""
+    heading(_title(comparison))
     shown = [standing for standing in comparison.standings if standing.target == target]
-    names = [
-        "",
-        "P(first is better)",
-        "difference",
-        f"{percent(comparison.level)} CI",
-        "minimum detectable\ndifference",
-    ]
-    _table(names, [_standing_line(standing) for standing in shown])
     if shown:
+        show(_comparison_table(comparison, target))
         say_line("difference: first minus second, in points", "dim")
         say_line("minimum detectable difference (80 % power): of these two", "dim")
-    elif comparison.method == UNCALIBRATED:
-        say_line("Nothing is known of exactly these items without a label.")
     else:
         say_line("A rule graded every answer: on this set the scores of the leaderboard are exact.")
     if comparison.method == UNCALIBRATED:
-        say_line(f"{RAW_SHARE} `layton-batch label-plan RUN` says which answers to label.", "yellow")
+        say_line(f"{CONDITION} `layton-batch label plan RUN` says which answers to label.", "yellow")
     if any(standing.separated for standing in shown):
         say_line(f"The two are separated {_TARGETS[target]}: the interval leaves 0 out.")
-    elif target == NEW_ITEMS:
-        _say_items(comparison)
-    elif comparison.labels is not None:
-        _say_labels(comparison.labels)
 
 
 def print_gate(gate: Gate) -> None:
-    """Print the decision, what it rests on, and what to do where there is none."""
+    """Print the decision and what it rests on."""
+    for line in gate_lines(gate):
+        say_line(line)
+
+
+def gate_lines(gate: Gate) -> Iterator[str]:
+    """Yield the decision, what it rests on, and what to do where there is none."""
     model, baseline = _name(gate.model), _name(gate.baseline)
-    say_line(f"{gate.result}: {model} against {baseline} · {_words(gate.metric)} · {_TARGETS[gate.target]}")
+    yield f"{gate.result}: {model} against {baseline} · {_words(gate.metric)} · {_TARGETS[gate.target]}"
     if gate.difference is None or gate.lower is None or gate.upper is None:
-        say_line("No label says how far the jury can be trusted, so it decides nothing: `layton-batch label-plan` says "
-                 "which answers to label.")  # fmt: skip
+        yield (
+            "No label says how far the jury can be trusted, so it decides nothing: `layton-batch label plan` says "
+            "which answers to label."
+        )
         return
     interval = f"{gate.lower:+.1f} to {gate.upper:+.1f}"
     difference = f"difference {gate.difference:+.1f} points ({percent(gate.level)} CI {interval})"
-    say_line(f"{difference}, margin {gate.margin:g} points")
+    yield f"{difference}, margin {gate.margin:g} points"
     if gate.result is GateResult.UNDECIDED:
-        say_line(f"The interval contains minus the margin. More items (now {gate.n_items}), more labels or a wider "
-                 "margin can decide.")  # fmt: skip
-
-
-def _say_items(comparison: Comparison) -> None:
-    if comparison.items is not None:
-        items = f"About {plural(comparison.items, 'item')} of this kind"
-        say_line(f"{items} (now {comparison.n_items}) should separate the two on new items.")
-
-
-def _say_labels(need: Separation) -> None:
-    shares = f"{need.first_labels} of the first, {need.second_labels} of the second"
-    say_line(f"{plural(need.count, 'more label')} ({shares}) should separate the two on this set, "
-             "if their scores stay as they are.")  # fmt: skip
+        yield (
+            f"The interval contains minus the margin. More items (now {gate.n_items}), more labels or a wider margin "
+            "can decide."
+        )
 
 
 def _standing_line(compared: ComparedModel) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import MappingProxyType
@@ -11,14 +12,16 @@ from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.imported import FROM_FILE, is_imported
-from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved, waits_for_a_person
+from layton_batch.runs.provider_trouble import ProviderTrouble, failing_batches
+from layton_batch.runs.status import JobStatus, RunState, Status, place, waits_for_a_person
 from layton_batch.scoring.verdict_counts import VerdictCounts, lacking_told
-from layton_batch.states import OPEN, BatchOutcome, ErrorClass, Lifecycle, Role
-from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural, shortened
+from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
+from layton_batch.store.rows import reserve
+from layton_batch.text import NONE, Column, Table, columns, decimal_text, first_of, money, one_line, plural
 
 _STYLES = {RunState.DONE: "green", RunState.RUNNING: "cyan"}
 _ENDS = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
-LONGEST_WORDS = 200
+LONGEST_WORDS, LONGEST_TROUBLE = 200, 500
 SHOWN_BATCHES = 12
 """Open batches that have a line of their own, those that a person has to see to first."""
 
@@ -48,11 +51,13 @@ def status_json(
         "spent_usd": decimal_text(status.spent_usd),
         "reserved_usd": decimal_text(status.reserved_usd),
         "unknown_cost_usd": decimal_text(status.unknown_cost_usd),
+        "above_bounds_usd": decimal_text(status.above_bounds_usd),
         "complete": status.complete,
         "expected_end": _moment(max(status.expected_ends.values(), default=None)),
         "next_steps": next_steps(status, run_source, reserves_expected=reserves_expected),
         "jobs": [_job(job, words.get(job.id, ())) for job in status.jobs],
         "judges": [judge.document() for judge in judges],
+        "troubles": [trouble_json(trouble) for trouble in status.troubles],
         "batches_without_raw_results": list(without_results),
         "batches": [_batch(batch, status.expected_ends.get(batch.id)) for batch in status.batches],
     }
@@ -86,7 +91,7 @@ def _batch(batch: Batch, expected_end: float | None) -> dict[str, object]:
         "deadline_at": _moment(batch.deadline_at) if is_open else None,
         "expected_end": _moment(expected_end),
         "ended_at": _moment(batch.ended_at),
-        "set_aside_usd": decimal_text(reserved(batch)),
+        "set_aside_usd": decimal_text(reserve(batch.state, batch.max_cost)),
     }
 
 
@@ -124,8 +129,24 @@ def print_status(
             "made again from them. Put *.jsonl.zst back into the batch's folder from a copy.",
             "yellow",
         )
+    for trouble in status.troubles:
+        say_line(trouble_line(trouble), "yellow")
     if expected := expectation(status, now):
         say_line(expected)
+
+
+def trouble_line(trouble: ProviderTrouble) -> str:
+    """Return a provider's trouble as one line: how many requests wait, since when, and its own sentence."""
+    since = "" if trouble.since is None else f" since {utc(trouble.since):%Y-%m-%d %H:%M} UTC"
+    then = "a person is needed" if trouble.needs_person else f"next try {utc(trouble.next_try):%H:%M:%S} UTC"
+    waiting = plural(trouble.requests, "request waits", "requests wait")
+    return one_line(f"{trouble.provider}: {waiting}{since}; {then}: {trouble.message}"[:LONGEST_TROUBLE])
+
+
+def trouble_json(trouble: ProviderTrouble) -> dict[str, object]:
+    """Return a provider's trouble in the form of ``status --json``."""
+    moments = {"since": _moment(trouble.since), "next_try": _moment(trouble.next_try)}
+    return {name: getattr(trouble, name) for name in ("provider", "message", "requests", "needs_person")} | moments
 
 
 def most_urgent(batches: Sequence[Batch], count: int) -> list[Batch]:
@@ -158,24 +179,33 @@ def _account(job: JobStatus) -> str:
 
 
 def _words(status: Status) -> Iterator[str]:
-    """Yield the reasons of open batches and the providers' messages about failed batches, each once per job.
-
-    The run's own reason tells why the budget holds its first batch back; the others are counted.
-    """
-    held = [batch for batch in status.batches if _is_held_by_budget(batch, status)]
-    reasons = dict.fromkeys(
-        (
-            f"{batch.state} {batch.id}" if batch.state in OPEN else f"{batch.outcome} {batch.job_id}",
-            f"{'waits for a person: ' if batch.needs_person else ''}{batch.reason}",
-        )
-        for batch in status.batches
-        if batch.reason and (batch.state in OPEN or batch.outcome is not BatchOutcome.COMPLETED) and batch not in held
-    )
-    for about, reason in reasons:
-        yield f"{about}: {reason}"
+    """Yield the reasons of open batches, and of those that wait for a person, each once. ``trouble_line`` tells what a
+    provider does not take, ``failure_lines`` what it refused, and the run's own reason why the budget holds its first
+    batch back; the others are counted."""
+    failing_ids = {batch.id for failing in failing_batches(status.batches).values() for batch, _ in failing}
+    held = {batch.id for batch in status.batches if _is_held_by_budget(batch, status)}
+    alike: dict[str, list[Batch]] = defaultdict(list)
+    for batch in status.batches:
+        if batch.reason and batch.id not in failing_ids | held and (batch.state in OPEN or batch.needs_person):
+            alike[f"{'waits for a person: ' if batch.needs_person else ''}{batch.reason}"].append(batch)
+    for reason, batches in alike.items():
+        more = f" and {len(batches) - 1:,} more" if len(batches) > 1 else ""
+        yield f"{batches[0].state} {batches[0].id}{more}: {reason}"
+    yield from filter(None, map(_creates, status.batches))
     if len(held) > 1:
-        batches = plural(len(held) - 1, "more batch", "more batches")
-        yield f"the budget holds {batches} back: `layton-batch status RUN --json` names each"
+        batches_held = plural(len(held) - 1, "more batch", "more batches")
+        yield f"the budget holds {batches_held} back: `layton-batch status RUN --json` names each"
+
+
+def _creates(batch: Batch) -> str | None:
+    """Say of which creates of the batch nobody knows whether they were billed."""
+    if not (number := batch.facts.creates_of_unknown_cost):
+        return None
+    creates = plural(number, "create of it was", "creates of it were")
+    reason = f"{creates} given up, and may have been billed: at most {money(batch.creates_usd)}"
+    if extra := batch.facts.extra_batches:
+        reason += f"; {batch.provider} made {plural(extra, 'batch', 'batches')} of them"
+    return f"{batch.state} {batch.id}: {reason}"
 
 
 def _is_held_by_budget(batch: Batch, status: Status) -> bool:
@@ -190,6 +220,8 @@ def money_line(status: Status) -> str:
         parts.append(f"set aside {money(status.reserved_usd)}")
     if status.unknown_cost_usd:
         parts.append(f"upper bound for requests whose cost is unknown: {money(status.unknown_cost_usd)}")
+    if above := status.above_bounds_usd:
+        parts.append(f"{money(above)} above the bounds that were set aside")
     if status.unpriced_models:
         parts.append(f"not counted: {plural(status.unpriced_models, 'model')} without a known price")
     return "; ".join(parts)
@@ -227,23 +259,23 @@ def _figure(count: int) -> str:
     return f"{count:,}" if count else NONE
 
 
-def batches_table(batches: Sequence[Batch], now: float, *, folded: bool = True) -> Table:
+def batches_table(batches: Sequence[Batch], now: float) -> Table:
     """A line a batch: how old it is, how long ago its provider told of it, in what time it is asked next and has to be
-    over, and what is set aside for it. Not ``folded``: long ids are cut, so that a line is one."""
+    over, and what is set aside for it."""
     heads = (
         Column("batch", is_text=True), Column("at the provider", is_text=True), Column("state", is_text=True),
         *columns("age", "read", "next", "deadline", "set aside", text=0),
     )  # fmt: skip
     rows = tuple(
         (
-            batch.id if folded else shortened(batch.id, 18),
-            (batch.provider_id or NONE) if folded else shortened(batch.provider_id or NONE, 16),
+            batch.id,
+            batch.provider_id or NONE,
             str(batch.state),
             _since(batch.submitted_at or batch.submitting_at, now),
             _since(batch.read_at, now),
             _until(batch.due_at if batch.state is not Lifecycle.LOST else None, now),
             _until(batch.deadline_at, now),
-            money(reserved(batch)),
+            money(reserve(batch.state, batch.max_cost)),
         )
         for batch in batches
     )
@@ -295,7 +327,7 @@ def next_steps(status: Status, run_source: str | None = None, *, reserves_expect
     run = one_line(run_source or status.run)
     steps = [
         f"Look for {batch.id} at {batch.provider}, then: layton-batch resolve {run} {batch.id} "
-        "--adopt ID (it is there), --resubmit (it is not), or --give-up (nobody can tell)"
+        "--adopt ID (it is there), --not-made (it is not), or --give-up (nobody can tell)"
         for batch in status.batches
         if batch.state is Lifecycle.LOST
     ][:3]

@@ -22,7 +22,6 @@ from layton_batch.text import NONE, Column, Table, is_formula, one_line, printab
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table as Grid
     from rich.text import Text
 
 WITHOUT_TERMINAL = 120
@@ -139,26 +138,17 @@ def show(table: Table, *, width: int | None = None, gap: int | None = None) -> N
 
     ``gap``: blanks between columns; by default two where nothing must be folded for it, else one.
     """
+    from rich.table import Table as Grid
     from rich.text import Text
 
     screen = console(width=width)
     if table.title:
         screen.print(Text(one_line(table.title), style="bold"))
-    screen.print(grid(table, screen.width, gap))
-    for note in table.notes:
-        say_line(note, "dim")
-
-
-def grid(table: Table, room: int, gap: int | None = None) -> Grid:
-    """The cells and headings of a table as :func:`show` lays them out in so many columns, for a Rich console."""
-    from rich.table import Table as Grid
-    from rich.text import Text
-
     lines = [[one_line(_text(cell)) for cell in row] for row in table.rows]
     widths = [_width(column.name, (line[i] for line in lines)) for i, column in enumerate(table.columns)]
     gaps = len(table.columns) - 1
-    gap = gap or (2 if sum(widths) + 2 * gaps <= room else 1)
-    widths = _fitted(widths, [column.is_text for column in table.columns], room - gap * gaps)
+    gap = gap or (2 if sum(widths) + 2 * gaps <= screen.width else 1)
+    widths = _fitted(widths, [column.is_text for column in table.columns], screen.width - gap * gaps)
     laid = Grid(box=None, show_header=any(column.name for column in table.columns), header_style="bold",
                 padding=(0, gap, 0, 0), pad_edge=False)  # fmt: skip
     for column in table.columns:
@@ -167,7 +157,9 @@ def grid(table: Table, room: int, gap: int | None = None) -> Grid:
     for number, line in enumerate(lines):
         cells = map(_cell, table.columns, line, widths)
         laid.add_row(*cells, style="bold" if number in table.sums else "")
-    return laid
+    screen.print(laid)
+    for note in table.notes:
+        say_line(note, "dim")
 
 
 def _cell(column: Column, text: str, width: int) -> Text:

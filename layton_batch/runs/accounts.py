@@ -37,7 +37,8 @@ def account_digest(settings: Settings, provider: str, salt: str) -> str | None:
 
 def is_played(settings: Settings, provider: str) -> bool:
     """Return whether a sandbox plays this provider: its key is one that only a sandbox gives out."""
-    return settings.has_key(provider) and settings.access(provider).api_key.startswith(SANDBOX_KEY)
+    is_usable = settings.has_key(provider) and settings.key_trouble(provider) is None
+    return is_usable and settings.access(provider).api_key.startswith(SANDBOX_KEY)
 
 
 def organisation_digest(named: ReplyAccount, provider: str, salt: str) -> str | None:

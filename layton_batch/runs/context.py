@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING
 from layton_batch.clock import Clock, Pacing
 from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import DamagedTableError, StoppedError
-from layton_batch.files import item_table, tables
+from layton_batch.files import atomic, item_table, tables
 from layton_batch.files.item_list import shown_digest
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.providers.protocol import Provider
-from layton_batch.records import Account, Batch, Item, ModelSpec
+from layton_batch.records import Account, Batch, Item, Job, ModelSpec
 from layton_batch.runs.folders import on_this_machine
 from layton_batch.runs.identity import job_identity, predict_id, run_mark
 from layton_batch.runs.prompt_cache import PromptCache
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
-from layton_batch.runs.work_engine import Engine
+from layton_batch.runs.recorded_files import check_items
+from layton_batch.runs.work_engine import Arguments, CallingThread
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import Task
 
@@ -98,13 +99,13 @@ class Run:
     load_gold: Callable[[], GoldSet | None]
     load_labels: Callable[[], Labels]
     pacing: Pacing = field(default_factory=Pacing)
-    engine: Engine = field(default_factory=Engine)
+    engine: Executor = field(default_factory=CallingThread)
     """What makes the tables of jobs."""
     asked: str | None = None
     """What this process's revision of the manifest asks, a digest; None: it keeps to what the store's jobs ask."""
     remaking: bool = False
-    """A table was put aside in this tick, or the worker that made it ended: the next tick makes it."""
-    _set_aside: set[Path] = field(default_factory=set)
+    """A damaged table was removed in this tick, or the worker that made it ended: the next tick makes it."""
+    _removed: set[Path] = field(default_factory=set)
     stopping: Event = field(default_factory=Event)
     trouble: dict[str, str] = field(default_factory=dict)
     """By job, or by what is made of all of them: why this process leaves it as it is; a person has to see to it."""
@@ -113,6 +114,8 @@ class Run:
     prompt_cache: PromptCache = field(default_factory=PromptCache)
     waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
     """By job, the other runs that ask for answers which it wants, as far as an event says so."""
+    decided_juries: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
+    """Digests of the verdicts from which third judges were found, by predict job."""
     filing: Lock = field(default_factory=Lock)
     """One batch's results are held in memory at a time, however many provider threads there are."""
     _tasks: dict[int, Task] = field(default_factory=dict)
@@ -122,24 +125,45 @@ class Run:
     def __post_init__(self) -> None:
         self.threads = ProviderThreads(self.executor, self.providers.dialect)
 
+    def submit_work(
+        self, work: Callable[Arguments, None], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[None]:
+        """Give a job's work to the engine. ``work``: a function of a module, of records that pickle can carry."""
+        try:
+            return self.engine.submit(work, *args, **kwargs)
+        except BrokenExecutor:
+            self.engine = CallingThread()
+            return self.engine.submit(work, *args, **kwargs)
+
+    def wait_for_work(self, job: Job, work: Future[None]) -> bool:
+        """Wait for a job's work. Return False if its worker was lost: the next tick does the work in this process."""
+        try:
+            work.result()
+        except (BrokenExecutor, CancelledError) as error:
+            self.engine, self.remaking = CallingThread(), True
+            reason = str(error) or type(error).__name__
+            detail = f"{job.id}: the engine lost the worker that made its tables ({reason}); the next tick makes them"
+            self.store.add_event(self.clock.now(), None, "worker_lost", detail)
+            return False
+        return True
+
     def apart(self, about: str, work: Callable[[], bool]) -> bool:
         """Work on one job and return the result. A damaged table stops that job only: the rest of the run goes on.
 
-        A damaged table that is computed from others is put aside, and its stage makes it again. Else the job is left as
-        it is.
+        A damaged table of the run that is computed from others is removed, and its stage makes it again. Else the job
+        is left as it is.
         """
         if about in self.trouble:
             return False
         try:
             return work()
         except DamagedTableError as error:
-            is_new = error.path not in self._set_aside
-            is_own = any(error.path.is_relative_to(root) for root in (self.folder.root, self.folder.batches))
-            if is_own and is_new and tables.is_derived(error.path):
-                tables.set_aside(error.path)
-                self._set_aside.add(error.path)
+            is_new = error.path not in self._removed
+            if is_new and error.path.is_relative_to(self.folder.tables) and error.path.parent.name in tables.DERIVED:
+                atomic.remove(error.path)
+                self._removed.add(error.path)
                 self.remaking = True
-                self.store.add_event(self.clock.now(), None, "table_set_aside", f"{about}: {error}")
+                self.store.add_event(self.clock.now(), None, "table_made_again", f"{about}: {error}")
                 return True
             self.trouble[about] = str(error)
             self.store.add_event(self.clock.now(), None, "table_damaged", f"{about}: {error}")
@@ -150,7 +174,7 @@ class Run:
         """Return the look-up of answers that were bought or are being bought, as far as this run may use them."""
         from layton_batch.runs.paid_answers import PaidAnswers
 
-        return PaidAnswers(self.manifest, self.folder, self.store, on_this_machine(self.folder))
+        return PaidAnswers(self.manifest, self.store, on_this_machine(self.folder))
 
     @cached_property
     def past_usage(self) -> PastUsage:
@@ -166,7 +190,8 @@ class Run:
 
     @cached_property
     def items(self) -> Sequence[Item]:
-        """Return the run's items as frozen at its beginning."""
+        """Return the run's items as frozen at its beginning. Raises DamagedTableError if they are not as written."""
+        check_items(self.store, self.folder)
         return item_table.read(self.folder)
 
     @cached_property
@@ -175,8 +200,13 @@ class Run:
         return {item.id: item for item in self.items}
 
     def item(self, item_id: str) -> Item:
-        """Return one of the run's items."""
-        return self.by_id[item_id]
+        """Return one of the run's items. Raises DamagedTableError where it is none of them: a program that was killed
+        within an edit has written the new items, and the jobs still ask about the old ones."""
+        if (item := self.by_id.get(item_id)) is None:
+            path = self.folder.part("items", "items")
+            reason = f"item {item_id!r} is not in {path}: an edit of the manifest was cut short; `run` ends it"
+            raise DamagedTableError(reason, path)
+        return item
 
     def item_digest(self, item_id: str) -> str | None:
         """Return the digest of what people who label see of an item; None: the run does not have the item."""
@@ -274,6 +304,7 @@ class Run:
             level=scoring.level,
             seed=scoring.seed,
             label_error=gold.label_error if gold is not None else 0.0,
+            in_turn=self.manifest.in_turn,
         )
 
     @property

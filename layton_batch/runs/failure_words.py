@@ -1,50 +1,46 @@
-"""What providers said of requests that failed, from the responses of a run."""
+"""Providers' words on requests without an answer, from the replies to their last attempts."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from layton_batch.errors import DamagedTableError
-from layton_batch.files.run_folder import RunFolder
+from layton_batch.files.run_folder import BatchFolder, RunFolder
 from layton_batch.runs.imported import is_imported
 from layton_batch.runs.status import Status
-from layton_batch.states import RequestOutcome
 
 MOST_WORDS = 3
 """Different messages of a job that are told, the most frequent first."""
 
 
 def failure_words(folder: RunFolder, status: Status) -> Mapping[str, Sequence[tuple[str, int]]]:
-    """Return the provider's messages by job with failed requests, and the number of responses with each.
+    """Return by job the provider's messages about requests without an answer, each with their number.
 
-    Of every attempt: what was sent again counts as well. A part that cannot be read has no words, and so has a file
-    that was imported.
+    An error that a later attempt solved is left out. A part that cannot be read has no words.
     """
-    sent = [batch for batch in status.batches if not is_imported(batch)]
-    words_by_job = {
-        job.id: _words(path for batch in sent if batch.job_id == job.id for path in _parts(folder, batch.id))
-        for job in status.jobs
-        if job.errored
-    }
-    return {job_id: words.most_common(MOST_WORDS) for job_id, words in words_by_job.items() if words}
+    attempts: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+    of_files = {batch.id for batch in status.batches if is_imported(batch)}
+    for request in status.failed:
+        if request.run_id == status.run and request.batch_id in of_files:
+            continue  # no provider said a word of what a file lacks
+        attempts[request.job_id, request.run_id, request.batch_id].add(request.custom_id)
+    words: dict[str, Counter[str]] = defaultdict(Counter)
+    for (job_id, run_id, batch_id), custom_ids in attempts.items():
+        words[job_id] += _words(folder.workspace.batch(run_id, batch_id), custom_ids)
+    return {job_id: counts.most_common(MOST_WORDS) for job_id, counts in words.items() if counts}
 
 
-def _parts(folder: RunFolder, batch_id: str) -> list[Path]:
-    return sorted(folder.batch(batch_id).answers.glob("*.parquet"))
-
-
-def _words(parts: Iterable[Path]) -> Counter[str]:
-    import polars as pl  # only where something failed: the rest of `status` does without
+def _words(folder: BatchFolder, custom_ids: Collection[str]) -> Counter[str]:
+    import polars as pl  # only if something failed: the rest of `status` does without
 
     from layton_batch.files import tables
 
     words: Counter[str] = Counter()
-    failed = pl.col("outcome") == str(RequestOutcome.ERRORED)
-    for part in parts:
+    for part in sorted(folder.answers.glob("*.parquet")):
         with suppress(DamagedTableError):
-            responses = tables.read_part(part, ["outcome", "error_message"])
-            words.update(responses.filter(failed)["error_message"].drop_nulls().to_list())
+            responses = tables.read_part(part, ["custom_id", "error_message"])
+            failed = responses.filter(pl.col("custom_id").is_in(list(custom_ids)))
+            words.update(failed["error_message"].drop_nulls().to_list())
     return words

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 
 FIRST_SAMPLE = 1
+_LIMIT = re.compile(rb'(?<!\\)"(?:max_tokens|max_completion_tokens|max_output_tokens|maxOutputTokens)":\d+,?')
 
 
 def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> str:
@@ -13,6 +15,11 @@ def fingerprint(provider: str, model: str, line: bytes, custom_id: str, sample: 
     The dialect puts the ``custom_id`` before what is asked, which may hold the same characters.
     """
     return fingerprint_bytes(provider, model, line, custom_id, sample).hex()
+
+
+def without_limit(line: bytes) -> bytes:
+    """Return the encoded line without its output limit. Within a text the quotes around such a name are escaped."""
+    return _LIMIT.sub(b"", line)
 
 
 def fingerprint_bytes(provider: str, model: str, line: bytes, custom_id: str, sample: int = FIRST_SAMPLE) -> bytes:

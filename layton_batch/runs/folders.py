@@ -8,14 +8,13 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
-from layton_batch.files.content_kinds import ITEM_ENDINGS
-from layton_batch.files.run_folder import ADDRESS_FILE, MANIFEST, RunFolder
-from layton_batch.settings import STATE_FORM, Settings
+from layton_batch.files.run_folder import MANIFEST, RunFolder
+from layton_batch.settings import Settings
+from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
@@ -34,20 +33,10 @@ def sandbox_runs(runs: Path) -> Path:
     return named.with_name(f"{named.name}-sandbox")
 
 
-def copied_address(runs: Path) -> str | None:
-    """Return the address in object storage of which ``runs`` is this machine's copy; None where it is no such copy."""
-    try:
-        address = (runs.parent / ADDRESS_FILE).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    return address if runs.name == "runs" and _ADDRESS.fullmatch(address) else None
-
-
 def run_source(folder: RunFolder) -> str:
-    """Return the run as other commands take it: its path, or its name in the default folder or at an address."""
+    """Return the run as other commands take it: its path, or its name in the default folder."""
     root = shown_path(folder.root)
-    is_named = root.parent == DEFAULT_RUNS or copied_address(folder.workspace.root) is not None
-    return root.name if is_named else str(root)
+    return root.name if root.parent == DEFAULT_RUNS else str(root)
 
 
 def shown_path(path: Path) -> Path:
@@ -56,49 +45,28 @@ def shown_path(path: Path) -> Path:
     return path.relative_to(here) if path.is_relative_to(here) else path
 
 
-def runs_at(place: str | Path, settings: Settings) -> Path:
-    """Return the folder of runs at ``--runs``; for an address of object storage this machine's up-to-date copy.
-
-    Raises ManifestError where no runs can be kept there.
-    """
+def runs_at(place: str | Path) -> Path:
+    """Return the folder of runs that ``--runs`` names. Raises ManifestError if it is empty, a file or an address."""
     if not str(place).strip():
-        raise ManifestError("--runs is empty: name the folder that holds the runs' folders, or leave it out")
-    match = _ADDRESS.fullmatch(str(place))
-    if match is None or match[1] == "file":
-        folder = Path(place) if match is None else Path("/", unquote(match[2] or ""))
-        if os.path.isfile(folder):
-            raise ManifestError(f"--runs {place}: is a file; name the folder that holds the runs' folders")
-        return folder
-    scheme, rest = match[1].lower(), (match[2] or "").rstrip("/")
-    try:
-        from layton_batch.files.object_storage import SCHEMES, local_copy
-    except ImportError as error:
-        raise ManifestError(f"--runs {place}: run pip install '.[storage]' in the checkout of layton-batch") from error
-    if scheme not in SCHEMES or not rest:
-        raise ManifestError(f"--runs {place}: write a folder, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://…")
-    if not settings.state_url:
-        raise ManifestError(
-            f"--runs {place}: files can be kept there, and the state of runs cannot: set LAYTON_BATCH_STATE to a "
-            f"PostgreSQL database ({STATE_FORM})"
-        )
-    from layton_batch.runs.work_engine import THREADS
-
-    if settings.engine != THREADS:
-        raise ManifestError(f"--runs {place}: with engine {settings.engine!r} all workers need one folder on a disk")
-    return local_copy(f"{scheme}://{rest}", settings.copies, settings.environment, settings.deadlines.storage)
+        raise ManifestError("--runs: the name is empty")
+    if _ADDRESS.match(str(place)):
+        raise ManifestError(f"--runs {place}: is an address, not a folder on this machine")
+    if os.path.isfile(place):
+        raise ManifestError(f"--runs {place}: is a file, not a folder")
+    return Path(place)
 
 
 def named_runs(place: str | Path | None, settings: Settings) -> Path | None:
     """Return the folder of runs at ``place``, else at LAYTON_BATCH_RUNS; None where nobody named any.
 
-    Raises ManifestError where no runs can be kept there.
+    Raises ManifestError as ``runs_at``.
     """
     named = place if place is not None else settings.get("LAYTON_BATCH_RUNS")
-    return None if named is None else runs_at(named, settings)
+    return None if named is None else runs_at(named)
 
 
-_ADDRESS = re.compile(r"([a-z][a-z0-9]+):(?:(?:/+|(?<=s3:)|(?<=gs:)|(?<=az:))(.*))?", re.IGNORECASE)
-"""Also as a ``Path`` prints it, with one slash, and as people write it by mistake, with none."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9]+:/|(s3|gs|az):", re.IGNORECASE)
+"""The beginning of an address, also with one slash, as a ``Path`` prints it."""
 
 
 def stored_manifest(folder: RunFolder) -> Manifest:
@@ -180,27 +148,6 @@ def replacement_note(folder: RunFolder, manifest: Manifest) -> str | None:
     )
 
 
-def labels_elsewhere(folder: RunFolder, manifest: Manifest) -> list[str]:
-    """Return a sentence for each run beside a new one that has labels on the same items, and how to take them over."""
-    if folder.manifest.exists():
-        return []
-    sentences = []
-    for other in find_runs(folder.root.parent):
-        try:
-            before = stored_manifest(other)
-        except LaytonBatchError:
-            continue
-        is_same = (before.task, before.items.source) == (manifest.task, manifest.items.source)
-        if is_same and before.folder == manifest.folder and any(other.labels.glob("*.jsonl")):
-            run, name = run_source(other), other.root.name
-            sentences.append(
-                f"run {name} has labels on these items, which run {manifest.name} does not count: after the run, "
-                f"`layton-batch export {run} --to annotations --out {name}-labels.jsonl`, then `layton-batch import "
-                f"{run_source(folder)} --labels {name}-labels.jsonl`"
-            )
-    return sentences
-
-
 def find_runs(runs: Path) -> list[RunFolder]:
     """Return every run under ``runs``, the latest changed at the end. Copies, renamed folders and those of another
     version are left out.
@@ -211,13 +158,10 @@ def find_runs(runs: Path) -> list[RunFolder]:
 
 
 def misplaced_runs(runs: Path) -> list[str]:
-    """Return a sentence for each folder that is a copy of a run, is renamed, is of another version, or lost its
-    ``run.json``.
-    """
+    """Return a sentence for each folder that is a copy of a run, is renamed, or is of another version."""
     paths = sorted(path for path in runs.iterdir() if path.is_dir()) if runs.is_dir() else []
-    reasons = [_without_mark(path, "MANIFEST") for path in paths if _was_run(path)]
     folders = [RunFolder(path) for path in paths]
-    return reasons + [reason for folder in folders if folder.manifest.exists() and (reason := _misplaced(folder))]
+    return [reason for folder in folders if folder.manifest.exists() and (reason := _misplaced(folder))]
 
 
 def _misplaced(folder: RunFolder) -> str | None:
@@ -245,57 +189,10 @@ def find_run(name: str | None, runs: Path) -> RunFolder:
 
 
 def _missing_run(name: str, run_id: str, runs: Path) -> str:
-    """Say that there is no such run, what ``name`` is instead, and what to name."""
-    there, advice = f"under {runs} ({_listed(runs)})", other_places(runs)
-    if without_mark := next((path for path in (Path(name), runs / run_id) if _was_run(path)), None):
-        return _without_mark(without_mark, name if is_manifest(name) else "MANIFEST")
-    if is_manifest(name):
-        return f"the run {run_id!r} of {name} is not {there}: {_beginning(Path(name), 'it', runs)}"
-    if os.path.isdir(name):
-        if inside := [str(folder.root) for folder in find_runs(Path(name))]:
-            return f"the folder {name} is no run, but holds runs: name {' or '.join(inside)}"
-        if manifest := next((path for path in sorted(Path(name).glob("*.toml")) if _is_named(path)), None):
-            return f"the folder {name} holds no run {there}: {_beginning(manifest, 'its run', runs)}"
-        return f"the folder {name} holds no run, and there is no run {name!r} {there}; {advice}"
-    if os.path.isfile(name) and Path(name).suffix.lower() in ITEM_ENDINGS:
-        return (
-            f"the file {name} is no run, and there is no run {name!r} {there}: `layton-batch run {name} --model "
-            f"PROVIDER:ID` begins one that asks its questions; {advice}"
-        )
-    if os.path.isfile(name):
-        return f"the file {name} is no run, and there is no run {name!r} {there}; {advice}"
-    if Path(name).suffix and not os.path.exists(name):
-        return f"there is no file {name}, and there is no run {name!r} {there}; {advice}"
-    return f"there is no run {name!r} {there}; {advice}"
-
-
-def _beginning(manifest: Path, run: str, runs: Path) -> str:
-    """Say how to look at the sandbox's run of a manifest, where there is one, and how to begin the ``run`` itself."""
-    begins, of_sandbox = f"`layton-batch run {manifest}` begins {run}", sandbox_runs(runs)
-    if of_sandbox != runs and os.path.exists(of_sandbox / manifest_name(manifest) / MANIFEST):
-        return f"add `--runs {of_sandbox}` for its rehearsal in the sandbox; {begins}, and sends paid requests"
-    return f"{begins}; {other_places(runs)}"
-
-
-def _was_run(path: Path) -> bool:
-    """Return whether a folder without ``run.json`` has other parts of a run."""
-    folder = RunFolder(path)
-    parts_are_there = os.path.isdir(folder.tables) and os.path.isdir(folder.intents)  # False for a name of no path
-    return parts_are_there and not os.path.exists(folder.manifest)
-
-
-def _without_mark(path: Path, manifest: str) -> str:
-    again = f"`layton-batch run {manifest} --runs {path.parent}`"
-    return f"{path} is a run's folder without {MANIFEST}: put that file back from a copy; or {again} writes it again"
-
-
-def is_run(name: str, runs: Path) -> bool:
-    """Return whether the text names a run as ``find_run`` takes it."""
-    try:
-        find_run(name, runs)
-    except LaytonBatchError:
-        return False
-    return True
+    names = [folder.root.name for folder in find_runs(runs)]
+    choices = f"there: {', '.join(names) or 'none'}" if os.path.isdir(runs) else f"there is no folder {runs.absolute()}"
+    of_manifest = f" of {name}" if name != run_id else ""
+    return f"there is no run {run_id!r}{of_manifest} under {runs} ({choices}){did_you_mean(run_id, names)}"
 
 
 def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:
@@ -306,44 +203,17 @@ def find_each_run(names: Sequence[str] | None, runs: Path) -> list[RunFolder]:
 
 def _only_run(runs: Path) -> RunFolder:
     folders = find_runs(runs)
+    names = ", ".join(folder.root.name for folder in folders)
     if len(folders) == 1:
         return folders[0]
     if not folders:
-        raise StoreError("; ".join([f"there is no run under {runs}", *misplaced_runs(runs), other_places(runs)]))
-    raise StoreError(f"there are several runs under {runs}: name one of {_names(folders)}")
-
-
-def _listed(runs: Path) -> str:
-    """Return the runs under a folder as ``there: a, b``, or that the folder is not there, with its whole path."""
-    return f"there: {_names(find_runs(runs))}" if os.path.isdir(runs) else f"there is no folder {runs.absolute()}"
-
-
-def _names(folders: Sequence[RunFolder]) -> str:
-    return ", ".join(folder.root.name for folder in folders) or "none"
-
-
-def other_places(runs: Path) -> str:
-    """Say how to name another folder of runs, and which there is above or beside this one."""
-    if os.path.exists(runs / MANIFEST):
-        return f"{runs} is itself a run: `--runs {runs.parent}` is its folder of runs"
-    of_sandbox = sandbox_runs(runs)
-    names = _names(find_runs(of_sandbox))
-    if of_sandbox == runs or names == "none":
-        return "--runs names another folder"
-    return f"--runs names another folder, such as `--runs {of_sandbox}` of the sandbox (there: {names})"
+        raise StoreError("; ".join([f"there is no run under {runs}", *misplaced_runs(runs)]))
+    raise StoreError(f"there are several runs under {runs}: name one of {names}")
 
 
 def is_manifest(name: str) -> bool:
     """Return whether the text names a manifest's file."""
     return name.endswith(".toml") and Path(name).is_file()
-
-
-def _is_named(path: Path) -> bool:
-    """Return whether a TOML file names a run, as a manifest does and a panel or a package's settings do not."""
-    try:
-        return bool(manifest_name(path))
-    except ManifestError:
-        return False
 
 
 def manifest_name(path: Path) -> str:
@@ -370,6 +240,22 @@ def manifest_file(folder: RunFolder) -> Path:
     return shown_path(files[0])
 
 
+def given_manifest(given: Path | None, runs: Path) -> tuple[Path, Path | None]:
+    """Return the file of a manifest that is given as it is, or by its run's name or folder (None: the only run).
+
+    Also return the folder of that run's runs; None where the file itself is given. Raises StoreError and ManifestError.
+    """
+    # os.path says of a name that no path can have that it is not there
+    if given is not None and (os.path.isfile(given) or not any(map(_has_manifest, (given, runs / given)))):
+        return given, None
+    folder = find_run(None if given is None else str(given), runs)
+    return manifest_file(folder), shown_path(folder.workspace.root)
+
+
+def _has_manifest(folder: Path) -> bool:
+    return os.path.exists(folder / MANIFEST)
+
+
 def manifest_files(home: Path, run_id: str) -> list[Path]:
     """Return the TOML files in a folder that give the run's name."""
     return [path for path in sorted(home.glob("*.toml")) if _has_name(path, run_id)]
@@ -383,7 +269,9 @@ def _has_name(path: Path, run_id: str) -> bool:
 
 
 def home_of(manifest: Manifest, runs: Path) -> RunFolder:
-    """Return the folder where the manifest's run is or will be."""
+    """Return the folder where the manifest's run is or will be. Raises StoreError if ``runs`` is itself a run."""
+    if os.path.exists(runs / MANIFEST):
+        raise StoreError(f"--runs {runs}: is itself a run; its folder of runs is {runs.parent}")
     return RunFolder(runs / manifest.run_id())
 
 

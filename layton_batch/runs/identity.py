@@ -14,7 +14,7 @@ from layton_batch.states import Role
 
 
 def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
-    """Return the SHA-256, in hex, of what the job's requests have in common.
+    """Return the SHA-256, in hex, of what the job's requests have in common, but for their output limit.
 
     ``about``: whose labelled answers a job judges again. A judge's ordinary job is told from the same judge's others by
     the job that it depends on.
@@ -26,7 +26,6 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
         "about": about,
         "provider": spec.provider,
         "model": spec.model,
-        "max_output_tokens": spec.max_output_tokens,
         "reasoning": [spec.reasoning.effort, spec.reasoning.budget_tokens],
         "params": dict(spec.params),
         "task": manifest.task,
@@ -37,6 +36,8 @@ def job_identity(manifest: Manifest, job: Job, about: str = "") -> str:
             name: text for name, text in manifest.prompt_texts.items() if name.startswith(JUDGE_PROMPTS) == judging
         },
     }
+    if job.role is Role.JUDGE and manifest.in_turn:
+        content["ask"] = "in turn"
     if spec.sample != 1:
         content["sample"] = spec.sample
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)

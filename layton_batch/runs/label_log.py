@@ -131,7 +131,6 @@ def append(folder: RunFolder, action: LabelAction) -> None:
     try:
         atomic.make_folder(path.parent)
         append_json_line(path, _row(action))
-        atomic.has_grown(path)
     except OSError as error:
         raise file_error(f"cannot write {path}: {error.strerror or error}; the label is not kept", error) from error
 
@@ -237,7 +236,7 @@ def _parse_action(row: Row, location: RowLocation) -> LabelAction:
     if _CHECK in row and row[_CHECK] != _check_of({name: value for name, value in row.items() if name != _CHECK}):
         raise DataError(f"{location}: was changed since the labelling app wrote it")
     if kind not in (*ON_ANSWERS, UNDO, FLAG, UNFLAG) or len(texts) < len(names) or not isinstance(hints, int):
-        raise DataError(f"{location}: is no line of the labelling app; `import --labels` takes labels from elsewhere")
+        raise DataError(f"{location}: is no line of the labelling app; `label import` takes labels from elsewhere")
     item_id, provider, model, annotator, time = texts
     return LabelAction(
         str(kind),

@@ -17,11 +17,11 @@ from layton_batch.errors import LaytonBatchError, ManifestError, ProviderError
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, asked_models, who
 from layton_batch.model_table import KnownModels, is_same_model
-from layton_batch.providers import closing, connect, knows_models
+from layton_batch.providers import closing, knows_models
 from layton_batch.providers.protocol import Access, CallLimits, ModelNotice
 from layton_batch.providers.wire_errors import concerns_account
 from layton_batch.providers.without_keys import without_keys
-from layton_batch.runs.environment_notes import outage_advice
+from layton_batch.runs.connections import connect_within
 from layton_batch.settings import Settings
 
 SECONDS = 5.0
@@ -32,11 +32,10 @@ PATIENCE = CallLimits(SECONDS)
 @dataclass(frozen=True, slots=True)
 class _ModelNotices:
     """Statements of a provider about its models by id (None: it has no such model), and why it said no more.
-    ``status``: the HTTP status of that reply. ``refuses_account``: it is a wrong key, or the account's trouble."""
+    ``refuses_account``: it is a wrong key, or the account's trouble."""
 
     notices: dict[str, ModelNotice | None]
     trouble: str | None = None
-    status: int | None = None
     refuses_account: bool = False
 
 
@@ -62,7 +61,7 @@ def ask_providers(
     ``table`` names replacements; ``is_elsewhere``: whether a provider's address is another than its own (None: as the
     environment says). Providers that cannot be asked, or only with a key that is not set, are passed over.
     """
-    table, today = table or model_table.load(), utc(clock.now()).date()
+    table, today, settings = table or model_table.load(), utc(clock.now()).date(), manifest.addressed(settings)
     names: dict[str, dict[str, list[str]]] = {}
     for spec in asked_models(manifest):
         troubles = settings.key_trouble(spec.provider), settings.address_trouble(spec.provider)
@@ -70,15 +69,14 @@ def ask_providers(
             continue  # what has no key or no address cannot be asked, and its lack is told elsewhere
         names.setdefault(spec.provider, {}).setdefault(spec.model, []).append(spec.name)
     with ThreadPoolExecutor(max(len(names), 1)) as executor:
-        replies = executor.map(lambda provider: _ask(provider, list(names[provider]), settings), names)
+        replies = executor.map(lambda provider: _ask(manifest, provider, list(names[provider]), settings), names)
         answers = dict(zip(names, replies, strict=True))
     refused: list[str] = []
     warnings: list[str] = []
     for provider, answer in answers.items():
         if answer.refuses_account:
             trouble = (answer.trouble or "").rstrip(".")
-            line = f"{provider} does not serve the account: {trouble}. {outage_advice(settings, provider, 402)}"
-            line += ". If it does all the same: --offline does not ask"
+            line = f"{provider} does not serve the account: {trouble}. If it does all the same: --offline does not ask"
             (warnings if (is_elsewhere or settings.is_elsewhere)(provider) else refused).append(line)
         for model, notice in answer.notices.items():
             for statement in _against(provider, model, notice, table, today):
@@ -87,7 +85,7 @@ def ask_providers(
                     refused.append(f"{line}. If it is right all the same: --offline does not ask")
                 else:
                     warnings.append(f"{line}{_sent_all_the_same(provider, settings) if statement.fails else ''}")
-    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(answers, settings)))
+    return ModelFindings(tuple(refused), (*warnings, *_of_trouble(answers)))
 
 
 def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> tuple[str, ...]:
@@ -102,19 +100,19 @@ def refuse_dead_models(manifest: Manifest, settings: Settings, clock: Clock) -> 
     return findings.warnings
 
 
-def _ask(provider: str, models: Sequence[str], settings: Settings) -> _ModelNotices:
+def _ask(manifest: Manifest, provider: str, models: Sequence[str], settings: Settings) -> _ModelNotices:
     """Ask a provider about its models, one after another, until a question fails."""
     notices: dict[str, ModelNotice | None] = {}
     try:
         credentials = settings.access(provider)
         access = Access(credentials.api_key, credentials.base_url, PATIENCE)
-        with closing(without_keys(connect(provider, access), access.api_key)) as connected:
+        with closing(without_keys(connect_within(manifest, provider, access), access.api_key)) as connected:
             if (informant := knows_models(connected)) is not None:
                 for model in models:
                     notices[model] = informant.about(model)
     except ProviderError as error:
         refuses_account = concerns_account(error.status, error.code, str(error))
-        return _ModelNotices(notices, str(error), error.status, refuses_account)
+        return _ModelNotices(notices, str(error), refuses_account)
     except LaytonBatchError as error:
         return _ModelNotices(notices, str(error))
     return _ModelNotices(notices)
@@ -148,22 +146,10 @@ def _sent_all_the_same(provider: str, settings: Settings) -> str:
     return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 
-def _of_trouble(answers: dict[str, _ModelNotices], settings: Settings) -> Iterator[str]:
-    """Describe all questions that failed in one line, and what to do where a server on this machine was asked."""
-    reasons = {
-        provider: answer.trouble
-        for provider, answer in answers.items()
-        if answer.trouble is not None and not answer.refuses_account
-    }
+def _of_trouble(answers: dict[str, _ModelNotices]) -> Iterator[str]:
+    """Describe all questions that failed in one line."""
+    reasons = [
+        answer.trouble for answer in answers.values() if answer.trouble is not None and not answer.refuses_account
+    ]
     if reasons:
-        yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons.values())}"
-    for provider in reasons:
-        advice = outage_advice(settings, provider, answers[provider].status)
-        if advice and not settings.is_on_this_machine(provider):
-            yield f"{provider}: {advice}"
-    if here := [provider for provider in reasons if settings.is_on_this_machine(provider)]:
-        variables = ", ".join(settings.address_names(provider)[0] for provider in here)
-        yield (
-            f"{', '.join(here)} would be played by a server on this machine, which does not answer: start it again "
-            f"(`layton-batch sandbox`), or unset {variables} and the keys that came with them"
-        )
+        yield f"providers could not be asked whether their models are on sale: {'; '.join(reasons)}"

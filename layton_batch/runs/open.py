@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
-import socket
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -19,7 +16,6 @@ from typing import TYPE_CHECKING, NoReturn, cast
 from layton_batch import __version__
 from layton_batch.clock import Clock, Pacing, SystemClock
 from layton_batch.errors import (
-    AnotherDriverError,
     DataError,
     ManifestError,
     MissingKeyError,
@@ -35,21 +31,21 @@ from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
-from layton_batch.providers import connect, problems
+from layton_batch.providers import problems
 from layton_batch.providers.protocol import Access, CallLimits, Provider, ReplyAccount
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Account, Item
 from layton_batch.redaction import is_telling
 from layton_batch.runs.accounts import account_digest, is_played, organisation_digest
+from layton_batch.runs.connections import connect_within
 from layton_batch.runs.context import Providers, Run
-from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.own_prices import price_book
 from layton_batch.runs.recorded_files import check_files, recording
 from layton_batch.runs.revisions import item_changes, run_json
 from layton_batch.runs.stores import open_store, store_at
-from layton_batch.runs.work_engine import Engine
+from layton_batch.runs.work_engine import check_engine, opened_engine
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Task
 from layton_batch.text import plural
@@ -59,8 +55,6 @@ if TYPE_CHECKING:
     from layton_batch.scoring.gold import GoldSet
     from layton_batch.store.run_store import RunStore
 
-FRESH_SECONDS = 1.0
-"""The seconds for which a driver that holds its lease writes files without looking again: far less than the lease."""
 THREADS = 128
 """More than the threads of all providers that anybody uses at once: each provider has a few."""
 
@@ -105,7 +99,7 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
     revision, and plan nothing else.
     """
     from layton_batch.store.intents import read_past
-    from layton_batch.store.places import note_place
+    from layton_batch.store.run_lock import driving
 
     enable_sigint()
     manifest, folder, settings, clock = inputs.manifest, inputs.folder, inputs.settings, inputs.clock
@@ -115,21 +109,24 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
     with (
         store_at(folder, settings, run_id) as store,
         ThreadPoolExecutor(THREADS) as executor,
+        opened_engine(settings.engine) as engine,
         ExitStack() as stack,
     ):
         past.check(store, has_run=store.row() is not None)
         _same_folder(store, folder)
         _make(folder.root)
+        stack.enter_context(driving(store, folder.lock, clock.now()))
         _sweep(folder)
-        store.intents, store.listen = folder.intents, EventLog(folder.log, run_id)
+        store.intents, store.now = folder.intents, clock.now
         if request_digest is not None:
-            store.enter(manifest.identity(), manifest.frozen_json(), __version__, clock.now())
-        stack.enter_context(_driving(store, folder, clock))
+            born = clock.now() if inputs.begins_at is None else inputs.begins_at
+            store.enter(manifest.identity(), manifest.frozen_json(), __version__, born)
+        for written in (folder.root, folder.batches):  # a process whose session broke writes no file any more
+            stack.enter_context(atomic.guarded(written, store.require_session))
         check_files(store, folder)
         stack.enter_context(recording(store, folder))
         if request_digest is not None:
             store.note_revision(manifest.frozen_json(), clock.now(), prices=frozen_prices, asked=request_digest)
-            note_place(store, socket.gethostname()[:64], folder.root.absolute())
             atomic.write_text(
                 folder.manifest,
                 run_json(
@@ -144,12 +141,12 @@ def _opened(inputs: _Inputs, request_digest: str | None) -> Iterator[Run]:
                 ),
             )
         run = inputs.run(store, executor, request_digest)
+        run.engine = engine
         try:
             yield run
         finally:
             run.stopping.set()  # nothing new is begun, and calls in progress are cut short after a moment
             executor.shutdown()
-            run.engine.close()
             run.providers.close()
             with suppress(OSError):
                 _sweep(folder)  # what another process was writing when it was killed beside this one
@@ -193,27 +190,43 @@ def read_run(folder: RunFolder, settings: Settings, revision: Manifest | None = 
 
 
 @contextmanager
+def open_to_decide(folder: RunFolder, settings: Settings) -> Iterator[Run]:
+    """Open an existing run for a person's decision about one of its batches. Another process may drive the run."""
+    from layton_batch.store.intents import read_past
+
+    inputs = _Inputs(stored_manifest(folder), folder, settings, SystemClock(), as_it_is=True)
+    inputs.check()
+    past = read_past(folder)
+    with open_store(folder, settings) as store, ThreadPoolExecutor(1) as executor:
+        past.check(store, has_run=True)
+        run = inputs.run(store, executor)
+        try:
+            yield run
+        finally:
+            run.providers.close()
+
+
+@contextmanager
 def open_copy(folder: RunFolder, settings: Settings) -> Iterator[Run]:
     """Drive the copy of a run, to compute from it without asking anybody: labels are those of its copies."""
     inputs = _Inputs(
         stored_manifest(folder), folder, settings, SystemClock(), as_it_is=True, only_scores=True, only_copies=True
     )
     with store_at(folder, settings, run_id_of(folder)) as store, ThreadPoolExecutor(1) as executor:
-        store.drive()
-        try:
-            yield inputs.run(store, executor)
-        finally:
-            store.stop_driving()
+        yield inputs.run(store, executor)
 
 
-def connect_within(manifest: Manifest, name: str, access: Access | None) -> Provider:
-    """Connect to the provider with the manifest's own ``[limits]``, which never raise the documented sizes."""
-    provider = connect(name, access)
-    if (own := manifest.limits.get(name)) is not None:
-        changed = own.model_dump(exclude_none=True)
-        smaller = {key: min(value, getattr(provider.limits, key)) for key, value in own.of_files().items()}
-        provider.limits = replace(provider.limits, **(changed | smaller))
-    return provider
+@contextmanager
+def open_copied(
+    manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock, items: Sequence[Item]
+) -> Iterator[Run]:
+    """Drive the manifest's run in a copy of its workspace, to see what it would do: nobody is asked anything."""
+    inputs = _Inputs(
+        manifest, folder, settings.without_state_url(), clock, calls_providers=False, given_items=items,
+        begins_at=0.0,  # so that each plan of a new run gives the same names
+    )  # fmt: skip
+    with _opened(inputs, inputs.asked()) as run:
+        yield run
 
 
 def providers_for(
@@ -318,10 +331,17 @@ class _Inputs:
     """Keys and addresses of all providers are needed."""
     only_copies: bool = False
     """Labels are those of the run's copies; no other source is looked at."""
+    given_items: Sequence[Item] | None = None
+    """The items, where they were loaded already."""
+    begins_at: float | None = None
+    """When a new run counts as entered (epoch seconds); None: now."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", self.manifest.addressed(self.settings))
 
     def check(self) -> None:
         """Check everything before anything is sent: keys, settings, items, gold set."""
-        Engine(self.settings.engine)
+        check_engine(self.settings.engine)
         if self.calls_providers:
             refuse_to_mix(self.manifest, self.folder, self.settings)
             for provider in sorted(self._providers()):
@@ -330,7 +350,7 @@ class _Inputs:
         specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
         for spec in specs if self.calls_providers else ():
             self.settings.check_pacing(spec.provider)
-            if faults := problems(connect(spec.provider, None), spec):
+            if faults := problems(connect_within(self.manifest, spec.provider, None), spec):
                 raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
         if not self.folder.manifest.exists():
             refuse_keys(self.manifest, self.settings)
@@ -363,6 +383,8 @@ class _Inputs:
 
         So a run goes on without its manifest's files.
         """
+        if self.given_items is not None:
+            return self.given_items
         is_kept = self.folder.part("items", "items").exists() and self._items_are_named_as_before()
         if is_kept and (self.as_it_is or is_address(self.manifest.items.source)):
             return item_table.read(self.folder)
@@ -445,7 +467,6 @@ class _Inputs:
             load_gold=self.gold,
             load_labels=self.read_labels,
             pacing=self.pacing,
-            engine=Engine(self.settings.engine, self.settings.deadlines.engine),
             stopping=stopping,
             asked=request_digest,
         )
@@ -463,46 +484,6 @@ def _read_gold(manifest: Manifest, task: Task, folder: RunFolder, settings: Sett
         return read_gold(str(copy.resolve()), manifest.folder, settings, clock)
     bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
     return read_gold(source, manifest.folder, settings, clock, bundled)
-
-
-@contextmanager
-def _driving(store: RunStore, folder: RunFolder, clock: Clock) -> Iterator[None]:
-    """Drive the run while the block lasts: take the driver lease, renew it also during a long upload or download, and
-    give it back. This process writes no file of the run any more once another drives it.
-
-    The pause between renewals is real time, for it must pass while a thread waits in a call. Raises AnotherDriverError
-    where another process drives the run.
-    """
-    from layton_batch.store.driver import lease_clock
-
-    store.lease.clock = lease_clock(store.engine, clock)
-    store.drive()
-    over, checked_at = threading.Event(), clock.now()
-
-    def check() -> None:
-        nonlocal checked_at
-        if abs((now := clock.now()) - checked_at) > FRESH_SECONDS:
-            store.require_driver()
-            checked_at = now
-
-    def keep() -> None:
-        while not over.wait(store.lease.seconds / 3):
-            try:
-                store.renew()
-            except AnotherDriverError:
-                return  # the next step of the run sees it as well, and ends the run here
-            except StoreError as error:
-                logging.getLogger(__name__).warning("the driver lease could not be renewed: %s", error)
-
-    thread = threading.Thread(target=keep, name="layton-batch-driver", daemon=True)
-    thread.start()
-    try:
-        with atomic.guarded(folder.root, check), atomic.guarded(folder.batches, check):
-            yield
-    finally:
-        over.set()
-        thread.join()
-        store.stop_driving()
 
 
 def _same_folder(store: RunStore, folder: RunFolder) -> None:

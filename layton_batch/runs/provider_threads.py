@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, wait
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -48,17 +47,11 @@ class ProviderThreads:
                 self._given[batch.provider] += 1
             return ProviderThread(batch.provider, self._numbers[batch.id])
 
-    @contextmanager
-    def turn(self, provider: str) -> Iterator[None]:
-        """Create and look for batches of a provider one after another while the block lasts, unless the provider's list
-        tells batches apart while several are created."""
-        if self.dialect(provider).capabilities.tells_creates_apart:
-            yield
-            return
+    def turn(self, provider: str) -> Lock:
+        """Return the lock in which batches of a provider are created, and looked for, one after another: so one create
+        at most is unclear when the provider begins to fail."""
         with self._lock:
-            turn = self._turns.setdefault(provider, Lock())
-        with turn:
-            yield
+            return self._turns.setdefault(provider, Lock())
 
     @property
     def are_busy(self) -> bool:

@@ -1,6 +1,6 @@
-"""The digests of a run's text files: its frozen manifest, copies of labels, imports, snapshots of boards.
+"""The digests of a run's own files: its frozen manifest and items, copies of labels, imports, snapshots of boards.
 
-Tables carry their digests in themselves, and what a batch sent and brought is recorded with the batch.
+Tables that are computed again have no digest. The files of a batch are recorded with the batch.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import FileError
+from layton_batch.errors import DamagedTableError, FileError
 from layton_batch.files import atomic
 from layton_batch.files.digests import changed_files, file_digest
 from layton_batch.files.run_folder import RunFolder
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
-    """Record the digest of each text file of the run that this process writes while the block lasts."""
+    """Record the digest of each file of the run that is not computed again and that this process writes meanwhile."""
     root = folder.workspace.root
-    folders = (folder.root, folder.history, folder.labels)
+    folders = (folder.root, folder.history, folder.labels, folder.part("items", "items").parent)
 
     def record(path: Path, content: Path) -> None:
         if path.parent in folders:  # prompts are written anew, from run.json, whenever the run is opened
@@ -39,18 +39,31 @@ def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
 
 
 def recorded_files(store: RunStore, folder: RunFolder) -> list[FileDigest]:
-    """Return the digests of the run's text files, under their paths in the workspace."""
+    """Return the digests of the run's own files, under their paths in the workspace."""
     return store.files(f"{Path(os.path.abspath(folder.root)).name}/")
 
 
 def check_files(store: RunStore, folder: RunFolder) -> None:
-    """Raise FileError where a text file of the run was changed since it was written.
+    """Raise FileError if a text file of the run was changed since it was written.
 
-    A file that is gone is somebody else's to name: a run may go on without some of them.
+    A file that is gone is somebody else's to name: a run may go on without some of them. See ``check_items`` too.
     """
-    for path in changed_files(folder.workspace.root, recorded_files(store, folder)):
+    recorded = [file for file in recorded_files(store, folder) if not file.name.endswith(".parquet")]
+    for path in changed_files(folder.workspace.root, recorded):
         if path.exists():
             raise FileError(
                 f"{path} was changed since layton-batch wrote it (its digest differs), and nothing is decided from it: "
                 "put it back from a copy"
             )
+
+
+def check_items(store: RunStore, folder: RunFolder) -> None:
+    """Raise DamagedTableError if the frozen items of the run are gone or were changed since they were written."""
+    root, table = folder.workspace.root, folder.part("items", "items")
+    name = Path(os.path.abspath(table)).relative_to(root).as_posix()
+    for path in changed_files(root, store.files(name)):
+        raise DamagedTableError(
+            f"{path} is gone, or was changed since layton-batch wrote it: put it back from a copy of the run; "
+            "without it nobody knows what was asked",
+            path,
+        )

@@ -2,6 +2,9 @@
 
 A label says how often people agree with the votes of one jury. Where the gold set has the votes of another jury, the
 jury of this run judges the labelled answers again, by ordinary requests. The labels then stand beside those votes.
+
+Anchors are a few labelled answers that the same judges judge once more, under a sample number of their own. They show
+whether judges still judge as they did when people labelled; no label stands beside them.
 """
 
 from __future__ import annotations
@@ -122,7 +125,8 @@ def rejudge_count(manifest: Manifest, gold: GoldSet) -> int | Literal["all"]:
 
 
 def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -> list[RejudgeJob]:
-    """The jobs that put labelled answers before the run's jury, one for each labelled model and judge.
+    """The jobs that put labelled answers before the run's jury, one for each labelled model and judge, and those that
+    ask for anchors.
 
     An answer to an item that the run does not have cannot be judged, and is left out.
     """
@@ -140,6 +144,12 @@ def rejudge_jobs(manifest: Manifest, gold: GoldSet, item_ids: Collection[str]) -
         for judge in seat_jury(manifest.panel(), judged, manifest.seats):
             job = Job(f"rejudge-{slug(judge.model.name)}--{name}", Role.REJUDGE, judge.model)
             rejudged_jobs.append(RejudgeJob(job, judged, answers, own_job, n_hints))
+    for judged, n_hints, answers in _by_model(manifest, _sample(rows, gold, manifest.anchors)):
+        name = slug(f"h{n_hints}." * bool(n_hints) + f"{judged.provider}.{judged.name}")
+        for judge in seat_jury(manifest.panel(), judged, manifest.seats):
+            spec = replace(judge.model, sample=manifest.anchor_sample)
+            job = Job(f"anchor-{slug(spec.name)}@{spec.sample}--{name}", Role.REJUDGE, spec)
+            rejudged_jobs.append(RejudgeJob(job, judged, answers, None, n_hints))
     return rejudged_jobs
 
 

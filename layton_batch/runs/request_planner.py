@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ from layton_batch.costs.estimate import PromptSize
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import ModelSpec, Request
-from layton_batch.runs.fingerprints import fingerprint_bytes
+from layton_batch.runs.fingerprints import fingerprint_bytes, without_limit
 from layton_batch.runs.names import UNNAMED, custom_id
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.states import AnswerState
@@ -24,15 +25,16 @@ from layton_batch.states import AnswerState
 if TYPE_CHECKING:
     from layton_batch.store.request_rows import KnownRequest  # loads SQLAlchemy, which an empty workspace need not
 
+_KEPT = frozenset({AnswerState.SENT, AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 PORTION = 500
 """The number of requests whose answers are looked up at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerStatus:
-    """State of the answer that a request wants. ``fingerprint``: of the request; it differs from the key of the look-up
-    where the known answer lies on another machine. ``answer``: the fingerprint of the wanted answer, after ``reask``
-    earlier ones. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has the answer, or asks for it."""
+    """State of the answer that a request wants. ``fingerprint``: of the request. ``answer``: the fingerprint of the
+    wanted answer, after ``reask`` earlier ones. ``state``: None: nobody ever wanted it. ``is_to_ask``: nobody has the
+    answer, or asks for it."""
 
     fingerprint: bytes
     answer: bytes
@@ -59,22 +61,6 @@ class AnswerLookUp(Protocol):
         ...
 
 
-class NoAnswers:
-    """The look-up in a workspace that has no database: nothing was ever asked."""
-
-    def fingerprint(self, spec: ModelSpec, digest: bytes) -> bytes:
-        """Return the digest."""
-        return digest
-
-    def all_prints(self, digest: bytes) -> Iterable[bytes]:
-        """Return the digest."""
-        return (digest,)
-
-    def look_up(self, fingerprints: Collection[bytes]) -> Mapping[bytes, AnswerStatus]:
-        """Return that each of these answers is to be asked for."""
-        return {fingerprint: AnswerStatus(fingerprint, fingerprint) for fingerprint in fingerprints}
-
-
 class RequestKind(StrEnum):
     """Kind of a wanted request: it says what the job has to do."""
 
@@ -97,6 +83,8 @@ class PlannedRequest:
     size: PromptSize
     line: bytes
     status: AnswerStatus | None
+    without_limit: bytes | None = None
+    """The fingerprint of what it asks without its output limit."""
 
     @property
     def waits_for(self) -> str | None:
@@ -116,22 +104,22 @@ class _Written(NamedTuple):
     line: bytes
     digest: bytes
     fingerprint: bytes
+    without_limit: bytes
 
 
-@dataclass(slots=True)
+@dataclass
 class RequestPlanner:
     """Plans one job. ``prefix``: of its custom_ids; ``earlier``: every request that the job ever had.
 
-    ``to_ask``: the answers that this plan asks for; jobs that are planned together share the set, for none of them asks
-    for what another one asks for. ``still_wanted``: the custom_ids of earlier requests that are wanted.
+    ``still_wanted``: the custom_ids of earlier requests that are wanted.
     """
 
     provider: Provider
     prefix: str
     earlier: Sequence[KnownRequest]
     answers: AnswerLookUp
-    to_ask: set[bytes] = field(default_factory=set)
     still_wanted: set[str] = field(default_factory=set)
+    _to_ask: set[bytes] = field(init=False, default_factory=set)
 
     def plan(self, wanted: Iterable[WantedPrompt]) -> Iterator[PlannedRequest]:
         """Yield what there is to do about each request, in order. New requests are numbered after the earlier ones."""
@@ -158,31 +146,50 @@ class RequestPlanner:
 
     def _written(self, item_id: str, spec: ModelSpec, sized: SizedPrompt) -> _Written:
         line = request_line(self.provider, Request(UNNAMED, item_id, spec, sized.prompt))
-        digest = fingerprint_bytes(spec.provider, spec.model, line, UNNAMED, spec.sample)
-        return _Written(item_id, spec, sized, line, digest, self.answers.fingerprint(spec, digest))
+        digest, coarse = (
+            fingerprint_bytes(spec.provider, spec.model, text, UNNAMED, spec.sample)
+            for text in (line, without_limit(line))
+        )
+        return _Written(item_id, spec, sized, line, digest, self.answers.fingerprint(spec, digest), coarse)
 
     def _earlier_custom_id(self, custom_ids: Mapping[tuple[str, bytes | None], str], request: _Written) -> str | None:
         """Return the request by which the job asked the same before, also where its manifest or addresses were others
-        then; an imported request stands for its item."""
+        then; an imported request stands for its item. An answer that was not cut, or may yet come, stands whatever the
+        output limit is by now."""
         if (name := custom_ids.get((request.item_id, request.fingerprint))) is not None:
             return name
         keys = ((request.item_id, fingerprint) for fingerprint in (*self.answers.all_prints(request.digest), None))
-        return next((custom_ids[key] for key in keys if key in custom_ids), None)
+        if (same := next((custom_ids[key] for key in keys if key in custom_ids), None)) is not None:
+            return same
+        kept = self._kept.get((request.item_id, request.without_limit))
+        has_room = kept is not None and not kept.lacks_room(request.spec.max_output_tokens)
+        return kept.custom_id if kept is not None and has_room else None
+
+    @cached_property
+    def _kept(self) -> Mapping[tuple[str, bytes | None], KnownRequest]:
+        """Requests that are answered, or may yet be, by what they ask whatever room it has."""
+        return {
+            (request.item_id, request.without_limit): request
+            for request in self.earlier
+            if request.without_limit is not None and request.state in _KEPT
+        }
 
     def _planned(self, name: str, request: _Written, status: AnswerStatus | None) -> PlannedRequest:
         kind, line, sized = self._kind(status), b"", request.sized
         if status is None:
             self.still_wanted.add(name)
         elif kind is RequestKind.TO_ASK:
-            self.to_ask.add(status.answer)
+            self._to_ask.add(status.answer)
             line = request.line.replace(UNNAMED.encode(), name.encode(), 1)
-        return PlannedRequest(kind, name, request.item_id, request.spec, sized.size, line, status)
+        return PlannedRequest(
+            kind, name, request.item_id, request.spec, sized.size, line, status, request.without_limit
+        )
 
     def _kind(self, status: AnswerStatus | None) -> RequestKind:
         if status is None:
             return RequestKind.KEPT
         if status.is_to_ask:
-            return RequestKind.IN_PROGRESS if status.answer in self.to_ask else RequestKind.TO_ASK
+            return RequestKind.IN_PROGRESS if status.answer in self._to_ask else RequestKind.TO_ASK
         if status.state is AnswerState.ANSWERED:
             return RequestKind.ANSWERED
         is_in_batch = status.state in (AnswerState.PLANNED, AnswerState.SENT)

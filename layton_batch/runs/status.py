@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from statistics import median
 from typing import TYPE_CHECKING
 
 from layton_batch.records import Batch, Job
+from layton_batch.runs.provider_trouble import ProviderTrouble, failing_batches, provider_troubles
 from layton_batch.states import AT_PROVIDER, OPEN, AnswerState, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.store.request_rows import OtherRunBatch, RequestCount
+    from layton_batch.store.requests import AttemptLocation, OtherRunBatch, RequestCount
     from layton_batch.store.rows import RunRow
     from layton_batch.store.run_store import RunStore
 
@@ -79,11 +80,27 @@ class Status:
     """What requests may have cost at most, beside what is spent, whose cost nobody can tell."""
     expected_ends: Mapping[str, float] = field(default_factory=dict)
     """By batch at a provider: when it ends, if it takes as long as half of those before it; epoch seconds."""
+    to_come: int = 0
+    """Requests of jobs that are not planned yet: a verdict of each judge on each answer."""
+    troubles: tuple[ProviderTrouble, ...] = ()
+    failed: tuple[AttemptLocation, ...] = ()
+    """The requests that ended without an answer, each with its last attempt."""
 
     @property
     def unpriced_models(self) -> int:
         """Return the number of models that requests were sent to and whose price is unknown."""
         return len({batch.model for batch in self.batches if batch.max_cost is None and batch.provider_id})
+
+    def waiting_for_a_person(self, reason: str) -> Status:
+        """Return the same status of a run that waits for a person."""
+        changes = {"state": RunState.NEEDS_PERSON, "reason": reason}  # of a run: only machine.py decides of a batch
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+    @property
+    def above_bounds_usd(self) -> Decimal:
+        """Return the dollars that batches cost beyond what was set aside for them."""
+        bounded = [(batch.spent_usd, batch.max_cost) for batch in self.batches if batch.max_cost is not None]
+        return sum((max(spent - bound, Decimal(0)) for spent, bound in bounded), Decimal(0))
 
     @property
     def complete(self) -> bool:
@@ -107,6 +124,9 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     waits_for_others = state is RunState.RUNNING and jobs and not any(map(_goes_on, batches))
     if waits_for_others and (blocked := _blocked_by(store.awaited_batches())):
         state, reason = RunState.NEEDS_PERSON, blocked
+    statuses = job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs
+    requests = {job.id: job.requests for job in statuses}
+    failed = counted.failed if counted else store.failed_requests() if any(job.unanswered for job in statuses) else ()
     return Status(
         run=store.run_id,
         state=state,
@@ -114,10 +134,39 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
         spent_usd=money.spent,
         reserved_usd=money.reserved,
         unknown_cost_usd=money.unknown_cost,
-        jobs=_job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs,
+        jobs=statuses,
+        to_come=sum(requests.get(job.depends_on or "", 0) for job in jobs if not job.planned),
         batches=tuple(batches),
         expected_ends=_expected_ends(batches),
+        troubles=provider_troubles(batches, store.refused_since),
+        failed=tuple(failed),
     )
+
+
+def after_deadline(before: Status | None, after: Status) -> Status:
+    """Return the status at the end of a call that had a deadline: if a provider refused every request meanwhile, a
+    person is needed. ``before``: the status at its beginning; None: there was no run."""
+    refusing = [
+        trouble
+        for trouble in after.troubles
+        if _answers_of(trouble.provider, after) == (0 if before is None else _answers_of(trouble.provider, before))
+        and not _is_working(trouble.provider, after.batches)
+    ]
+    if not refusing or after.state is not RunState.RUNNING:
+        return after
+    reasons = (f"{trouble.provider} answered no request of this call: {trouble.message}" for trouble in refusing)
+    return after.waiting_for_a_person("; ".join(reasons))
+
+
+def _answers_of(provider: str, status: Status) -> int:
+    return sum(job.succeeded for job in status.jobs if job.provider == provider)
+
+
+def _is_working(provider: str, batches: Sequence[Batch]) -> bool:
+    """Return whether the provider has a batch of the run, or has ended one, without trouble."""
+    failing = {batch.id for batch, _ in failing_batches(batches).get(provider, ())}
+    sent = AT_PROVIDER | {Lifecycle.ENDED}
+    return any(batch.provider == provider and batch.state in sent and batch.id not in failing for batch in batches)
 
 
 def _goes_on(batch: Batch) -> bool:
@@ -125,7 +174,7 @@ def _goes_on(batch: Batch) -> bool:
 
 
 def _blocked_by(awaited: Sequence[OtherRunBatch]) -> str | None:
-    """Say which other run keeps this one waiting for ever, and what to do; None: a driver may still bring answers."""
+    """Say which other run keeps this one waiting for ever, and what to do; None: its answers may still come."""
     if not awaited or not all(batch.was_left or batch.state is Lifecycle.LOST for batch in awaited):
         return None
     first = next((batch for batch in awaited if batch.state is Lifecycle.LOST), awaited[0])
@@ -137,7 +186,8 @@ def _blocked_by(awaited: Sequence[OtherRunBatch]) -> str | None:
     return f"{waits}, and nobody has driven that run for long: `layton-batch run` with its manifest collects them"
 
 
-def _job_statuses(store: RunStore, jobs: Sequence[Job], *, cancelled: bool) -> tuple[JobStatus, ...]:
+def job_statuses(store: RunStore, jobs: Sequence[Job], *, cancelled: bool) -> tuple[JobStatus, ...]:
+    """Count the requests of the jobs by how they ended and where they are. ``cancelled``: see ``_job_status``."""
     counts: dict[str, list[RequestCount]] = defaultdict(list)
     for count in store.count_requests():
         counts[count.job_id].append(count)
@@ -151,11 +201,6 @@ def place(state: Lifecycle, *, is_uploaded: bool) -> str:
     if state in AT_PROVIDER:
         return "at_provider"
     return "uploaded" if is_uploaded or state is Lifecycle.SUBMITTING else "planned"
-
-
-def reserved(batch: Batch) -> Decimal:
-    """Return the budget's reserve for a batch, in USD."""
-    return Decimal(0) if batch.state not in OPEN - {Lifecycle.PLANNED} else batch.max_cost or Decimal(0)
 
 
 def missing_budget(status: Status, max_usd: Decimal) -> Decimal | None:
@@ -192,21 +237,23 @@ def is_over(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -
 
     A run without jobs has not begun, unless a revision was planned: then its manifest names no model any more.
     """
-    is_planned = bool(jobs) or (row is not None and row.applied is not None)
-    if row is None or not is_planned or any(batch.state in OPEN for batch in batches):
+    if row is None or any(batch.state in OPEN for batch in batches):
         return False
-    return row.cancelled or all(job.graded for job in jobs)
+    return row.cancelled or (bool(jobs or row.applied) and all(job.graded for job in jobs))
 
 
 def _state(row: RunRow | None, jobs: Sequence[Job], batches: Sequence[Batch]) -> RunState:
     cancelled, reason = bool(row and row.cancelled), row.stopped_reason if row else None
     open_states = {batch.state for batch in batches if batch.state in OPEN}
     is_stuck = any(map(waits_for_a_person, batches))
+    # what is planned for a job that is to be planned again is not sent before, and that may wait for the lost batch
+    waiting = {job.id for job in jobs if not job.planned}
+    goes_on = any(
+        _goes_on(batch) for batch in batches if not (batch.state is Lifecycle.PLANNED and batch.job_id in waiting)
+    )
     if is_over(row, jobs, batches):
         return RunState.CANCELLED if cancelled else RunState.DONE
-    if cancelled and not open_states:
-        return RunState.CANCELLED  # before anything was planned
-    if is_stuck and (not any(map(_goes_on, batches)) or (open_states <= _IDLE and reason)):
+    if is_stuck and (not goes_on or (open_states <= _IDLE and reason)):
         return RunState.NEEDS_PERSON
     if reason and open_states <= _IDLE:
         return RunState.OVER_BUDGET

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from layton_batch.clock import SystemClock
 from layton_batch.errors import StoreError
-from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.redaction import Redactor
+from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import run_id_of
 from layton_batch.settings import Settings
 
@@ -34,7 +33,7 @@ def open_stores(settings: Settings) -> Iterator[Callable[[RunFolder], RunStore]]
             run_id = run_id_of(folder)
             url = _url_to_read(folder, settings)
             if url not in engines:
-                engines[url] = stack.enter_context(_engine(url, settings))
+                engines[url] = stack.enter_context(_engine(url))
             store = _store(engines[url], folder, settings, run_id)
             _require_run(store, folder)
             return store
@@ -44,7 +43,7 @@ def open_stores(settings: Settings) -> Iterator[Callable[[RunFolder], RunStore]]
 
 @contextmanager
 def open_store(folder: RunFolder, settings: Settings) -> Iterator[RunStore]:
-    """Open the store of an existing run to look at it, or to leave an order for its driver; see :func:`open_stores`."""
+    """Open the store of an existing run to look at it, or to enter what a person decides; see :func:`open_stores`."""
     with open_stores(settings) as store_of:
         yield store_of(folder)
 
@@ -61,13 +60,6 @@ def _require_run(store: RunStore, folder: RunFolder) -> None:
 
 
 @contextmanager
-def store_to_read(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
-    """Open the store of this run to look at it, whether the run is in it or not."""
-    with _engine(_url_to_read(folder, settings), settings) as engine:
-        yield _store(engine, folder, settings, run_id)
-
-
-@contextmanager
 def store_at(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[RunStore]:
     """Open the store of this run to change it, whether the run is in it or not.
 
@@ -78,8 +70,15 @@ def store_at(folder: RunFolder, settings: Settings, run_id: str) -> Iterator[Run
 
     if settings.state_url is None:
         refuse_new_database(folder.workspace)
-    with _engine(settings.state_url or sqlite_url(folder.workspace.database), settings) as engine:
+    with _engine(settings.state_url or sqlite_url(folder.workspace.database)) as engine:
         yield _store(engine, folder, settings, run_id)
+
+
+@contextmanager
+def engine_to_read(folder: RunFolder, settings: Settings) -> Iterator[Engine]:
+    """Open the database of a run's workspace to look at it."""
+    with _engine(_url_to_read(folder, settings)) as engine:
+        yield engine
 
 
 def _url_to_read(folder: RunFolder, settings: Settings) -> str:
@@ -89,10 +88,10 @@ def _url_to_read(folder: RunFolder, settings: Settings) -> str:
 
 
 @contextmanager
-def _engine(url: str, settings: Settings) -> Iterator[Engine]:
+def _engine(url: str) -> Iterator[Engine]:
     from layton_batch.store.engine import open_engine
 
-    engine = open_engine(url, settings.deadlines.state)
+    engine = open_engine(url)
     try:
         yield engine
     finally:
@@ -100,10 +99,7 @@ def _engine(url: str, settings: Settings) -> Iterator[Engine]:
 
 
 def _store(engine: Engine, folder: RunFolder, settings: Settings, run_id: str) -> RunStore:
-    from layton_batch.store.driver import lease_clock
     from layton_batch.store.run_store import RunStore
 
     redact = Redactor.of(settings.secrets())
-    store = RunStore(engine, run_id, clean=redact, clean_id=redact.without_keys, arrive=atomic.arrivals(folder.root))
-    store.lease.clock = lease_clock(engine, SystemClock())
-    return store
+    return RunStore(engine, run_id, clean=redact, clean_id=redact.without_keys, listen=EventLog(folder.log, run_id))

@@ -54,7 +54,7 @@ def revision(
 ) -> Revision:
     """Plan the changes to the ``stored`` jobs, retired jobs included. ``wanted``: the jobs of the manifest.
 
-    A job is planned again if its requests, its name or its family may have changed.
+    A job is planned again if its requests, its name, its family or its output limit may have changed.
     """
     matched = _Matching(stored)
     jobs = [matched.stored_as(job) for job in wanted]
@@ -76,9 +76,9 @@ def revision(
     )
 
 
-def _written(job: Job) -> tuple[str, str]:
-    """Return the name and the family of the job's model: tables have them, requests do not."""
-    return job.spec.name, job.spec.family
+def _written(job: Job) -> tuple[str, str, int | None]:
+    """Return what may change of a job's model: its name and family, which tables have, and its output limit."""
+    return job.spec.name, job.spec.family, job.spec.max_output_tokens
 
 
 class _Matching:

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from layton_batch.sandbox import environment_file
-from layton_batch.sandbox.answerers.questions import Answerer
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.execution import Executor
 from layton_batch.sandbox.engine.faults import PROVIDERS, FaultBook
@@ -29,13 +29,14 @@ from layton_batch.sandbox.engine.ledger import Ledger, SandboxPrices, summarise
 from layton_batch.sandbox.engine.lifecycle import SandboxEngine
 from layton_batch.sandbox.engine.store import Store
 from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
-from layton_batch.sandbox.wire.gateway import Gateway, JsonReply, LoopbackOnly, OpenProtocol
+from layton_batch.sandbox.wire.api import JsonReply
+from layton_batch.sandbox.wire.gateway import Gateway, LoopbackOnly, OpenProtocol
 from layton_batch.sandbox.wire.gemini_api import GeminiApi
 from layton_batch.sandbox.wire.mistral_api import MistralApi
-from layton_batch.sandbox.wire.openai_api import OpenAIApi
-from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
+from layton_batch.sandbox.wire.openai_api import DoublewordApi, GroqApi, OpenAIApi
 from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
 from layton_batch.sandbox.wire.together_api import TogetherApi
+from layton_batch.sandbox.wire.xai_api import XaiApi
 
 _BASE_URLS = {
     "OPENAI_BASE_URL": "/openai/v1",
@@ -46,7 +47,19 @@ _BASE_URLS = {
     "GROQ_BASE_URL": "/groq",
     "DOUBLEWORD_BASE_URL": "/doubleword/v1",
     "OPENROUTER_BASE_URL": "/openrouter/api/v1",
+    "XAI_BASE_URL": "/xai/v1",
 }
+APIS = (
+    OpenAIApi,
+    GroqApi,
+    DoublewordApi,
+    AnthropicApi,
+    GeminiApi,
+    MistralApi,
+    TogetherApi,
+    OpenRouterApi,
+    XaiApi,
+)
 _START_SECONDS = 20.0
 
 
@@ -73,9 +86,9 @@ class Sandbox:
                 self._scratch.cleanup()
             raise
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        faults = FaultBook(self.config.faults)
+        faults = FaultBook(self.config.faults, self.config.clock)
         executor = Executor(
-            self.config.answerer or _default_answerer(), SandboxPrices.bundled(), faults, self.config.seed
+            self.config.answerer or SimulateAnswerer(), SandboxPrices.bundled(), faults, self.config.seed
         )
         self._engine = SandboxEngine(self._store, executor, faults, self.config)
         self._gateway = Gateway(faults, self._store.incoming, self._engine.now)
@@ -148,21 +161,14 @@ class Sandbox:
 
     def _application(self) -> Starlette:
         engine = self._engine
-        faces = [OpenAIApi(engine, flavour).wire() for flavour in (OPENAI, GROQ, DOUBLEWORD)]
-        faces += [
-            AnthropicApi(engine).wire(),
-            GeminiApi(engine).wire(),
-            MistralApi(engine).wire(),
-            TogetherApi(engine).wire(),
-            OpenRouterApi(engine).wire(),
-        ]
+        apis = [api(engine) for api in APIS]
         pages = [
             Route("/sandbox/health", self._health),
             Route("/sandbox/ledger", self._ledger_page),
             Route("/sandbox/batches", self._batches_page),
             Route("/sandbox/requests", self._requests_page),
         ]
-        return Starlette(routes=[*pages, *(self._gateway.mount(face) for face in faces)])
+        return Starlette(routes=[*pages, *map(self._gateway.mount, apis)])
 
     def _health(self, _request: Request) -> Response:
         return JsonReply({"status": "ok", "providers": list(PROVIDERS)})
@@ -188,14 +194,6 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return format(value, "f") if isinstance(value, Decimal) else value
-
-
-def _default_answerer() -> Answerer:
-    from layton_batch.sandbox.answerers.from_files import (
-        default_answerer,  # only here: its tables are not needed with another one
-    )
-
-    return default_answerer()
 
 
 def serve_forever(config: SandboxConfig, env_file: Path | None = None) -> None:

@@ -21,8 +21,6 @@ from layton_batch.files.workbooks import WORKBOOK
 from layton_batch.files.wrong_rows import parse_each
 from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import ENTRANT, LABELS, PREDICTION, VOTES, Entrant, content_key
-from layton_batch.scoring.propensity import COLUMN as PROPENSITY
-from layton_batch.scoring.propensity import propensity_of
 
 _ITEM = ("item_id", "riddle_id")
 _HINTS = ("n_hints", "hints")
@@ -33,7 +31,7 @@ _TIME = ("time", "labelled_at")
 _NOTE = ("note", "notes")
 METRICS = ("answer_correct", "justification_correct", "both_correct")
 _FORM = "a row of labels has item_id, model and answer_correct (true or false), and justification_correct where judged"
-_NUMBERS = (*_HINTS, *_TIME, PROPENSITY)
+_NUMBERS = (*_HINTS, *_TIME)
 _NAMES = (*_ITEM, "model", "provider", "annotator")
 WORDS = {
     **dict.fromkeys(("true", "yes", "y", "1", "1.0", "right", "correct", "wahr", "ja", "vrai", "oui"), True),
@@ -53,9 +51,9 @@ class Annotation:
     justification.
 
     ``source_file``: the file from which layton-eval's tools read the prediction. ``adjudicated``: the label overrides
-    the majority of the annotators. ``propensity``: the probability with which the prediction was picked for a label.
-    ``item_digest``: digest of what the person saw of the item; the label belongs to this form of the item only.
-    ``model_id``: the model as its provider names it; the label belongs to no other model, whatever the two are called.
+    the majority of the annotators. ``item_digest``: digest of what the person saw of the item; the label belongs to
+    this form of the item only. ``model_id``: the model as its provider names it; the label belongs to no other model,
+    whatever the two are called.
     """
 
     item_id: str
@@ -71,7 +69,6 @@ class Annotation:
     source_file: str | None = None
     note: str = ""
     adjudicated: bool = False
-    propensity: float | None = None
     item_digest: str | None = None
     model_id: str | None = None
     location: RowLocation | None = field(default=None, compare=False)
@@ -169,7 +166,6 @@ def parse_annotation(row: Row, location: RowLocation) -> Annotation:
         source_file=source_file,
         note=next((note for name in _NOTE if isinstance(note := row.get(name), str) and note.strip()), ""),
         adjudicated=_truth(row, ("adjudicated",), location) is True,
-        propensity=propensity_of(row, location),
         item_digest=_optional_text(row, ("item_digest",), location) or None,
         model_id=_optional_text(row, ("model_id",), location) or None,
         location=location,
@@ -191,7 +187,6 @@ def annotation_row(annotation: Annotation) -> dict[str, object]:
         "source_file": annotation.source_file,
         "note": annotation.note or None,
         "adjudicated": annotation.adjudicated or None,
-        "propensity": annotation.propensity,
         "item_digest": annotation.item_digest,
         "model_id": annotation.model_id,
     }
@@ -239,7 +234,7 @@ def _text(row: Row, names: Sequence[str], location: RowLocation) -> str:
         columns = " or ".join(map(repr, names))
         raise DataError(
             f"{location}: column {columns} is missing: {_FORM}; its columns are {', '.join(map(str, row))}. A file of "
-            "`label-plan` needs its column label_id"
+            "`label plan` needs its column label_id"
         )
     if not value:
         raise DataError(f"{location}: column {name!r} must be text, not {row[name]!r:.60}")
@@ -298,6 +293,12 @@ def latest(annotations: Iterable[Annotation]) -> dict[tuple[object, ...], Annota
         if earlier is None or annotation.replaces(earlier):
             latest_by_subject[annotation.about] = annotation
     return latest_by_subject
+
+
+def newest(annotations: Iterable[Annotation]) -> float | None:
+    """Return the time (epoch seconds) of the newest label; None if no label has a time."""
+    times = [_moment(annotation.time).timestamp() for annotation in annotations if annotation.time is not None]
+    return max(times, default=None)
 
 
 def join(
@@ -443,11 +444,4 @@ def annotated_words(votes: pl.DataFrame, gold: pl.DataFrame, joined: JoinedLabel
     mine = votes.join(joined.locations, on=_PLACE, maintain_order="left")
     mine = mine.join(gold_labels, on=PREDICTION, how="left", maintain_order="left")
     words = [settled(word, people[at].values(), metric) for word, at in mine.select("gold", "about").iter_rows()]
-    chances = [
-        next((annotation.propensity for annotation in given.values() if annotation.propensity is not None), None)
-        for given in people
-    ]
-    return mine.with_columns(
-        correct=pl.Series(words, dtype=pl.Boolean),
-        propensity=pl.Series([chances[at] for at in mine["about"]], dtype=pl.Float64),
-    )
+    return mine.with_columns(correct=pl.Series(words, dtype=pl.Boolean))

@@ -13,8 +13,8 @@ from layton_batch.stats.raters import Kappa, kappa
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
-    """``labels``: by annotator; ``several``: answers with two labels or more; ``ties``: as many say yes as no, so that
-    the answer has no label; ``kappa``: None where no answer has two labels."""
+    """``labels``: by annotator; ``several``: answers with two labels or more; ``ties``: those of them without a
+    majority, which nobody settled; ``kappa``: None where no answer has two labels."""
 
     labels: dict[str, int]
     several: int
@@ -41,11 +41,15 @@ def annotator_agreement(joined: JoinedLabels, metric: str, level: float) -> Anno
         return None
     names = sorted(counts)
     ratings = np.array([[int(row.get(name, -1)) for name in names] for row in marks], dtype=np.int64)
-    several = [row for row in marks if len(row) > 1]
+    several = [
+        (row, any(annotation.adjudicated for annotation in people.values()))
+        for row, people in zip(marks, joined.by_prediction.values(), strict=True)
+        if len(row) > 1
+    ]
     return AnnotatorAgreement(
         labels={name: counts[name] for name in names},
         several=len(several),
-        ties=sum(majority(list(row.values())) is None for row in several),
+        ties=sum(majority(list(row.values())) is None and not settled for row, settled in several),
         level=level,
         kappa=kappa(ratings, level=level),
     )

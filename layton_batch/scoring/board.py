@@ -16,13 +16,15 @@ import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, NEW, SET
 from layton_batch.scoring.counting import CountedVotes, count_votes
-from layton_batch.scoring.evidence import ENTRANT, NEEDS_NO_JURY, Entrant, ItemScores
+from layton_batch.scoring.evidence import ENTRANT, HAS_OUTCOME, NEEDS_NO_JURY, Entrant, ItemScores
 from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import (
     BORROWED_ONLY,
+    DRIFTED,
     FEW_VERDICTS,
     NEW_ITEMS,
     OTHER_HINTS,
+    OTHER_JURY,
     RULE,
     SHORT_JURY,
     THIS_SET,
@@ -31,6 +33,7 @@ from layton_batch.scoring.leaderboard import (
     with_flag,
 )
 from layton_batch.scoring.rules import PAPER, PAPER_LEVEL, ScoringRules
+from layton_batch.scoring.uncalibrated import UNCALIBRATED, labels_needed
 from layton_batch.stats.joint import JointDraws
 from layton_batch.stats.paper import paper_scores
 from layton_batch.stats.posterior import ModelScore
@@ -44,6 +47,10 @@ _Row = dict[str, Any]
 def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> pl.DataFrame:
     """Score every entrant and rank them, best first; entrants without a score come last, unranked.
 
+    Without any label ``method`` is ``uncalibrated``: scores and intervals are those of votes alone, which hold if the
+    judges are as good as the prior has it. ``labels_needed`` then says how many labels on the model's answers would
+    give ± 3 points on these items, and an entrant that nobody judged has no score.
+
     Neither the order of the rows nor ``rules.seed`` moves a range: what is drawn for it is always the same. Raises
     DataError for predictions or labels that contradict each other.
     """
@@ -51,9 +58,13 @@ def rank_board(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -
         return leaderboard(())
     if rules.method == PAPER:
         board = leaderboard(_paper_rows(count_votes(votes, labels, by_seats=False), rules))
+    elif labels.is_empty():
+        board = leaderboard(_unlabelled_rows(votes, labels, rules))
     else:
         board = leaderboard(_jury_rows(count_votes(votes, labels), rules))
         board = with_flag(board, OTHER_HINTS, _of(board, _with_other_hints(board, labels)))
+    for flag, holds in ((OTHER_JURY, rules.other_jury), (DRIFTED, rules.drifted)):
+        board = with_flag(board, flag) if holds and labels.height else board
     return with_verdicts(board, votes, labels)
 
 
@@ -70,7 +81,8 @@ def _with_other_hints(board: pl.DataFrame, labels: pl.DataFrame) -> set[tuple[An
 
 
 def with_verdicts(board: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
-    """Count the verdicts that each row could stand on, and those of them that are missing, and flag what is short.
+    """Add the jury's share of yes to each row, count the verdicts that the row could stand on and those of them that
+    are missing, and flag what is short.
 
     If nobody knows how many judges were asked, it is as many as judged any answer of the entrant. A jury is also short
     if it lacks more than the one judge who leaves before its own family's answers.
@@ -84,6 +96,7 @@ def with_verdicts(board: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame
         .agg(
             n_verdicts=judges.sum(),
             n_verdicts_missing=(judges - total).filter(is_judged).sum(),
+            jury_vote=(100 * _MARK.filter(HAS_OUTCOME).mean()).round(1),
             is_short=((total > 0) & ((total < judges) | (total < most - 1))).any(),  # type: ignore[operator]
         )
     )
@@ -92,6 +105,9 @@ def with_verdicts(board: pl.DataFrame, votes: pl.DataFrame, labels: pl.DataFrame
     is_short = set(counts.filter(pl.col("is_short") & ~is_few).select(ENTRANT).iter_rows())
     board = with_flag(board.update(counts.drop("is_short"), on=ENTRANT), FEW_VERDICTS, is_few)
     return with_flag(board, SHORT_JURY, _of(board, is_short))
+
+
+_MARK = pl.when(NEEDS_NO_JURY).then(0.0).otherwise(pl.col("yes") / pl.col("total"))
 
 
 def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
@@ -119,29 +135,20 @@ def _paper_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
 
 
 def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
-    law, has_labels = VotePosterior(counted, rules), bool(len(counted.gold.label))
-    scores, counts = law.scores(), _counts(counted)
+    law = VotePosterior(counted, rules)
+    scores, counts, (draws_here, draws_new) = law.scores(), _counts(counted), law.draws()
+    here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
+    new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
     is_unknown = ~np.isin(counted.target.provider, counted.gold.provider)
-    if has_labels:
-        draws_here, draws_new = law.draws()
-        here_ranks = _ranked([score.score for score in scores], draws_here, rules.level)
-        new_ranks = _ranked([score.new_score for score in scores], draws_new, rules.level)
-    highest = counted.strata.n.sum(axis=1) / np.maximum(counted.strata.items, 1)
     for i, score in enumerate(scores):
         flags = _flags(score.flags, score.reason)
         flags += [BORROWED_ONLY] if score.own_labels == 0 and score.borrowed_labels > 0 else []
         flags += [UNKNOWN_MAKER] if is_unknown[i] else []
-        if has_labels:
-            new: Sequence[float | None] = (*new_ranks[i], *_new(score))
-            this_set: Sequence[float | None] = (*here_ranks[i], *_here(score))
-        else:  # votes alone do not say how often people agree; only what is known to be wrong bounds what is right
-            new = (None, None, None, None, 0.0, 100.0, None)
-            this_set = (None, None, None, None, 0.0, ceil_tenth(float(highest[i])), None)
         yield _row(
             counted.entrants[i],
             rules,
-            new=new,
-            this_set=this_set,
+            new=(*new_ranks[i], *_new(score)),
+            this_set=(*here_ranks[i], *_here(score)),
             flags=flags,
             n_items=score.items,
             own_labels=score.own_labels,
@@ -149,6 +156,26 @@ def _jury_rows(counted: CountedVotes, rules: ScoringRules) -> Iterable[_Row]:
             smallest_gold_bin=score.smallest_gold_bin,
             **counts[i],
         )
+
+
+def _unlabelled_rows(votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules) -> Iterable[_Row]:
+    """Yield the rows of a board without labels; what a row lacks for want of labels holds for the whole board."""
+    is_judged = HAS_OUTCOME.any().over(ENTRANT)
+    judged, silent = votes.filter(is_judged), votes.filter(~is_judged)
+    if judged.height:
+        needed = labels_needed(judged, labels, rules)
+        for row in _jury_rows(count_votes(judged, labels), rules):
+            number = needed.get((row["model"], row["provider"], row["n_hints"]))
+            flags = _UNJUDGED if row["n_unjudged"] else ""
+            yield row | {"method": UNCALIBRATED, "flags": flags, "labels_needed": number}
+    if silent.height:
+        counted = count_votes(silent, labels)
+        for i, counts in enumerate(_counts(counted)):
+            row = _row(counted.entrants[i], rules, flags=[_UNJUDGED], n_items=int(counted.strata.items[i]), **counts)
+            yield row | {"method": UNCALIBRATED, "own_labels": 0, "borrowed_labels": 0}
+
+
+_UNJUDGED = str(Flag.UNJUDGED)
 
 
 def _counts(counted: CountedVotes) -> list[_Row]:

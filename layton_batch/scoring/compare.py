@@ -1,4 +1,4 @@
-"""Two entrants of a board beside each other: which is better, how surely, and what it would take to tell."""
+"""Two entrants of a board beside each other: which is better, and how surely."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.scoring.counting import CountedVotes, count_votes
-from layton_batch.scoring.evidence import Entrant, ItemScores, entrants_of
+from layton_batch.scoring.evidence import HAS_OUTCOME, Entrant, ItemScores, entrants_of
 from layton_batch.scoring.law import VotePosterior, mark_law
 from layton_batch.scoring.leaderboard import NEW_ITEMS, RULE, THIS_SET
 from layton_batch.scoring.rules import HIERARCHICAL, ScoringRules
-from layton_batch.scoring.uncalibrated import UNCALIBRATED, share_sheets
-from layton_batch.stats.joint import JointDraws, differences, items_to_resolve, resolvable_difference
-from layton_batch.stats.planning import Separation, labels_to_separate
+from layton_batch.scoring.uncalibrated import UNCALIBRATED
+from layton_batch.stats.joint import JointDraws, detectable, difference
 from layton_batch.text import did_you_mean, first_of
 
 _NAMES_SHOWN = 12
@@ -50,10 +49,7 @@ class ComparedModel:
 class Comparison:
     """``standings`` on new items of the kind and on this set (left out where the score there is exact).
 
-    ``method``: the board's; ``uncalibrated`` where there is no label, so that all is said of the jury's word alone.
-    ``labels``: more human labels that are expected to separate the two on these items; ``items``: how many items of
-    this kind would be needed for new ones. Both are None where the two are separated already, where their scores are
-    equal, and where nothing here can say; ``labels`` also where no jury judged.
+    ``method``: the board's; ``uncalibrated`` where there is no label, so that all rests on what judges usually are.
     """
 
     first: Entrant
@@ -62,8 +58,6 @@ class Comparison:
     method: str
     level: float
     standings: tuple[ComparedModel, ...]
-    labels: Separation | None
-    items: int | None
     n_items: int
 
 
@@ -127,16 +121,16 @@ def gate(comparison: Comparison, target: str, margin: float) -> Gate:
 
 
 def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
-    """The entrant that ``MODEL``, ``PROVIDER/MODEL``, ``MODEL@HINTS`` or ``PROVIDER/MODEL@HINTS`` names.
+    """Return the entrant of a model's name; where several have it, of its ``PROVIDER/MODEL@HINTS``.
 
     Raises DataError where none or several are meant, naming what there is.
     """
-    matches = [entrant for entrant in entrants if name in _spellings(entrant)]
+    by_full_name = {f"{entrant.provider}/{entrant.model}@{entrant.n_hints}": entrant for entrant in entrants}
+    matches = [full for full, entrant in by_full_name.items() if name in (full, entrant.model)]
     if len(matches) == 1:
-        return matches[0]
+        return by_full_name[matches[0]]
     if matches:
-        longest = ", ".join(_spellings(entrant)[-1] for entrant in matches)
-        raise DataError(f"{name!r} is ambiguous: give one of {longest}")
+        raise DataError(f"{name!r} is ambiguous: give one of {', '.join(matches)}")
     if not entrants:
         raise DataError(f"no model is done yet, so {name!r} has no score. `layton-batch run` continues the run")
     hint = did_you_mean(name, (entrant.model for entrant in entrants), 0.3)
@@ -144,60 +138,35 @@ def find_entrant(entrants: Sequence[Entrant], name: str) -> Entrant:
     raise DataError(f"these sources have no model {name!r}{hint or f' ({first_of(names, _NAMES_SHOWN)})'}")
 
 
-def _spellings(entrant: Entrant) -> tuple[str, ...]:
-    long = f"{entrant.provider}/{entrant.model}"
-    return entrant.model, long, f"{entrant.model}@{entrant.n_hints}", f"{long}@{entrant.n_hints}"
-
-
 def compare_votes(votes: pl.DataFrame, labels: pl.DataFrame, names: tuple[str, str], rules: ScoringRules) -> Comparison:
-    """Two entrants of a jury board; without any label by the jury's raw shares, as the board has them.
+    """Two entrants of a jury board, by the numbers that the board has.
 
     Raises DataError for names that are not clear, are the same entrant, or are of an entrant that nobody judged.
     """
     if labels.is_empty():
-        return _compare_shares(votes, names, rules)
+        _check_judged(votes, names)
     counted = count_votes(votes, labels)
     pair = _pair(counted.entrants, names)
     law = VotePosterior(counted, rules)
     here, new = law.draws()
-    items = int(min(counted.strata.items[list(pair)]))
     scores = law.scores()
     first, second = (scores[model] for model in pair)
     alike = _cast_alike(counted, pair)
     on_new = _standing(NEW_ITEMS, new, pair, (first.new_score, second.new_score), rules.level, alike=alike)
     on_these = _standing(THIS_SET, here, pair, (first.score, second.score), rules.level, alike=alike)
-    need = None if on_these.separated else labels_to_separate(counted.strata, *pair, level=rules.level,
-                                                              post=law.posterior)  # fmt: skip
     return Comparison(
         first=counted.entrants[pair[0]],
         second=counted.entrants[pair[1]],
         metric=rules.metric,
-        method=HIERARCHICAL,
+        method=UNCALIBRATED if labels.is_empty() else HIERARCHICAL,
         level=rules.level,
         standings=(on_new, on_these),
-        labels=need if need is not None and need.count else None,
-        items=None if on_new.separated or alike else _items(new, items, pair, rules.level),
-        n_items=items,
+        n_items=int(min(counted.strata.items[list(pair)])),
     )
 
 
 def compare_marks(sheets: Sequence[ItemScores], names: tuple[str, str], rules: ScoringRules) -> Comparison:
     """Two entrants of a board graded by rule, on new items; on these their scores are exact."""
-    return _compare_means(sheets, names, rules, RULE)
-
-
-def _compare_shares(votes: pl.DataFrame, names: tuple[str, str], rules: ScoringRules) -> Comparison:
-    sheets, entrants = share_sheets(votes), entrants_of(votes)
-    judged = {sheet.entrant for sheet in sheets}
-    for name in names:
-        if find_entrant(entrants, name) not in judged:
-            raise DataError(f"{name!r}: no judge gave a verdict on its answers, and no person a label")
-    return _compare_means(sheets, names, rules, UNCALIBRATED)
-
-
-def _compare_means(
-    sheets: Sequence[ItemScores], names: tuple[str, str], rules: ScoringRules, method: str
-) -> Comparison:
     sheets = sorted(sheets, key=lambda sheet: sheet.entrant)
     entrants = [sheet.entrant for sheet in sheets]
     pair = _pair(entrants, names)
@@ -210,9 +179,16 @@ def _compare_means(
     means = (float(law.scores.mean[pair[0]]), float(law.scores.mean[pair[1]]))
     alike = first_marks == second_marks
     standing = _standing(NEW_ITEMS, new, pair, means, rules.level, alike=alike)
-    needed = None if standing.separated or alike else _items(new, items, pair, rules.level)
     first, second = (entrants[i] for i in pair)
-    return Comparison(first, second, rules.metric, method, rules.level, (standing,), None, needed, items)
+    return Comparison(first, second, rules.metric, RULE, rules.level, (standing,), items)
+
+
+def _check_judged(votes: pl.DataFrame, names: tuple[str, str]) -> None:
+    """Raises DataError for an entrant of a board without labels that nobody judged."""
+    entrants, judged = entrants_of(votes), set(entrants_of(votes.filter(HAS_OUTCOME)))
+    for name in names:
+        if find_entrant(entrants, name) not in judged:
+            raise DataError(f"{name!r}: no judge gave a verdict on its answers, and no person a label")
 
 
 def _pair(entrants: Sequence[Entrant], names: tuple[str, str]) -> tuple[int, int]:
@@ -250,28 +226,15 @@ def _standing(
     alike: bool,
 ) -> ComparedModel:
     """``alike``: what is known of the two is the same, so that each is as likely the better one."""
-    two = _of_two(draws, pair)
-    (gap,) = differences(two, [pair], level=level)
-    least = resolvable_difference(two, level=level)
-    difference = (scores[0] or 0.0) - (scores[1] or 0.0)
-    lower, upper = min(gap.lower, difference), max(gap.upper, difference)
+    gap = difference(draws, *pair, level=level)
+    least = detectable(gap.deviation, level)
+    lead = (scores[0] or 0.0) - (scores[1] or 0.0)
+    lower, upper = min(gap.lower, lead), max(gap.upper, lead)
     return ComparedModel(
         target,
-        100 * difference,
+        100 * lead,
         100 * lower,
         100 * upper,
         0.5 if alike else gap.better,
-        None if least is None else 100 * least,
+        100 * least if least <= 1 else None,
     )
-
-
-def _of_two(draws: JointDraws, pair: tuple[int, int]) -> JointDraws:
-    columns = [int(np.flatnonzero(draws.models == model)[0]) for model in pair]
-    return JointDraws(draws.theta[:, columns], draws.models[columns])
-
-
-def _items(new: JointDraws, items: int, pair: tuple[int, int], level: float) -> int | None:
-    """Items that would resolve the two, were their difference what it seems to be."""
-    two = _of_two(new, pair)
-    lead = abs(float(two.theta.mean(axis=0)[0] - two.theta.mean(axis=0)[1]))
-    return items_to_resolve(two, items, lead, level=level) if lead > 1e-9 else None

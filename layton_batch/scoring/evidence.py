@@ -35,9 +35,9 @@ _COUNTED: Mapping[str, pl.DataType] = {
 VOTES: Mapping[str, pl.DataType] = {**_COUNTED, "judges": pl.Int64(), "kind": pl.String()}
 """The frame of votes: a row an answer, with ``yes`` of ``total`` verdicts. ``judges``: judges that were asked, null if
 unknown. ``kind``: what became of the reply; all but ``answered`` is wrong without a jury."""
-LABELS: Mapping[str, pl.DataType] = {**_COUNTED, "correct": pl.Boolean(), "propensity": pl.Float64()}
+LABELS: Mapping[str, pl.DataType] = {**_COUNTED, "correct": pl.Boolean()}
 """The frame of labels: a row what people say of an answer (perhaps of an earlier run), with the votes that the jury
-gave it. ``propensity``: the chance with which ``label-plan`` picked it, where it did and says so."""
+gave it."""
 JUDGED: Mapping[str, pl.DataType] = {
     **{name: VOTES[name] for name in PREDICTION},
     "family": pl.String(),
@@ -49,6 +49,8 @@ known, else its provider; ``human``: people's word; ``recorded``: the verdict th
 where ``verdict`` is a later one."""
 ANSWERED = "answered"
 NEEDS_NO_JURY = pl.col("kind") != ANSWERED
+HAS_OUTCOME = (pl.col("total") > 0) | NEEDS_NO_JURY
+"""True for a prediction that a judge voted on, or that needs no jury."""
 
 
 def entrants_of(votes: pl.DataFrame) -> list[Entrant]:

@@ -25,7 +25,6 @@ GOLD: Mapping[str, pl.DataType] = {
     **{name: VOTES[name] for name in PREDICTION},
     **dict.fromkeys(("answer", "justification", "kind"), pl.String()),
     **dict.fromkeys(("silent", "ranked"), pl.Boolean()),
-    "propensity": pl.Float64(),
     "sample": pl.Int64(),
 }
 """Columns that are not about decisions. ``silent``: there is no answer; the texts are left out where only their digest

@@ -4,9 +4,9 @@ A row names ``riddle_id, provider, model, n_hints`` (no such column, as in the p
 every judge, ``is_answer_correct_<judge>`` and ``is_justification_correct_<judge>`` (null: did not sit), and the same
 from a person as ``human_answer_correct`` and ``human_justification_correct`` (null: not labelled).
 ``both_correct_<judge>`` and ``human_both_correct`` are taken where the file has them and derived where it does not.
-Four more columns may be there, which our own exports have: ``kind``, what became of the reply, ``ranked``, false for
-an answer that brings a label only, ``propensity``, the chance with which it was picked to be labelled, and ``sample``,
-which answer of the model to the item it is (of a label only: in which round it counts; none: in all). A row of a run
+Three more columns may be there, which our own exports have: ``kind``, what became of the reply, ``ranked``, false for
+an answer that brings a label only, and ``sample``, which answer of the model to the item it is (of a label only: in
+which round it counts; none: in all). A row of a run
 whose labels stand beside another jury's votes says so (``labels_of_another_jury``).
 What a file may say of its judges is in :mod:`layton_batch.scoring.jury_record`.
 """
@@ -29,12 +29,9 @@ from msgspec import Meta
 from layton_batch.clock import Clock
 from layton_batch.errors import DataError
 from layton_batch.files.sources import JsonLines, Row, RowLocation, nothing_in, portions, with_text_id
-from layton_batch.records import JsonValue
 from layton_batch.scoring.evidence import ENTRANT, content_key
 from layton_batch.scoring.gold import GOLD, HUMAN, VERDICT, GoldSet
 from layton_batch.scoring.jury_record import JudgeRecord, record_columns, record_columns_of, recorded_value
-from layton_batch.scoring.propensity import COLUMN as PROPENSITY
-from layton_batch.scoring.propensity import propensity_of
 from layton_batch.settings import Settings
 
 BUNDLED = "bundled"
@@ -59,10 +56,17 @@ _FIELDS: Mapping[str, tuple[object, ...]] = {
     JUSTIFICATION: (str | None, None),
     "kind": (str | None, None),
     "ranked": (bool | None, None),
-    PROPENSITY: (Annotated[float, Meta(gt=0, le=1)] | None, None),
     "sample": (Annotated[int, Meta(ge=1, le=_SAMPLES)] | None, None),
 }
 """Types and defaults of the columns that are not about decisions and judges, in the order of a row's values."""
+_DECISION = "true, false or null"
+_KINDS = {
+    **dict.fromkeys((ITEM, "provider", "model"), "text"),
+    **dict.fromkeys(("ranked", _OTHER_JURY), _DECISION),
+    "n_hints": "a whole number",
+    "sample": f"a whole number from 1 to {_SAMPLES:,}",
+}
+"""What the values of columns are, in words; of judges' and people's columns a decision, of the others text or null."""
 _Values = tuple[Any, ...]
 """The values of a row: those of ``_FIELDS``, then of :attr:`_GoldForm.decisions`, then of :attr:`_GoldForm.of_jury`."""
 
@@ -134,7 +138,7 @@ class _GoldForm:
         types |= {name: (bool | None if name == _OTHER_JURY else str | None, None) for name in self.of_jury}
         types |= _FIELDS
         names_in_code = {f"column_{number}": name for number, name in enumerate(types)}
-        line = msgspec.defstruct(
+        self._line = msgspec.defstruct(
             "Line",
             [(code, *types[name]) for code, name in names_in_code.items()],  # type: ignore[misc]
             rename=names_in_code,
@@ -142,9 +146,9 @@ class _GoldForm:
             forbid_unknown_fields=True,
             gc=False,
         )
-        self._decode = msgspec.json.Decoder(line).decode
+        self._decode = msgspec.json.Decoder(self._line).decode
 
-    def values(self, content: bytes) -> list[_Values] | None:
+    def lines(self, content: bytes) -> list[_Values] | None:
         """Decode whole lines. None where a line has another column, another type or is not JSON: then the lines are
         read one by one, for the column to be learnt or the fault to be named."""
         try:
@@ -152,6 +156,17 @@ class _GoldForm:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return [msgspec.structs.astuple(row)[: self._known] for row in rows]
+
+    def row(self, row: Row, location: RowLocation) -> _Values:
+        """Return a row's values as the line decoder does. Raises DataError naming the wrong column."""
+        row = with_text_id(row, ITEM)
+        try:
+            return msgspec.structs.astuple(msgspec.convert(row, self._line))[: self._known]
+        except msgspec.ValidationError as error:
+            # the path ends such a message, and a field that is missing has none
+            column = str(error).removesuffix("`").rpartition("`")[2].removeprefix("$.")
+            kind = _KINDS.get(column, _DECISION if column in self.decisions else "text or null")
+            raise DataError(f"{location}: column {column!r} must be {kind}, not {row.get(column)!r:.60}") from None
 
 
 class _Reader:
@@ -178,7 +193,7 @@ class _Reader:
         """Append the rows of lines, all of which have the known columns. False: they have to be taken one by one."""
         if self._form is None or self._fault is not None:
             return False
-        values = self._form.values(lines.content)
+        values = self._form.lines(lines.content)
         if values is None:
             return False
         self._note(lines.first.file, range(lines.first.line, lines.first.line + len(values)))
@@ -196,7 +211,7 @@ class _Reader:
             self._note(file, (location.line for location in locations))
         if self._fault is None:
             try:
-                values = [_checked(row, location, self._form) for location, row in rows]
+                values = [self._form.row(row, location) for location, row in rows]
             except DataError as error:
                 self._fault = error
             else:
@@ -245,7 +260,7 @@ class _Reader:
             columns = ", ".join(islice(self._names, _SHOWN_COLUMNS))
             if "answer_correct" in self._names:
                 raise DataError(
-                    f"{file}: is a file of labels, and belongs to a run: `layton-batch import RUN --labels {file}`, "
+                    f"{file}: is a file of labels, and belongs to a run: `layton-batch label import RUN {file}`, "
                     "then `layton-batch leaderboard RUN`; in a manifest: [gold] annotations"
                 )
             asks = (
@@ -322,55 +337,6 @@ def _judges(columns: Sequence[str], file: str) -> tuple[str, ...]:
     return judges
 
 
-def _checked(row: Row, location: RowLocation, form: _GoldForm) -> _Values:
-    """Return a row's values as the line decoder does. Raises DataError naming the wrong column."""
-    row = with_text_id(row, ITEM)
-    item, provider, model = (_text(row, column, location) for column in (ITEM, "provider", "model"))
-    n_hints = row.get("n_hints", 0)
-    if isinstance(n_hints, bool) or not isinstance(n_hints, int) or n_hints < 0:
-        raise DataError(f"{location}: column 'n_hints' must be a whole number, not {n_hints!r}")
-    sample = _sample(row, location)
-    decisions = [_decision(row, column, location) for column in form.decisions]
-    answer, justification, kind = (_optional_text(row, column, location) for column in (ANSWER, JUSTIFICATION, "kind"))
-    ranked, propensity = row.get("ranked") is not False, propensity_of(row, location)
-    fixed_values = item, provider, model, n_hints, answer, justification, kind, ranked, propensity, sample
-    return (*fixed_values, *decisions, *(_of_jury(row, column, location) for column in form.of_jury))
-
-
-def _of_jury(row: Row, column: str, location: RowLocation) -> JsonValue:
-    return row.get(column) is True if column == _OTHER_JURY else _optional_text(row, column, location)
-
-
-def _decision(row: Row, column: str, location: RowLocation) -> bool | None:
-    value = row.get(column)
-    if value is not None and value is not True and value is not False:
-        raise DataError(f"{location}: column {column!r} must be true, false or null, not {value!r:.60}")
-    return value
-
-
-def _sample(row: Row, location: RowLocation) -> int | None:
-    sample = row.get("sample")
-    if sample is not None and (isinstance(sample, bool) or not isinstance(sample, int) or not 1 <= sample <= _SAMPLES):
-        raise DataError(
-            f"{location}: column 'sample' must be a whole number from 1 to {_SAMPLES:,}, not {sample!r:.60}"
-        )
-    return sample
-
-
-def _text(row: Row, column: str, location: RowLocation) -> str:
-    value = row.get(column)
-    if not isinstance(value, str) or not value:
-        raise DataError(f"{location}: column {column!r} must be text, not {value!r:.60}")
-    return value
-
-
-def _optional_text(row: Mapping[str, JsonValue], column: str, location: RowLocation) -> str | None:
-    value = row.get(column)
-    if value is not None and not isinstance(value, str):
-        raise DataError(f"{location}: column {column!r} must be text or null, not {value!r:.60}")
-    return value
-
-
 def gold_rows(gold: GoldSet) -> Iterator[dict[str, object]]:
     """Write the rows of a gold set in the form it was read in, layton-eval-ppi's, with the judges' records."""
     jury_columns: dict[str, object] = {_OTHER_JURY: True} if gold.other_jury else {}
@@ -383,5 +349,5 @@ def gold_rows(gold: GoldSet) -> Iterator[dict[str, object]]:
         plain: dict[str, object] = {ITEM if name == "item_id" else name: row[name] for name in names}
         kind = {"kind": row["kind"]} if row["kind"] else {}
         counts = {} if row["ranked"] else {"ranked": False}
-        chosen = {name: row[name] for name in (PROPENSITY, "sample") if row[name] is not None}
-        yield plain | kind | counts | chosen | jury_columns
+        sample = {} if row["sample"] is None else {"sample": row["sample"]}
+        yield plain | kind | counts | sample | jury_columns

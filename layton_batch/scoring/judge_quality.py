@@ -1,43 +1,37 @@
-"""How good the judges are: each against people, the jury as a whole, what it gets wrong, and what labels are worth."""
+"""How good the judges are: each against people, the jury as a whole, and what it gets wrong."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
-from layton_batch.errors import DataError
-from layton_batch.scoring.audit import picked_labels
-from layton_batch.scoring.counting import CountedVotes, count_votes
+from layton_batch.scoring.counting import count_votes
 from layton_batch.scoring.evidence import PREDICTION
 from layton_batch.scoring.law import VotePosterior
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.stats.distributions import exact_sign_test, two_sided_quantile
+from layton_batch.stats.distributions import exact_sign_test
 from layton_batch.stats.joint import detectable
 from layton_batch.stats.judges import (
     BinCalibration,
     JudgeReport,
     JuryReport,
     Leniency,
-    PreferenceEstimate,
     calibration,
-    effective_sizes,
     judge_reports,
     jury_errors,
     jury_leniency,
     jury_report,
     leniency_by_group,
-    self_preference,
 )
-from layton_batch.stats.planning import expected_variance
-from layton_batch.stats.posterior import new_items_moments, posterior_mean
 from layton_batch.stats.raters import Agreement, agreement
 from layton_batch.stats.strata import Ints
-from layton_batch.stats.surveys import Audit, SampledLabels, audit_scores
-from layton_batch.text import did_you_mean
+
+DRIFT_LEVEL = 0.1
+"""The p-value up to which a board says that its judges drifted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,41 +58,30 @@ class JuryFamilyLeniency:
 
 
 @dataclass(frozen=True, slots=True)
-class SelfPreference:
-    """Excess leniency (a fraction) of a judge for its own family's models; ``reason``: why there is no estimate."""
-
-    family: str | None
-    against: str
-    estimate: float | None
-    standard_error: float | None
-    own: int
-    other: int
-    reason: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeFinding:
     """One judge; everything is in fractions."""
 
     judge: str
     report: JudgeReport
     by_family: tuple[FamilyLeniency, ...]
-    self_preference: tuple[SelfPreference, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeDrift:
     """Difference of a judge's verdicts from those that the gold set records of it, on the same ``answers``.
 
-    ``more_yes``, ``fewer_yes``: answers to which it says yes now and did not, and the other way round; ``p_value``: of
-    McNemar's exact test that neither is likelier; ``detectable``: the shift (a fraction) that so many answers show with
-    a chance of 80 %.
+    ``more_yes``, ``fewer_yes``: answers to which it says yes now and did not, and the other way round; ``more_right``,
+    ``fewer_right``: answers on which it agrees with people now and did not, and the other way round; ``p_value``: of
+    McNemar's exact test that neither more nor fewer yes is likelier; ``detectable``: the shift (a fraction) that so
+    many answers show with a chance of 80 %.
     """
 
     judge: str
     answers: int
     more_yes: int
     fewer_yes: int
+    more_right: int
+    fewer_right: int
     p_value: float
     detectable: float
 
@@ -119,36 +102,12 @@ class JuryMistake:
 
 
 @dataclass(frozen=True, slots=True)
-class JuryGain:
-    """Value that the jury adds to one model's labels.
-
-    ``effective_labels``: the number of simple random labels that give the same interval; ``gain``: effective per own
-    label. ``score``: corrected, a fraction. ``human_only``: the share of right answers by the model's own labels, and
-    its half width. Labels picked by `label-plan` represent all answers if every vote has them. Otherwise all labels
-    count as picked at random.
-    """
-
-    model: str
-    provider: str
-    n_hints: int
-    own_labels: int
-    effective_labels: float
-    effective_labels_new: float
-    gain: float | None
-    gain_new: float | None
-    score: float
-    human_only: float | None
-    human_only_half_width: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
     """Everything about a jury on one metric.
 
     ``ability_slope``: how much more the same vote means for a better model (log odds of a person's yes per log odds of
     accuracy; 0: as much for all), with its interval; None without labels. ``drift``: of the judges that judged labelled
-    answers again. ``audit``: of the corrected scores by labels that `label-plan` picked; None where there are none at
-    every vote of some model.
+    answers again.
     """
 
     metric: str
@@ -158,10 +117,8 @@ class Diagnosis:
     agreement: Agreement
     bins: tuple[BinCalibration, ...]
     mistakes: tuple[JuryMistake, ...]
-    models: tuple[JuryGain, ...]
     ability_slope: tuple[float, float, float] | None
     drift: tuple[JudgeDrift, ...] = ()
-    audit: Audit | None = None
     jury_by_family: tuple[JuryFamilyLeniency, ...] = ()
 
 
@@ -190,42 +147,28 @@ def diagnose(
     judged: pl.DataFrame,
     votes: pl.DataFrame,
     labels: pl.DataFrame,
-    judge_families: Mapping[str, str],
     rules: ScoringRules,
+    drift: Sequence[JudgeDrift] = (),
 ) -> Diagnosis:
-    """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``judge_families``: the family of
-    each judge, as far as that is known.
-    """
+    """Examine every judge that gave a verdict. ``judged``: the frame of verdicts; ``drift``: of judges that were asked
+    once more about labelled answers, else it is what verdicts tell that were recorded before."""
     answers = judged.sort(PREDICTION, maintain_order=True).with_row_index("row")
-    verdicts = answers.select("row", "verdicts").explode("verdicts").unnest("verdicts").drop_nulls("verdict")
+    verdicts = answers.select("row", "human", "verdicts").explode("verdicts").unnest("verdicts").drop_nulls("verdict")
     arrays = _arrays(answers, verdicts)
     counted = None if votes.is_empty() else count_votes(votes, labels)
     law = None if counted is None else VotePosterior(counted, rules)
-    worths, audit = _label_worths(law) if law else ((), None)
     return Diagnosis(
         metric=rules.metric,
         level=rules.level,
-        judges=_judges(arrays, judge_families, rules),
+        judges=_judges(arrays, rules),
         jury=jury_report(arrays.yes, arrays.total, arrays.human),
         agreement=agreement(arrays.yes, arrays.total),
         bins=calibration(arrays.yes, arrays.total, arrays.human, level=rules.level),
         mistakes=_mistakes(arrays),
-        models=worths,
         ability_slope=law.slope if law and labels.height else None,
-        drift=tuple(_drift(verdicts.drop_nulls("recorded"), rules.level)),
-        audit=audit,
+        drift=tuple(drift) or tuple(drift_of(verdicts.drop_nulls("recorded"), rules.level)),
         jury_by_family=tuple(_jury_by_family(arrays, rules.level)),
     )
-
-
-def check_families(judged: pl.DataFrame, families: Mapping[str, str]) -> None:
-    """Raise DataError where a person names the family of a judge that these verdicts do not have."""
-    verdicts = judged["verdicts"].explode().struct.unnest().drop_nulls("verdict")
-    judges = sorted(verdicts["judge"].unique())
-    for name in families:
-        if name not in judges:
-            reason = f"no judge is called {name!r}; the judges are {', '.join(judges)}{did_you_mean(name, judges)}"
-            raise DataError(f"--judge-family: {reason}")
 
 
 def has_verdicts(judged: pl.DataFrame) -> bool:
@@ -233,14 +176,34 @@ def has_verdicts(judged: pl.DataFrame) -> bool:
     return bool(judged["verdicts"].explode().struct.field("verdict").is_not_null().any())
 
 
-def _drift(pairs: pl.DataFrame, level: float) -> Iterator[JudgeDrift]:
-    """The drift of each judge, on the answers that it judged before and now."""
+def drift_of(pairs: pl.DataFrame, level: float) -> Iterator[JudgeDrift]:
+    """Yield the drift of each judge on answers with the verdict ``recorded`` before, the ``verdict`` now and people's
+    word, ``human``."""
     before, now = pl.col("recorded"), pl.col("verdict")
-    counts = pairs.group_by("judge").agg(pl.len(), more=(now & ~before).sum(), fewer=(before & ~now).sum())
-    for judge, answers, more, fewer in counts.sort("judge").iter_rows():
+    is_right, was_right = now == pl.col("human"), before == pl.col("human")
+    counts = pairs.group_by("judge").agg(
+        pl.len(),
+        more=(now & ~before).sum(),
+        fewer=(before & ~now).sum(),
+        more_right=(is_right & ~was_right).sum(),
+        fewer_right=(was_right & ~is_right).sum(),
+    )
+    for judge, answers, more, fewer, more_right, fewer_right in counts.sort("judge").iter_rows():
         changed = (more + fewer + 1) / (answers + 2)  # a judge that changed nothing yet may
         least = min(detectable(math.sqrt(changed / answers), level), 1.0)
-        yield JudgeDrift(judge, answers, more, fewer, exact_sign_test(more, fewer), least)
+        p_value = exact_sign_test(more, fewer)
+        yield JudgeDrift(judge, answers, more, fewer, more_right, fewer_right, p_value, least)
+
+
+def is_drift(drift: Sequence[JudgeDrift]) -> bool:
+    """Return whether the judges together judge labelled answers otherwise than before, by McNemar's exact tests: of
+    more or fewer yes, and of more or fewer that agree with people.
+
+    A false warning widens intervals and costs little, so the level is ``DRIFT_LEVEL``.
+    """
+    more, fewer = sum(judge.more_yes for judge in drift), sum(judge.fewer_yes for judge in drift)
+    better, worse = sum(judge.more_right for judge in drift), sum(judge.fewer_right for judge in drift)
+    return 2 * min(exact_sign_test(more, fewer), exact_sign_test(better, worse)) <= DRIFT_LEVEL
 
 
 def _arrays(answers: pl.DataFrame, verdicts: pl.DataFrame) -> _Arrays:
@@ -263,20 +226,14 @@ def _codes(names: pl.Series, order: Sequence[str] | pl.Series) -> Ints:
     return names.cast(pl.Enum(order)).to_physical().cast(pl.Int64).to_numpy()
 
 
-def _judges(arrays: _Arrays, judge_families: Mapping[str, str], rules: ScoringRules) -> tuple[JudgeFinding, ...]:
+def _judges(arrays: _Arrays, rules: ScoringRules) -> tuple[JudgeFinding, ...]:
     reports = judge_reports(arrays.verdicts, arrays.human, level=rules.level)
     groups = leniency_by_group(arrays.verdicts, arrays.human, arrays.family)
-    place = {family: i for i, family in enumerate(arrays.families)}
-    own = np.array([place.get(judge_families.get(name, ""), -1) for name in arrays.judges], dtype=np.int64)
-    preferences = self_preference(arrays.verdicts, arrays.human, own, arrays.family, arrays.item, seed=rules.seed)
     return tuple(
         JudgeFinding(
             judge=name,
             report=reports[i],
             by_family=tuple(_family_leniency(arrays, estimate) for estimate in groups if estimate.judge == i),
-            self_preference=tuple(
-                _preference(arrays, estimate, judge_families) for estimate in preferences if estimate.judge == i
-            ),
         )
         for i, name in enumerate(arrays.judges)
     )
@@ -292,28 +249,6 @@ def _jury_by_family(arrays: _Arrays, level: float) -> Iterator[JuryFamilyLenienc
         yield JuryFamilyLeniency(arrays.families[group.group], group.count, group.mean, group.half_width)
 
 
-def _preference(arrays: _Arrays, preference: PreferenceEstimate, judge_families: Mapping[str, str]) -> SelfPreference:
-    family = judge_families.get(arrays.judges[preference.judge])
-    reason = preference.reason if family is not None else _unknown_family(arrays, preference.judge)
-    return SelfPreference(
-        family,
-        preference.against,
-        preference.estimate,
-        preference.standard_error,
-        preference.own,
-        preference.other,
-        reason,
-    )
-
-
-def _unknown_family(arrays: _Arrays, judge: int) -> str:
-    given = arrays.verdicts[:, judge] >= 0
-    never = [name for i, name in enumerate(arrays.families) if not given[arrays.family == i].any()]
-    if never:
-        return f"not identifiable if its family is {' or '.join(never)}: it judged none of their answers"
-    return "the judge's family is not known: give --judge-family JUDGE=FAMILY"
-
-
 def _mistakes(arrays: _Arrays) -> tuple[JuryMistake, ...]:
     mistakes = []
     for error in jury_errors(arrays.yes, arrays.total, arrays.human):
@@ -326,51 +261,3 @@ def _mistakes(arrays: _Arrays) -> tuple[JuryMistake, ...]:
             )
         )
     return tuple(mistakes)
-
-
-def _label_worths(law: VotePosterior) -> tuple[tuple[JuryGain, ...], Audit | None]:
-    """Return what the labels of every model are worth, and the audit of the scores by those that a plan picked."""
-    counted, post, rules = law.counted, law.posterior, law.rules
-    strata = counted.strata
-    _, new_variance = new_items_moments(strata.n, strata.known_zeros, post.alpha, post.beta)
-    score = posterior_mean(strata, post)
-    here, new = effective_sizes(score, expected_variance(strata, post), new_variance, strata.items)
-    own = strata.own_labels.sum(axis=1).tolist()
-    picks = picked_labels(counted)
-    labels_alone = _labels_alone(counted, picks, rules.level)
-    worths = tuple(
-        JuryGain(
-            entrant.model, entrant.provider, entrant.n_hints, own[i], float(here[i]), float(new[i]),
-            float(here[i]) / own[i] if own[i] else None, float(new[i]) / own[i] if own[i] else None,
-            float(score[i]), *alone,
-        )
-        for i, (entrant, alone) in enumerate(zip(counted.entrants, labels_alone, strict=True))
-    )  # fmt: skip
-    # the share of labels that are yes is not the score where labels can be wrong
-    auditable = picks.covered.any() and not rules.label_error
-    if not auditable:
-        return worths, None
-    rates = post.alpha / (post.alpha + post.beta)
-    return worths, audit_scores(picks, law.draws()[0].theta, rates, level=rules.level)
-
-
-def _labels_alone(
-    counted: CountedVotes, picks: SampledLabels, level: float
-) -> list[tuple[float, float] | tuple[None, None]]:
-    """Share of right answers and half width of every model by its own labels alone, None without any."""
-    strata, z = counted.strata, two_sided_quantile(level)
-    judged = (strata.n.sum(axis=1) / np.maximum(strata.items, 1)).tolist()
-    labels, yes = strata.own_labels.sum(axis=1).tolist(), strata.own_positives.sum(axis=1).tolist()
-    by_plan = zip(picks.covered.tolist(), picks.shares().tolist(), picks.variance(picks.rates).tolist(), strict=True)
-    alone: list[tuple[float, float] | tuple[None, None]] = []
-    for i, (covered, share, variance) in enumerate(by_plan):
-        if covered:
-            alone.append((share, z * math.sqrt(variance)))
-        elif labels[i]:
-            rate = (yes[i] + 0.5) / (labels[i] + 1)
-            unlabelled_share = max(1 - labels[i] / strata.n[i].sum(), 0.0)
-            error = math.sqrt(rate * (1 - rate) / (labels[i] + 1) * unlabelled_share)
-            alone.append((judged[i] * yes[i] / labels[i], judged[i] * z * error))
-        else:
-            alone.append((None, None))
-    return alone

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from layton_batch.makers import maker_name
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
-from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency, SelfPreference
+from layton_batch.scoring.judge_quality import Diagnosis, JudgeDrift, JudgeFinding, JuryFamilyLeniency
 from layton_batch.scoring.verdict_counts import VerdictCounts
-from layton_batch.stats.judges import UNIDENTIFIABLE
-from layton_batch.stats.surveys import Audit
 from layton_batch.text import NONE, Table, number_text, one_line, percent, plural, range_text, text_table
 
 TEXT_COLUMNS = ("", "judge", "model", "answers by", "vote", "item", "wrong judges")
@@ -43,9 +41,7 @@ def diagnosis_told(diagnosis: Diagnosis) -> list[Section]:
         _judges(diagnosis),
         *_drift(diagnosis),
         *_by_family(diagnosis),
-        _favours(diagnosis),
         _jury(diagnosis),
-        *_worth(diagnosis),
     ]
 
 
@@ -133,7 +129,7 @@ def _judges(diagnosis: Diagnosis) -> Section:
 
 
 _NO_LABELS = (
-    "no judged answer has a person's label, so nobody knows how often the judges are right: `layton-batch label-plan` "
+    "no judged answer has a person's label, so nobody knows how often the judges are right: `layton-batch label plan` "
     "says which answers to label first"
 )
 
@@ -181,35 +177,9 @@ def _by_family(diagnosis: Diagnosis) -> list[Section]:
     return [Section("families", "Leniency by the maker that was judged", (table, explained))]
 
 
-def _favours(diagnosis: Diagnosis) -> Section:
-    """Say whether judges favour their own family, in one sentence where no judge judged its own."""
-    reasons = {preference.reason for finding in diagnosis.judges for preference in finding.self_preference}
-    if reasons == {UNIDENTIFIABLE}:
-        remarks: tuple[JudgeNote, ...] = (
-            JudgeNote("not identifiable: no judge gave a verdict on its own family's answers"),
-        )
-    else:
-        remarks = tuple(
-            JudgeNote(_self_preference(finding.self_preference), about=finding.judge) for finding in diagnosis.judges
-        )
-    return Section("own", "Does a judge favour its own family?", remarks)
-
-
-def _self_preference(preferences: Sequence[SelfPreference]) -> str:
-    reasons = list(dict.fromkeys(preference.reason for preference in preferences if preference.reason))
-    estimates = [
-        f"{_points(preference.estimate)} {_plus_minus(preference.standard_error)} points against {preference.against} "
-        f"({preference.own} own, {preference.other} other answers)"
-        for preference in preferences
-        if preference.estimate is not None
-    ]
-    return "; ".join(estimates or reasons)
-
-
 def _jury(diagnosis: Diagnosis) -> Section:
     jury, agree = diagnosis.jury, diagnosis.agreement
     right, kappa = number_text(jury.majority_accuracy, 3), number_text(jury.majority_kappa, 3)
-    error = NONE if jury.calibration_error is None else f"{100 * jury.calibration_error:.1f}"
     unanimous, fleiss = number_text(agree.unanimous, 3), number_text(agree.fleiss_kappa, 3)
     alpha = number_text(agree.krippendorff_alpha, 3)
     rows = tuple(
@@ -220,7 +190,7 @@ def _jury(diagnosis: Diagnosis) -> Section:
     between = f"between judges, {plural(agree.items, 'answer')}: unanimous {unanimous}, Fleiss kappa {fleiss}, "
     against_people = (
         JudgeNote(f"majority against human labels: accuracy {right}, kappa {kappa}"),
-        JudgeNote(f"mean vote minus human labels: {_points(jury.bias)} points; calibration error: {error} points"),
+        JudgeNote(f"mean vote minus human labels: {_points(jury.bias)} points"),
     )
     remarks = (*(against_people if jury.labels else ()), JudgeNote(f"{between}Krippendorff alpha {alpha}"))
     table = _table(("vote", "labels", "correct", "rate", f"{percent(diagnosis.level)} CI"), rows)
@@ -242,63 +212,6 @@ def _slope(diagnosis: Diagnosis) -> tuple[JudgeNote, ...]:
     )
 
 
-def _worth(diagnosis: Diagnosis) -> list[Section]:
-    if not (diagnosis.models and diagnosis.jury.labels):
-        return []
-    rows = tuple(
-        (worth.model, str(worth.own_labels), f"{worth.effective_labels:.0f}", _gain(worth.gain),
-         f"{worth.effective_labels_new:.0f}", _gain(worth.gain_new))
-        for worth in diagnosis.models
-    )  # fmt: skip
-    heads = ("model", "own labels", "effective labels", "gain", "effective, new", "gain, new")
-    remarks = tuple(
-        JudgeNote(_beside(worth.score, worth.human_only, worth.human_only_half_width), about=worth.model)
-        for worth in diagnosis.models
-        if worth.human_only is not None and worth.human_only_half_width is not None
-    )
-    return [
-        Section(
-            "worth",
-            "What the jury adds to the labels",
-            (
-                _table(heads, rows),
-                JudgeNote(
-                    "effective labels: how many randomly drawn ones give as short an interval without a jury", True
-                ),
-                JudgeNote("gain: effective per own label · new: for new items of this kind", True),
-                *remarks,
-                JudgeNote("own labels only: right where they were picked at random among the model's answers", True),
-                *(() if diagnosis.audit is None else (JudgeNote(_audit_words(diagnosis.audit, 1 - diagnosis.level)),)),
-            ),
-        )
-    ]
-
-
-def _beside(score: float, human: float, half: float) -> str:
-    return f"corrected {100 * score:.1f}, own labels only {100 * human:.1f} ± {100 * half:.1f}"
-
-
-def _audit_words(audit: Audit, error: float) -> str:
-    """Say whether labels that were picked at random agree with the corrected scores, and what they could have seen."""
-    gap = f"{100 * abs(audit.difference):.1f} points {'above' if audit.difference >= 0 else 'below'}"
-    means = "its score" if audit.models == 1 else "their mean score"
-    finding = (
-        f"audit of {plural(audit.models, 'model')} by {plural(audit.labels, 'label')} picked at random: alone they are "
-        f"{gap} {means} as corrected"
-    )
-    if audit.p_value <= error:
-        return (
-            f"{finding} (p {audit.p_value:.3f}): they differ. Do not trust the corrected scores before it is clear why"
-        )
-    return (
-        f"{finding}: they agree; an error of ±{100 * audit.detectable:.1f} points would be seen with a chance of 80 %"
-    )
-
-
-def _gain(value: float | None) -> str:
-    return NONE if value is None else f"×{value:.2f}"
-
-
 def mistakes_told(diagnosis: Diagnosis) -> Section:
     """List the answers where the majority contradicts a person."""
     rows = tuple(
@@ -307,8 +220,11 @@ def mistakes_told(diagnosis: Diagnosis) -> Section:
         for mistake in diagnosis.mistakes
     )  # fmt: skip
     table = _table(("item", "model", "vote", "human label", "wrong judges"), rows)
-    nothing = (JudgeNote("nothing: every majority agrees with the human label"),)
-    return Section("mistakes", "What the jury gets wrong", (table,) if rows else nothing)
+    compared = any(vote.total and vote.labels for vote in diagnosis.bins)
+    told = (
+        "nothing: every majority agrees with the human label" if compared else "no answer has a vote and a human label"
+    )
+    return Section("mistakes", "What the jury gets wrong", (table if rows else JudgeNote(told),))
 
 
 def annotators_told(agreement: AnnotatorAgreement | None) -> list[Section]:

@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.scoring.audit import picked_labels, with_planned
 from layton_batch.scoring.counting import CountedVotes, count_votes
 from layton_batch.scoring.evidence import ENTRANT, LABELS, Entrant
 from layton_batch.scoring.law import VotePosterior
@@ -27,7 +25,6 @@ from layton_batch.stats.planning import (
     AS_SHORT,
     LabelPlan,
     ScoreVariance,
-    audit_labels,
     balanced_rows,
     expected_variance,
     plan_budget,
@@ -36,13 +33,11 @@ from layton_batch.stats.planning import (
 )
 from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray
-from layton_batch.stats.surveys import SampledLabels, detectable_alone
 from layton_batch.text import plural
 
 DESIGNS = ("contested", "balanced")
 MAX_BALANCED = 20_000  # rows whose order is worked out one by one
 _WHOLE_SCALE = 0.5  # half of the scale: where nothing is known the approximation is wider
-MAX_COMPARED = 4_000  # of them only to say what the other design would take
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +47,12 @@ class LabelTarget:
     The half width is that of the interval for new items; with ``this_set``, of the interval for these items.
 
     ``design``: ``contested`` asks where the outcome is least certain; ``balanced`` spreads labels evenly over
-    providers, models and items, without regard to votes, as the layton-eval paper does. ``audit``: the error of the
-    corrected scores, pooled over models (a fraction), that labels picked at random at every vote shall show; 0: none.
+    providers, models and items, without regard to votes, as the layton-eval paper does.
     """
 
     half_width: float | None = None
     labels: int | None = None
     design: str = DESIGNS[0]
-    audit: float = 0.0
     this_set: bool = False
 
     def check(self) -> None:
@@ -70,8 +63,6 @@ class LabelTarget:
             raise ManifestError(f"--half-width {100 * self.half_width:g}: points from 0 to below 100, such as 1.0")
         if self.labels is not None and self.labels < 0:
             raise ManifestError(f"--labels {self.labels}: 0 or more")
-        if not 0 <= self.audit < 1:
-            raise ManifestError(f"--audit {100 * self.audit:g}: points from 0 to below 100, such as 5")
         if self.design not in DESIGNS:
             raise ManifestError(f"--design {self.design!r}: must be one of {', '.join(DESIGNS)}")
 
@@ -93,38 +84,18 @@ class ModelPlan:
 
 @dataclass(frozen=True, slots=True)
 class LabelRequest:
-    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said.
-
-    ``propensity``: the chance with which this prediction was picked from those of its model and vote without a label.
-    """
+    """One prediction to be labelled. Votes are left out on purpose: a person should not know what the jury said."""
 
     item_id: str
     provider: str
     model: str
     n_hints: int
-    propensity: float
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedAudit:
-    """The audit of the corrected scores that labels of a plan make possible. ``labels``: picked for it beside the
-    others; ``models``: those that it is pooled over; ``detectable``: the error in points that it shows with a chance of
-    at least 80 %."""
-
-    labels: int
-    models: int
-    detectable: float
 
 
 @dataclass(frozen=True, slots=True)
 class LabellingPlan:
     """A plan by model, the one in most need first, and the predictions to label, the most useful first. ``target``:
     what half widths are of, ``new items`` or ``this set``; ``half_width``: the one aimed at, in points.
-
-    ``balanced_labels``: how many the balanced design would take to make the widest interval as short, worked out here;
-    None for that design itself and for more predictions than ``MAX_COMPARED``. ``audit_aim``: the error in points that
-    the audit shall show, 0 where none is wanted; ``audit``: None where none is, or where it would take more than half
-    of the labels.
     """
 
     design: str
@@ -133,9 +104,6 @@ class LabellingPlan:
     half_width: float | None
     models: tuple[ModelPlan, ...]
     rows: tuple[LabelRequest, ...]
-    balanced_labels: int | None
-    audit_aim: float
-    audit: PlannedAudit | None
 
 
 def plan_next(
@@ -151,19 +119,14 @@ def plan_next(
         names = pl.DataFrame(models, schema={name: votes.schema[name] for name in ENTRANT})
         votes = votes.join(names, on=ENTRANT, how="semi")
     board = _BoardNow.of(votes, labels, rules, this_set=aim.this_set)
-    is_balanced = aim.design == "balanced"
-    rows, audit = (_balanced(board, aim), 0) if is_balanced else _contested(board, aim)
-    balanced = None if is_balanced else _balanced_labels(board, rows)
+    rows = _balanced(board, aim) if aim.design == "balanced" else _contested(board, aim)
     return LabellingPlan(
         design=aim.design,
         target=THIS_SET if aim.this_set else NEW_ITEMS,
         level=rules.level,
         half_width=None if aim.half_width is None else 100 * aim.half_width,
         models=_model_plans(board, rows),
-        rows=_asks(board.counted, rows, aim.design),
-        balanced_labels=balanced,
-        audit_aim=100 * aim.audit,
-        audit=_planned_audit(board, rows, audit) if aim.audit and (audit or is_balanced) else None,
+        rows=_asks(board.counted, rows),
     )
 
 
@@ -175,7 +138,6 @@ class _BoardNow:
     rules: ScoringRules
     post: Posterior
     spread: ScoreVariance
-    picks: SampledLabels
 
     @classmethod
     def of(cls, votes: pl.DataFrame, labels: pl.DataFrame, rules: ScoringRules, *, this_set: bool) -> _BoardNow:
@@ -183,41 +145,24 @@ class _BoardNow:
         law = VotePosterior(counted, rules)
         post, models = law.posterior, len(counted.entrants)
         spread = ScoreVariance.on_these_items(models) if this_set else _on_new_items(law, labels, post)
-        return cls(counted, rules, post, spread, picked_labels(counted))
+        return cls(counted, rules, post, spread)
 
     def half_widths(self, rows: IntArray) -> FloatArray:
         """[K] expected half widths (fractions) once ``rows`` are labelled."""
-        variance = self.spread.variance(expected_variance(self.counted.strata, self.post, self.by_vote(rows)))
-        return np.asarray(two_sided_quantile(self.rules.level) * np.sqrt(variance))
-
-    def by_vote(self, rows: IntArray) -> IntArray:
-        """[K, B] how many of the rows are of a model and have a vote."""
         strata = self.counted.strata
-        counts = np.zeros_like(strata.n)
-        np.add.at(counts, (self.counted.target.model[rows], strata.row_bin[rows]), 1)
-        return counts
-
-    @property
-    def free(self) -> IntArray:
-        """[K, B] answers without a label."""
-        return self.counted.strata.n - self.counted.strata.own_labels
-
-    @cached_property
-    def rates(self) -> FloatArray:
-        """[K, B] shares of right answers that are expected at the votes; without a label by the judges' word."""
-        strata, post = self.counted.strata, self.post
-        if not len(self.counted.gold.label):
-            return np.broadcast_to((strata.bin_yes + 0.5) / (strata.bin_total + 1), strata.n.shape)
-        return np.asarray(post.alpha / (post.alpha + post.beta))
+        more = np.zeros_like(strata.n)
+        np.add.at(more, (self.counted.target.model[rows], strata.row_bin[rows]), 1)
+        variance = self.spread.variance(expected_variance(strata, self.post, more))
+        return np.asarray(two_sided_quantile(self.rules.level) * np.sqrt(variance))
 
 
 def _on_new_items(law: VotePosterior, labels: pl.DataFrame, post: Posterior) -> ScoreVariance:
-    """The spread of scores on new items. Without a label nothing is known of the jury but its votes."""
+    """The spread of scores on new items."""
     counted = law.counted
     here = expected_variance(counted.strata, post)
     labelled = count_votes(counted.votes, pl.concat([labels, _expected_labels(counted, post)]))
     least = _variance_on_new(VotePosterior(labelled, law.rules))
-    return ScoreVariance.between(_variance_on_new(law) if labels.height else least + here, least, here)
+    return ScoreVariance.between(_variance_on_new(law), least, here)
 
 
 def _variance_on_new(law: VotePosterior) -> FloatArray:
@@ -228,113 +173,35 @@ def _variance_on_new(law: VotePosterior) -> FloatArray:
 
 
 def _expected_labels(counted: CountedVotes, post: Posterior) -> pl.DataFrame:
-    """A label on every answer that has none: at each vote of a model as many of them yes as are expected. Without any
-    label that is the share of its judges."""
+    """A label on every answer that has none: at each vote of a model as many of them yes as are expected."""
     strata, words = counted.strata, []
-    share = strata.bin_yes / np.maximum(strata.bin_total, 1)
-    rate = (
-        post.alpha / (post.alpha + post.beta) if len(counted.gold.label) else np.broadcast_to(share, post.alpha.shape)
-    )
+    rate = post.alpha / (post.alpha + post.beta)
     seen = np.zeros(strata.n.shape, dtype=np.int64)
     rows = np.flatnonzero((strata.row_bin >= 0) & (strata.row_label < 0))
     for row in rows.tolist():
         at = int(counted.target.model[row]), int(strata.row_bin[row])
         seen[at] += 1
         words.append(math.floor(seen[at] * rate[at] + 0.5) > math.floor((seen[at] - 1) * rate[at] + 0.5))
-    correct, propensity = pl.Series(words, dtype=pl.Boolean), pl.lit(None, pl.Float64)
-    return counted.votes[rows].with_columns(correct=correct, propensity=propensity).select(*LABELS)
+    return counted.votes[rows].with_columns(correct=pl.Series(words, dtype=pl.Boolean)).select(*LABELS)
 
 
-def _contested(board: _BoardNow, aim: LabelTarget) -> tuple[IntArray, int]:
-    """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them; and how
-    many of them are the audit's."""
+def _contested(board: _BoardNow, aim: LabelTarget) -> IntArray:
+    """Rows of all models in turn, in the order of need, so that whoever stops early has helped each of them."""
     counted, rules, post = board.counted, board.rules, board.post
     models, spread = range(len(counted.entrants)), board.spread
     if aim.labels is not None:
-        audit = _audit_size(board, aim, aim.labels // 2)
         plans: Sequence[LabelPlan] = plan_budget(
-            counted.strata, aim.labels - audit, models, level=rules.level, post=post, spread=spread
+            counted.strata, aim.labels, models, level=rules.level, post=post, spread=spread
         )
     else:
         plans = [
             plan_labels(counted.strata, model, aim.half_width or 0.0, level=rules.level, post=post, spread=spread)
             for model in models
         ]
-        audit = _audit_size(board, aim, sum(plan.count for plan in plans))
-    plans = _with_audit(board, plans, aim, audit) if audit else plans
     plans = sorted(plans, key=lambda plan: (-plan.count, plan.model))
     queues = [rows_to_label(counted.strata, counted.target, plan, seed=rules.seed, post=post) for plan in plans]
     turns = [(place / len(rows), at, int(row)) for at, rows in enumerate(queues) for place, row in enumerate(rows)]
-    return np.array([row for _, _, row in sorted(turns)], dtype=np.int64), audit
-
-
-def _audit_size(board: _BoardNow, aim: LabelTarget, most: int) -> int:
-    """The fewest labels picked at random with which the audit shows the error aimed at; 0 where none is wanted, and
-    where ``most`` are not enough."""
-    order = audit_labels(board.free.ravel(), most)
-
-    def enough(count: int) -> bool:
-        picks = with_planned(board.picks, _counts(order[:count], board.free))
-        error = detectable_alone(picks, board.rates, level=board.rules.level)
-        return error is not None and error <= aim.audit
-
-    if not aim.audit or not enough(len(order)):
-        return 0
-    low, high = 0, len(order)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if enough(middle) else (middle + 1, high)
-    return low
-
-
-def _counts(order: IntArray, like: IntArray) -> IntArray:
-    """Count the occurrences of each flat cell of ``like`` in the order."""
-    return np.bincount(order, minlength=like.size).reshape(like.shape)
-
-
-def _with_audit(board: _BoardNow, plans: Sequence[LabelPlan], aim: LabelTarget, audit: int) -> Sequence[LabelPlan]:
-    """Add ``audit`` labels, picked at random at every vote, to the plans.
-
-    With a half width, the audit labels replace contested labels of the same value.
-    """
-    if aim.half_width is not None:
-        more = _counts(audit_labels(board.free.ravel(), audit), board.free).sum(axis=1).tolist()
-        return [_shortest(board, plan, aim, more[plan.model]) for plan in plans]
-    unlabelled = board.free.copy()
-    for plan in plans:
-        unlabelled[plan.model] -= plan.labels
-    random_ones = _counts(audit_labels(unlabelled.ravel(), audit), unlabelled)
-    return [LabelPlan(plan.model, plan.labels + random_ones[plan.model]) for plan in plans]
-
-
-def _shortest(board: _BoardNow, plan: LabelPlan, aim: LabelTarget, more: int) -> LabelPlan:
-    """The fewest labels of one model, the audit's ``more`` among them, that are expected to reach the half width."""
-    strata, model = board.counted.strata, plan.model
-    goal = float(board.spread.goals(aim.half_width or 0.0, board.rules.level)[model])
-
-    def both(count: int) -> LabelPlan:
-        (first,) = plan_budget(strata, count, [model], level=board.rules.level, post=board.post, spread=board.spread)
-        unlabelled = board.free[model] - first.labels
-        return LabelPlan(model, first.labels + _counts(audit_labels(unlabelled, more), unlabelled))
-
-    low, high = 0, plan.count
-    while low < high:
-        middle = (low + high) // 2
-        extra = np.zeros_like(strata.n)
-        extra[model] = both(middle).labels
-        variance = board.spread.variance(expected_variance(strata, board.post, extra))[model]
-        enough = two_sided_quantile(board.rules.level) * math.sqrt(float(variance)) <= goal + 1e-9
-        low, high = (low, middle) if enough else (middle + 1, high)
-    return both(low)
-
-
-def _planned_audit(board: _BoardNow, rows: IntArray, labels: int) -> PlannedAudit | None:
-    """The audit by all rows of a plan; None where they cover no model."""
-    picks = with_planned(board.picks, board.by_vote(rows))
-    error = detectable_alone(picks, board.rates, level=board.rules.level)
-    if error is None:
-        return None
-    return PlannedAudit(labels, int(picks.covered.sum()), round(100 * min(error, 1.0), 2))
+    return np.array([row for _, _, row in sorted(turns)], dtype=np.int64)
 
 
 def _balanced(board: _BoardNow, aim: LabelTarget) -> IntArray:
@@ -361,16 +228,6 @@ def _first_enough(board: _BoardNow, order: IntArray, goals: FloatArray) -> IntAr
     return order[:low]
 
 
-def _balanced_labels(board: _BoardNow, rows: IntArray) -> int | None:
-    strata = board.counted.strata
-    free = int(((strata.row_label < 0) & (strata.row_bin >= 0)).sum())
-    if not len(rows) or free > MAX_COMPARED:
-        return None
-    widest = board.half_widths(rows).max(initial=0.0)
-    order = balanced_rows(strata, board.counted.target, free, seed=board.rules.seed)
-    return len(_first_enough(board, order, np.full(len(board.counted.entrants), widest)))
-
-
 def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
     counted = board.counted
     now, then = (board.half_widths(part) for part in (np.zeros(0, dtype=np.int64), rows))
@@ -388,13 +245,9 @@ def _model_plans(board: _BoardNow, rows: IntArray) -> tuple[ModelPlan, ...]:
     return tuple(plans)
 
 
-def _asks(counted: CountedVotes, rows: IntArray, design: str) -> tuple[LabelRequest, ...]:
-    chance = _propensities(counted, rows, design)
+def _asks(counted: CountedVotes, rows: IntArray) -> tuple[LabelRequest, ...]:
     predictions = counted.votes.select("item_id", "provider", "model", "n_hints")[rows].iter_rows()
-    return tuple(
-        LabelRequest(item_id, provider, model, n_hints, chance[row])
-        for row, (item_id, provider, model, n_hints) in zip(rows.tolist(), predictions, strict=True)
-    )
+    return tuple(LabelRequest(*prediction) for prediction in predictions)
 
 
 # ---- for whoever labels now ------------------------------------------------------------------------------------------
@@ -441,11 +294,11 @@ def outlook(
         order = _balanced_queue(board.counted, free, max(length, *steps, 0), rules)
         orders = [order[:step] for step in steps]
     else:
-        order, _ = _contested(board, LabelTarget(labels=min(length, len(free))))
-        orders = [_contested(board, LabelTarget(labels=step))[0] for step in steps]
+        order = _contested(board, LabelTarget(labels=min(length, len(free))))
+        orders = [_contested(board, LabelTarget(labels=step)) for step in steps]
     gains = tuple(_gain(board, rows) for rows in (order[:0], *orders))
-    enough = _gain(board, _contested(board, LabelTarget(half_width=0.0))[0])
-    return LabelForecast(_asks(board.counted, order[:length], design), len(free), gains, enough)
+    enough = _gain(board, _contested(board, LabelTarget(half_width=0.0)))
+    return LabelForecast(_asks(board.counted, order[:length]), len(free), gains, enough)
 
 
 def _gain(board: _BoardNow, rows: IntArray) -> ExpectedIntervals:
@@ -457,7 +310,7 @@ def _gain(board: _BoardNow, rows: IntArray) -> ExpectedIntervals:
 def label_need_text(labels: int, now: float | None, then: float, run: str) -> str:
     """Say what a number of labels does for the intervals of a run, with the command. ``now``, ``then``: mean half
     widths in points; ``now`` is None where no answer has a label."""
-    number, command = plural(labels, "label"), f"layton-batch annotate {run}"
+    number, command = plural(labels, "label"), f"layton-batch label {run}"
     if now is None:
         gain = f"{number} would give intervals for new items of ±{then:.1f}"
         return f"No answer has a person's label that counts yet; {gain}: {command}"
@@ -475,21 +328,3 @@ def _balanced_queue(counted: CountedVotes, free: IntArray, length: int, rules: S
     taken = int((strata.row_bin >= 0).sum()) - len(free)
     order = balanced_rows(unlabelled, counted.target, length + taken, seed=rules.seed)
     return order[np.isin(order, free)]
-
-
-def _propensities(counted: CountedVotes, rows: IntArray, design: str) -> dict[int, float]:
-    """Return each row's probability of being picked: the picked share of its model's unlabelled answers at its vote.
-
-    Rows of one vote are drawn at random. The balanced design ignores votes.
-    """
-    strata = counted.strata
-    free = strata.n - strata.own_labels
-    planned = np.zeros_like(free)
-    np.add.at(planned, (counted.target.model[rows], strata.row_bin[rows]), 1)
-    if design == "balanced":
-        share = np.broadcast_to(planned.sum(axis=1, keepdims=True) / np.maximum(free.sum(axis=1, keepdims=True), 1),
-                                free.shape)  # fmt: skip
-    else:
-        share = planned / np.maximum(free, 1)
-    cells = zip(rows.tolist(), counted.target.model[rows].tolist(), strata.row_bin[rows].tolist(), strict=True)
-    return {row: round(float(share[model, vote]), 6) for row, model, vote in cells}

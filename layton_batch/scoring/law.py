@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from layton_batch.scoring.counting import CountedVotes
 from layton_batch.scoring.evidence import ItemScores, mark_matrix, span_of, strata_of
 from layton_batch.scoring.rules import ScoringRules
@@ -23,23 +21,17 @@ from layton_batch.stats.joint import (
     mark_scores,
 )
 from layton_batch.stats.label_table import label_table
-from layton_batch.stats.posterior import PRIOR, ModelScore, Posterior
+from layton_batch.stats.posterior import ModelScore, Posterior
 from layton_batch.stats.rate_draws import draws_on_new, draws_on_these, rate_draws
 
 STREAM = 0
 """What joint draws start from: ranges that moved with a seed would say more about the seed than about the models."""
-_LEAST_DRAWS, _ENOUGH_DRAWS = 400, 1_200
-_CELLS, _RATE_CELLS = 4_000_000, 3_000_000
-_MOST_CELLS = 12_000_000  # thousands of models: so that draws stay within memory
+_LEAST_DRAWS, _CELLS = 400, 3_000_000
 
 
-def drawn(models: int, cells: int = _CELLS, enough: int = _ENOUGH_DRAWS) -> int:
-    """Return the number of joint draws for a board of ``models`` entrants.
-
-    Up to 400 entrants get all draws; 1,000 entrants get 4,000, whose rank ranges are 1 to 3 % longer.
-    """
-    models = max(models, 1)
-    return min(DRAWS, max(_LEAST_DRAWS, min(enough, _MOST_CELLS // models), cells // models))
+def drawn(models: int) -> int:
+    """Return the number of joint draws for a board of ``models`` entrants. Up to 1,000 entrants get all draws."""
+    return min(DRAWS, max(_LEAST_DRAWS, _CELLS // max(models, 1)))
 
 
 class VotePosterior:
@@ -53,7 +45,14 @@ class VotePosterior:
         counted = self.counted
         table = label_table(counted.target, counted.gold, counted.strata)
         rules = self.rules
-        return fit(table, len(counted.entrants), other_jury=rules.other_jury, label_error=rules.label_error)
+        return fit(
+            table,
+            len(counted.entrants),
+            other_jury=rules.other_jury,
+            label_error=rules.label_error,
+            in_turn=rules.in_turn,
+            drifted=rules.drifted,
+        )
 
     def scores(self) -> tuple[ModelScore, ...]:
         return hierarchical_scores(self.counted.strata, self._fit, level=self.rules.level)
@@ -61,17 +60,14 @@ class VotePosterior:
     def draws(self) -> tuple[JointDraws, JointDraws]:
         """On these items and on new ones."""
         counted = self.counted
-        rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants), _RATE_CELLS, 0))
+        rates = rate_draws(self._fit, seed=STREAM, draws=drawn(len(counted.entrants)))
         here = draws_on_these(counted.strata, rates, seed=STREAM)
         return here, draws_on_new(counted.strata, counted.target, rates, seed=STREAM)
 
     @cached_property
     def posterior(self) -> Posterior:
-        """The posterior for plans, which without a label assume nothing about the jury."""
-        strata = self.counted.strata
-        if not len(self.counted.gold.label):
-            return Posterior(np.full(strata.n.shape, PRIOR), np.full(strata.n.shape, PRIOR), strata.n)
-        return collapsed(strata, self._fit)
+        """The posterior of every model's rates by vote, for plans."""
+        return collapsed(self.counted.strata, self._fit)
 
     @property
     def slope(self) -> tuple[float, float, float]:

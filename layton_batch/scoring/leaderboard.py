@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from layton_batch.files.leaderboard_columns import ESTIMATE, LEADERBOARD, NEW, SET, STORED
+from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
 from layton_batch.text import NONE, range_text
 
@@ -22,6 +23,7 @@ METHOD_WORDS = {RULE: "graded by rule", HIERARCHICAL: "jury corrected by labels"
 """Words of a heading for the ``method`` of a board's rows; other methods are called by their names."""
 SHORT_JURY = "short_jury"
 OTHER_JURY = "labels_of_another_jury"
+DRIFTED = "judges_drifted"
 OTHER_MODEL = "served_another_model"
 OTHER_HINTS = "labels_of_other_hints"
 UNKNOWN_MAKER = "maker_without_labels"
@@ -40,6 +42,8 @@ FLAGS = {
     "votes says less.",
     FEW_VERDICTS: "Half or more of the verdicts are missing: the score stands on the rest. See `layton-batch judges`.",
     OTHER_JURY: "The human labels are those of another jury; they say nothing sure about this one.",
+    DRIFTED: "Judges say otherwise of labelled answers than when people labelled: votes may not mean what the labels "
+    "say, and the interval is wider for it.",
     OTHER_MODEL: "Some of its answers came from another model than the one asked for, says the provider.",
     UNKNOWN_MAKER: "No answer of this model's maker has a label: if the judges favour that maker, nothing shows it, "
     "and the interval can miss the truth.",
@@ -62,11 +66,27 @@ def leaderboard(rows: Iterable[Mapping[str, object]]) -> pl.DataFrame:
 
 
 def on_this_set(board: pl.DataFrame) -> pl.DataFrame:
-    """The board for exactly these items, also one that was read from a table; as it is where nothing is known of these
-    (``uncalibrated``)."""
-    if board["set_score"].null_count() == board.height:
-        return board
+    """The board for exactly these items, also one that was read from a table."""
     return _shown(board.with_columns(target=pl.lit(THIS_SET)))
+
+
+def complete(board: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the complete models."""
+    return board.filter(pl.col("progress").is_null())
+
+
+def with_incomplete(board: pl.DataFrame, models: Iterable[tuple[Entrant, str]]) -> pl.DataFrame:
+    """Return the rows of the complete models and, below, a row without score and rank for each of ``models``, which
+    have their progress with them. A board without a complete model stays empty."""
+    ranked = complete(board)
+    if ranked.is_empty():
+        return ranked
+    shared = ranked.select("method", "metric", "level", "target").row(0, named=True)
+    rows = [
+        shared | {"model": model.model, "provider": model.provider, "n_hints": model.n_hints, "progress": progress}
+        for model, progress in models
+    ]
+    return pl.concat([ranked, pl.DataFrame(rows, schema=board.schema)])
 
 
 def stored(board: pl.DataFrame) -> pl.DataFrame:
@@ -131,7 +151,7 @@ def interval_text(row: Mapping[str, Any], target: str | None = None) -> str:
 
 
 def verdicts_text(row: Mapping[str, Any]) -> str:
-    """How many of a row's verdicts can be read."""
+    """Say how many of a row's verdicts can be read."""
     if row["n_verdicts"] is None:
         return NONE
     return f"{row['n_verdicts'] - row['n_verdicts_missing']:,} of {row['n_verdicts']:,}"

@@ -126,6 +126,7 @@ def _mean_row(rounds: Sequence[_Row], samples: int) -> _Row:
             ranks = [other[prefix + name] for other in rounds if other[prefix + name] is not None]
             row[prefix + name] = end(ranks, default=None)
     return row | {
+        "jury_vote": _mean([other["jury_vote"] for other in own]),
         "flags": ", ".join(flags),
         "failures": failures_of(failures),
         "rounds": samples if samples > 1 else None,

@@ -2,55 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+
+from markupsafe import Markup
 
 from layton_batch.clock import utc
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.status import Status
-from layton_batch.site.pages import short_line
+from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, plain_table, table_html
+from layton_batch.site.pages import safe_html, short_line
 from layton_batch.site.progress_page import role_words
 from layton_batch.states import Lifecycle
-from layton_batch.text import plural
+from layton_batch.text import Table, columns, plural
 
 MOST_BATCHES = 2_000
 _FORM = "%Y-%m-%d %H:%M"
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLine:
-    """One batch. ``start``, ``width``: percent of the run's time, empty if it was never sent.
-
-    ``took``: duration in words; ``seconds``: duration for sorting.
-    """
-
-    id: str
-    role: str
-    provider: str
-    model: str
-    state: str
-    is_bad: bool
-    requests: int
-    attempt: int
-    sent: str
-    took: str
-    seconds: str
-    why: str
-    provider_id: str
-    start: str = ""
-    width: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Message of a provider about failed requests, and their number; every attempt counts."""
-
-    job: str
-    provider: str
-    words: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +30,8 @@ class BatchTimeline:
     ``reused``: a sentence about batches that were never sent because their answers had been paid for.
     """
 
-    lines: tuple[BatchLine, ...]
-    failures: tuple[Failure, ...]
+    lines: Markup
+    failures: Markup
     begin: str
     end: str
     took: str
@@ -78,7 +48,7 @@ def show_timeline(folder: RunFolder, status: Status) -> BatchTimeline:
     end = max((moment for batch in sent for moment in (_last(batch),) if moment), default=begin)
     roles = {job.id: job.role for job in status.jobs}
     return BatchTimeline(
-        lines=tuple(_line(batch, roles.get(batch.job_id, ""), begin, end) for batch in sent[:MOST_BATCHES]),
+        lines=_shown(sent[:MOST_BATCHES], roles, begin, end),
         failures=_failures(folder, status),
         begin=_moment(begin),
         end=_moment(end),
@@ -101,38 +71,57 @@ def _last(batch: Batch) -> float | None:
     return batch.ended_at or batch.read_at or batch.submitted_at
 
 
-def _line(batch: Batch, role: str, begin: float, end: float) -> BatchLine:
+_COLUMNS = (
+    HtmlColumn("Sent (UTC)", "when", is_text=True, label="sent"),
+    HtmlColumn("Provider", "name", is_text=True, label=""),
+    HtmlColumn("Model", is_head=True), HtmlColumn("For", "name", is_text=True, label="for"),
+    HtmlColumn("Requests", is_falling=True, label="requests"), HtmlColumn("Attempt", is_falling=True, label="attempt"),
+    HtmlColumn("State", "state", is_text=True, label=""), HtmlColumn("Took", is_falling=True, label="took"),
+    HtmlColumn("Time", "time", is_text=True, label=""),
+)  # fmt: skip
+
+
+def _shown(sent: Sequence[Batch], roles: Mapping[str, str], begin: float, end: float) -> Markup:
+    rows = [_row(batch, roles.get(batch.job_id, ""), begin, (end - begin) or 1.0) for batch in sent]
+    caption = "Batches in the order in which they were sent"
+    return table_html(caption, _COLUMNS, [HtmlBody(rows, "batch-rows")], kind="cards batches") if rows else Markup()
+
+
+def _row(batch: Batch, role: str, begin: float, whole: float) -> HtmlRow:
     last = _last(batch)
     took = max(last - batch.submitted_at, 0.0) if batch.submitted_at and last else None
-    whole = (end - begin) or 1.0
-    outcome = f", {batch.outcome}" if batch.outcome else ""
-    return BatchLine(
-        id=short_line(batch.id),
-        role=role_words(role) if role else "",
-        provider=short_line(batch.provider),
-        model=short_line(batch.model),
-        state=f"{batch.state}{outcome}".replace("_", " "),
-        is_bad=batch.state is Lifecycle.LOST or str(batch.outcome) in ("failed", "expired", "cancelled"),
-        requests=batch.requests,
-        attempt=batch.attempt,
-        sent=_moment(batch.submitted_at),
-        took="" if took is None else _duration(took),
-        seconds="" if took is None else f"{took:.3f}",
-        why=short_line(batch.reason or batch.cause, 500),
-        provider_id=short_line(batch.provider_id),
-        start="" if took is None or not batch.submitted_at else f"{100 * (batch.submitted_at - begin) / whole:.2f}%",
-        width="" if took is None else f"{max(100 * took / whole, 0.4):.2f}%",
-    )
+    is_bad = batch.state is Lifecycle.LOST or str(batch.outcome) in ("failed", "expired", "cancelled")
+    state = f"{batch.state}{f', {batch.outcome}' if batch.outcome else ''}".replace("_", " ")
+    why = short_line(batch.reason or batch.cause, 500)
+    name = short_line(batch.id) + (f", at the provider {short_line(batch.provider_id)}" if batch.provider_id else "")
+    bar = ""
+    if took is not None and batch.submitted_at:
+        start, width = 100 * (batch.submitted_at - begin) / whole, max(100 * took / whole, 0.4)
+        bar = (
+            f'<svg class="span" aria-hidden="true" focusable="false"><rect class="{"late" if is_bad else "range"}" '
+            f'x="{start:.2f}%" width="{width:.2f}%" y="3" height="10"></rect></svg>'
+        )
+    remark = safe_html(f' <span class="fine">{escape(why)}</span>' if why else "")
+    return HtmlRow([
+        _moment(batch.submitted_at) or "not sent", short_line(batch.provider), short_line(batch.model),
+        role_words(role) if role else "", f"{batch.requests:,}", str(batch.attempt),
+        HtmlCell(state, tone="bad" * is_bad, after=remark),
+        HtmlCell("" if took is None else _duration(took), sort="" if took is None else f"{took:.3f}"),
+        HtmlCell(after=safe_html(f'{bar}<span class="unseen">{escape(name)}</span>')),
+    ])  # fmt: skip
 
 
-def _failures(folder: RunFolder, status: Status) -> tuple[Failure, ...]:
-    words_by_job: Sequence[tuple[str, Sequence[tuple[str, int]]]] = list(failure_words(folder, status).items())
+def _failures(folder: RunFolder, status: Status) -> Markup:
+    """Show the providers' messages about failed requests, with their number; every attempt counts."""
     providers = {job.id: job.provider for job in status.jobs}
-    return tuple(
-        Failure(short_line(job), short_line(providers.get(job)), short_line(words, 1000), count)
-        for job, counts in words_by_job
+    rows = tuple(
+        (short_line(providers.get(job)), short_line(job), f"{count:,}", words[:500])
+        for job, counts in failure_words(folder, status).items()
         for words, count in counts
     )
+    names = ("provider", "job", "times", "message")
+    return plain_table(Table(columns(*names, text=("provider", "job", "message")), rows), "Messages of providers") \
+        if rows else Markup()  # fmt: skip
 
 
 def _moment(seconds: float | None) -> str:

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import altair as alt
-from markupsafe import Markup
 
-from layton_batch import drawing
-from layton_batch.drawing import BLUE, GRID, INK, Axis, Row, named_points, table, titled
-from layton_batch.makers import maker_colour
+from layton_batch.drawing import (
+    BAND,
+    BLUE,
+    GRID,
+    INK,
+    LABEL,
+    NAME,
+    SOFT,
+    Axis,
+    Row,
+    named_points,
+    specification,
+    table,
+    titled,
+)
 from layton_batch.scoring.history import BoardSnapshot
 from layton_batch.site.item_rates import ItemRates
 from layton_batch.site.model_facts import ModelFacts, small_money
@@ -19,56 +31,36 @@ from layton_batch.site.pages import short_line
 from layton_batch.stats.distributions import two_sided_t_quantile
 from layton_batch.text import shortened
 
+WIDE, NARROW = (860, 360), (300, 300)
+"""Pixels of the plotting area of a chart that has two forms: across a page, and on a phone."""
 WIDTH, ROW_WIDTH, ROW_HEIGHT = 340, 250, 22
 """Pixels of the plotting area across, beside names too, and of one row: with its names a chart fits a phone."""
 LONGEST_NAME = 24
-MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_AXES = 200, 25, 5, 12
-"""Limits of a chart: models, names beside dots, lines that are shown at first, categories."""
-LEAST_AXES, LEAST_ITEMS = 3, 5
-"""Least numbers for a radar: of categories, and of items in each. An interval needs as many items."""
-
-BAND, RANGE = "#a9c6e6", "#8f949b"
-LINES = (
-    "#2f7de1", "#c15f3c", "#158a6b", "#b06a00", "#8664b8", "#b0557a", "#3f8590", "#8a7a25", "#77787c", "#5c8a00",
-)  # fmt: skip
-"""Colours of models where each is a line: they stand out from a white and from a black page."""
-PAGE_COLOURS = {
-    "white": "var(--paper)", "#000": "var(--ink)", INK: "var(--ink)", GRID: "var(--rule)", BLUE: "var(--accent)",
-    BAND: "var(--band)", RANGE: "var(--soft)",
-}  # fmt: skip
-"""What the page's style sheet, light or dark, puts in the place of a colour of the file."""
+MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_AXES, MOST_COLUMNS = 200, 25, 5, 12, 24
+"""Limits of a chart: models, names beside dots, lines that are shown at first, axes of a radar, columns of a grid."""
+LEAST_AXES, LEAST_ITEMS = 5, 5
+"""Least numbers for a radar: of categories, and of items in each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. ``name``: of its files; ``words``: what it shows, in a sentence or two; ``svg``: the file; ``view``: of
-    which target its scores are (``new`` or ``these``), empty where it has none.
+    """A chart. ``name``: of its files; ``words``: what it shows, in a sentence or two; ``view``: of which target its
+    scores are (``new`` or ``these``), empty where it has none.
 
+    ``forms``: Vega-Lite documents by ending of the file's name: ``""`` is the chart as a file; ``-page`` has all models
+    where the file has the first; ``-narrow`` is for a phone.
     ``legend``: name and colour of each model that a reader can choose; the first ``chosen`` of them are at first.
-    ``page``: the picture with all of them where the file has only those; ``marks``: their numbers by description.
+    ``marks``: their numbers by description.
     """
 
     name: str
     title: str
     words: str
-    svg: str
+    forms: Mapping[str, str]
     view: str = ""
     legend: tuple[tuple[str, str], ...] = ()
     chosen: int = 0
-    page: str = ""
     marks: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def png(self) -> bytes:
-        """Return the picture as PNG."""
-        return drawing.png(self.svg)
-
-    @property
-    def inline(self) -> Markup:
-        """The picture for a page, in the colours of the page's style sheet."""
-        picture = self.page or self.svg
-        drawn = drawing.recoloured(picture, PAGE_COLOURS, self.title, self.marks, self.chosen)
-        return Markup(drawn)  # noqa: S704  a parsed SVG, written anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,27 +72,20 @@ class ChartModel:
     hints: int
     score: float
     ends: tuple[float, float] | None
-    usd: float | None
-    tokens: float | None
-    colour: str = BLUE
+    facts: ModelFacts
 
 
-def standings(
-    rows: Sequence[Mapping[str, object]], facts: Sequence[ModelFacts], colours: Mapping[str, str]
-) -> list[ChartModel]:
-    """Return the rows that have a score, in the board's order. ``colours``: the manifest's, by maker."""
+def chart_models(rows: Sequence[Mapping[str, object]], facts: Sequence[ModelFacts]) -> list[ChartModel]:
+    """Return the rows that have a score, in the board's order."""
     several = len({row["n_hints"] for row in rows}) > 1
     scored = []
     for row, fact in zip(rows, facts, strict=True):
-        score = _number(row["score"])
+        score, low, high = (_number(row.get(name)) for name in ("score", "lower", "upper"))
         if score is None:
             continue
-        name = short_line(row["model"]) + (f"@{row['n_hints']}" if several else "")
-        hints = int(_number(row["n_hints"]) or 0)
-        colour = maker_colour(fact.maker, colours)
-        scored.append(
-            ChartModel(name, short_line(row["model"]), hints, score, _ends(row), fact.usd, fact.tokens, colour)
-        )
+        model, hints = short_line(row["model"]), int(_number(row["n_hints"]) or 0)
+        ends = None if low is None or high is None else (low, high)
+        scored.append(ChartModel(model + f"@{hints}" * several, model, hints, score, ends, fact))
     return scored
 
 
@@ -122,103 +107,119 @@ _THESE = _View("these", "_this_set", " (this set)", "set_score")
 def charts(
     board: Sequence[ChartModel], here: Sequence[ChartModel], rates: ItemRates, snapshots: Sequence[BoardSnapshot]
 ) -> list[Chart]:
-    """Draw every chart for which the tables hold something; those of scores twice where there is the board ``here`` on
-    this set beside that on new items."""
+    """Describe every chart for which the tables hold something; those of scores twice where there is the board ``here``
+    on this set beside that on new items."""
     if not board:
         return []
     views = [(_NEW, board), (_THESE, here)] if here else [(_ONLY, board)]
     words = f"Share right by {rates.corrected_judge}, the mean of all models"
-    drawn: list[Chart | None] = [
+    colours = {row.model: row.facts.colour for row in board}
+    described: list[Chart | None] = [
         *(_scores(rows, view) for view, rows in views),
-        *(_cost(rows, view) for view, rows in views),
-        *(_tokens(rows, view) for view, rows in views),
+        *(_against_cost(rows, view) for view, rows in views),
+        *(_against_length(rows, view) for view, rows in views),
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
-        _radar(board, rates),
+        _grid(colours, rates),
+        _radar(colours, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
         _spread(rates),
         *(_hints(rows, view) for view, rows in views),
-        *(_history(snapshots, view) for view, _ in views),
+        *(_history(snapshots, view, colours) for view, _ in views),
     ]
-    return [chart for chart in drawn if chart is not None]
+    return [chart for chart in described if chart is not None]
 
 
-def _cost(board: Sequence[ChartModel], view: _View) -> Chart | None:
-    axis = "US dollars an answer"
-    return _against(board, view, "cost", "Score against cost", axis, lambda row: row.usd, small_money)
+def share_card(board: Sequence[ChartModel], title: str) -> str:
+    """Describe the picture that stands for the board where its address is shared: the first models with intervals."""
+    layers, size = _score_rows(board[:8], 380, 28)
+    return _form(f"{title}: score with interval", layers, **size)
 
 
-def _tokens(board: Sequence[ChartModel], view: _View) -> Chart | None:
-    axis = "Output tokens an answer"
-    return _against(board, view, "tokens", "Score against length", axis, lambda row: row.tokens, "{:,.0f}".format)
-
-
-def _chart(
-    name: str, title: str, words: str, layers: Sequence[alt.Chart | alt.LayerChart], view: _View = _ONLY, **size: int
-) -> Chart:
-    picture = titled(alt.LayerChart(layer=list(layers)).properties(**size), title + view.title)
-    return Chart(name + view.file, title + view.title, words, drawing.svg(picture), view.key)
+def _form(title: str, layers: Sequence[alt.Chart], *, width: int, height: int) -> str:
+    return specification(titled(alt.LayerChart(layer=list(layers), width=width, height=height), title))
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
 def _scores(board: Sequence[ChartModel], view: _View) -> Chart:
+    layers, size = _score_rows(board[:MOST_MODELS], ROW_WIDTH, ROW_HEIGHT)
+    title = f"Scores with intervals{view.title}"
+    return Chart(
+        f"scores{view.file}", title, "Score in percent; band: its interval.", {"": _form(title, layers, **size)},
+        view.key,
+    )  # fmt: skip
+
+
+def _score_rows(board: Sequence[ChartModel], width: int, height: int) -> tuple[list[alt.Chart], dict[str, int]]:
     rows: list[Row] = [
         {
             "at": index,
             "name": shortened(row.name, LONGEST_NAME),
             "score": row.score,
             "label": f"{row.name}: {row.score:.1f}" + (f" ({row.ends[0]:.1f}–{row.ends[1]:.1f})" if row.ends else ""),
-            "colour": row.colour,
+            "colour": row.facts.colour,
             **dict(zip(("low", "high"), row.ends or (None, None), strict=True)),
         }
-        for index, row in enumerate(board[:MOST_MODELS])
+        for index, row in enumerate(board)
     ]
-    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)), description="label:N")
+    base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)), description=LABEL)
     x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
     layers = [
-        base.transform_filter("datum.low !== null").mark_bar(color=BAND, height=10).encode(x=x, x2="high:Q"),
-        base.mark_circle(size=60, opacity=1).encode(x="score:Q", color=alt.Color("colour:N", scale=None)),
+        base.transform_filter("datum.low !== null").mark_bar(color=BAND, height=10).encode(x=x, x2=alt.X2("high:Q")),
+        base.mark_circle(size=60, opacity=1).encode(x=alt.X("score:Q"), color=alt.Color("colour:N", scale=None)),
         _row_names(base),
     ]
-    words = "Score in percent; band: its interval; colours: makers."
-    size = {"width": ROW_WIDTH, "height": ROW_HEIGHT * len(rows)}
-    return _chart("scores", "Scores with intervals", words, layers, view, **size)
+    return layers, {"width": width, "height": height * len(rows)}
 
 
 def _bars(groups: Mapping[str, Sequence[float]], name: str, title: str, words: str) -> Chart | None:
-    """Draw a bar a group of items: the mean of its rates, and the 95 % interval over items where there are enough."""
+    """Draw a bar a group of items: the mean of its rates, and the 95 % interval over items; hollow without one."""
     if len(groups) < 2:
         return None
     rows: list[Row] = []
     for index, (group, rates) in enumerate(list(groups.items())[:MOST_MODELS]):
-        mean = 100 * sum(rates) / len(rates)
-        variance = sum((100 * rate - mean) ** 2 for rate in rates) / max(len(rates) - 1, 1)
-        enough = len(rates) >= LEAST_ITEMS
-        half = two_sided_t_quantile(0.95, len(rates) - 1) * math.sqrt(variance / len(rates)) if enough else 0.0
+        mean, half = 100 * sum(rates) / len(rates), _half_width(rates)
+        low, high = (None, None) if half is None else (max(mean - half, 0), min(mean + half, 100))
+        span = "" if low is None else f" ({low:.1f}–{high:.1f})"
         rows.append(
             {
                 "at": index,
                 "name": shortened(group, LONGEST_NAME),
                 "mean": mean,
-                "low": max(mean - half, 0),
-                "high": min(mean + half, 100),
+                "low": low,
+                "high": high,
                 "count": f"n = {len(rates):,}",
-                "label": f"{group}: {mean:.1f} % of {len(rates):,}",
+                "label": f"{group}: {mean:.1f} %{span} of {len(rates):,}",
             }
         )
     base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)))
     x = alt.X("mean:Q", title="Right (%)", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5))
+    has_interval = "datum.low !== null"
     layers = [
-        base.mark_bar(color=BAND, height=14).encode(x=x, description="label:N"),
-        base.transform_filter("datum.low < datum.high")
-        .mark_rule(color=RANGE, strokeWidth=1.5, aria=False)
-        .encode(x="low:Q", x2="high:Q"),
+        base.transform_filter(has_interval)
+        .mark_bar(color=BAND, height=14, stroke=BAND, strokeWidth=1.5)
+        .encode(x=x, description=LABEL),
+        base.transform_filter(f"!({has_interval})")
+        .mark_bar(color="white", height=14, stroke=BAND, strokeWidth=1.5)
+        .encode(x=x, description=LABEL),
+        base.transform_filter(has_interval)
+        .mark_rule(color=SOFT, strokeWidth=1.5, aria=False)
+        .encode(x="low:Q", x2=alt.X2("high:Q")),
         _row_names(base),
-        base.mark_text(align="left", dx=8, color=INK).encode(x=alt.value(ROW_WIDTH), text="count:N"),
+        base.mark_text(align="left", dx=8, color=INK).encode(x=alt.value(ROW_WIDTH), text=alt.Text("count:N")),
     ]
-    words = f"{words} n: items. Thin line: 95 % interval over items of the kind, from {LEAST_ITEMS} items on."
-    return _chart(name, title, words, layers, width=ROW_WIDTH, height=ROW_HEIGHT * len(rows))
+    words = f"{words} n: items. Thin line: 95 % interval over items of the kind; a hollow bar has none."
+    return Chart(name, title, words, {"": _form(title, layers, width=ROW_WIDTH, height=ROW_HEIGHT * len(rows))})
+
+
+def _half_width(rates: Sequence[float]) -> float | None:
+    """Return half of the 95 % interval of the mean of rates, in percent; None where their spread tells nothing."""
+    if len(set(rates)) < 2:
+        return None
+    mean = sum(rates) / len(rates)
+    variance = sum((rate - mean) ** 2 for rate in rates) / (len(rates) - 1)
+    return 100 * two_sided_t_quantile(0.95, len(rates) - 1) * math.sqrt(variance / len(rates))
 
 
 def _row_axis(count: int) -> alt.Y:
@@ -227,39 +228,58 @@ def _row_axis(count: int) -> alt.Y:
 
 
 def _row_names(base: alt.Chart) -> alt.Chart:
-    names: alt.Chart = base.mark_text(align="right", dx=-8, color=INK).encode(x=alt.value(0), text="name:N")
+    names: alt.Chart = base.mark_text(align="right", dx=-8, color=INK).encode(x=alt.value(0), text=NAME)
     return names
 
 
 # ---- points --------------------------------------------------------------------------------------------------------
 
 
+def _against_cost(board: Sequence[ChartModel], view: _View) -> Chart | None:
+    points = [(row.facts.usd or 0, row) for row in board]
+    return _against(points, view, ("cost", "Score against cost", "US dollars an answer", "cheaper"), small_money)
+
+
+def _against_length(board: Sequence[ChartModel], view: _View) -> Chart | None:
+    points = [(row.facts.tokens or 0, row) for row in board]
+    return _against(points, view, ("tokens", "Score against length", "Output tokens an answer", "shorter"),
+                    "{:,.0f}".format)  # fmt: skip
+
+
 def _against(
-    board: Sequence[ChartModel], view: _View, name: str, title: str, axis: str,
-    quantity: Callable[[ChartModel], float | None], text: Callable[[float], str],
+    models: Sequence[tuple[float, ChartModel]], view: _View, names: tuple[str, str, str, str],
+    text: Callable[[float], str],
 ) -> Chart | None:  # fmt: skip
-    points = [(value, row) for row in board if (value := quantity(row)) is not None and value > 0][:MOST_MODELS]
+    """Draw scores against a quantity. ``names``: of the file, of the chart, of the axis, and what less of it is."""
+    points = [(value, row) for value, row in models if value > 0][:MOST_MODELS]
     if len(points) < 2:
         return None
+    name, title, axis, less = names
     values, scores = [value for value, _ in points], [row.score for _, row in points]
-    room = max((max(scores) - min(scores)) * 0.05, 0.5)
-    across = Axis(axis, min(values) / 1.4, max(values) * 1.4, WIDTH, log=True, form="~g")
-    up = Axis("Score (%)", min(scores) - room, max(scores) + room, 280)
     labels = [f"{row.name}: {row.score:.1f}, {text(value)}" for value, row in points]
     rows: list[Row] = [
-        {"x": value, "y": row.score, "name": row.name * (at < MOST_NAMES), "label": labels[at], "colour": row.colour}
+        {
+            "x": value, "y": row.score, "name": row.name * (at < MOST_NAMES), "label": labels[at],
+            "colour": row.facts.colour,
+        }
         for at, (value, row) in enumerate(points)
-    ]
-    front: list[Row] = [{"x": x, "y": y} for x, y in pareto(list(zip(values, scores, strict=True)))]
-    line = alt.Chart(table(front)).mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
-    layers = [line.encode(x=across.x(), y=up.y()), named_points(rows, across, up)]
-    best = "cheaper" if name == "cost" else "shorter"
-    words = f"The broken line joins the models that no {best} one beats. The scale across is logarithmic."
+    ]  # fmt: skip
+    front = pareto(list(zip(values, scores, strict=True)))
+    room = max((max(scores) - min(scores)) * 0.05, 0.5)
+    forms = {}
+    for ending, (width, height) in {"": WIDE, "-narrow": NARROW}.items():
+        across = Axis(axis, min(values) / 1.4, max(values) * 1.4, width, log=True)
+        up = Axis("Score (%)", min(scores) - room, max(scores) + room, height)
+        corners = alt.Chart(table([{"x": x, "y": y} for x, y in front])).encode(x=across.x(), y=up.y())
+        line = corners.mark_line(color=BLUE, strokeWidth=1.5, strokeDash=[4, 3], aria=False)
+        layers = [line, *named_points(rows, across, up, front)]
+        forms[ending] = _form(title + view.title, layers, width=width, height=height)
+    words = f"The broken line joins the models that no {less} one beats. The scale across is logarithmic."
     if len(points) > MOST_NAMES:
         words += f" Names of the first {MOST_NAMES} models; the legend has all."
-    chart = _chart(name, title, words, layers, view, width=across.length, height=up.length)
-    legend = tuple((row.name, row.colour) for _, row in points)
-    return replace(chart, legend=legend, chosen=len(points), marks={label: at for at, label in enumerate(labels)})
+    legend = tuple((row.name, row.facts.colour) for _, row in points)
+    marks = {label: at for at, label in enumerate(labels)}
+    return Chart(name + view.file, title + view.title, words, forms, view.key, legend, len(points), marks)
 
 
 def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -274,11 +294,50 @@ def pareto(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 # ---- categories and items ------------------------------------------------------------------------------------------
 
 
-def _radar(board: Sequence[ChartModel], rates: ItemRates) -> Chart | None:
-    enough = [name for name, shares in rates.by_category.items() if len(shares) >= LEAST_ITEMS]
-    axes = enough[:MOST_AXES]
-    models = [name for name in dict.fromkeys(row.model for row in board) if name in rates.by_model][:MOST_MODELS]
-    if len(axes) < LEAST_AXES or not models:
+def _grid(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
+    """Draw how each model does in each category, as a grid of shares."""
+    columns = [name for name in models if name in rates.by_model][:MOST_COLUMNS]
+    categories = list(rates.by_category)[:MOST_MODELS]
+    if len(columns) < 2 or len(categories) < 2:
+        return None
+    cells: list[Row] = [
+        {
+            "at": row, "column": column, "share": 100 * share, "text": f"{100 * share:.0f}",
+            "label": f"{model}, {category}: {100 * share:.1f} % of {len(rates.by_category[category]):,}",
+        }
+        for column, model in enumerate(columns)
+        for row, category in enumerate(categories)
+        if (share := rates.by_model[model].get(category)) is not None
+    ]  # fmt: skip
+    names: list[Row] = [
+        {"at": row, "name": f"{shortened(category, LONGEST_NAME)} ({len(rates.by_category[category]):,})"}
+        for row, category in enumerate(categories)
+    ]
+    heads: list[Row] = [{"column": at, "name": shortened(model, LONGEST_NAME)} for at, model in enumerate(columns)]
+    x = alt.X("column:O", axis=None, scale=alt.Scale(domain=list(range(len(columns)))))
+    base = alt.Chart(table(cells)).encode(x=x, y=_row_axis(len(categories)))
+    shade = alt.Opacity("share:Q", scale=alt.Scale(domain=[0, 100], range=[0.06, 1]), legend=None)
+    layers = [
+        base.mark_rect(color=BAND, stroke="white", strokeWidth=2).encode(opacity=shade, description=LABEL),
+        base.mark_text(color=INK, fontSize=10, aria=False).encode(text=alt.Text("text:N")),
+        _row_names(alt.Chart(table(names)).encode(y=_row_axis(len(categories)))),
+        alt.Chart(table(heads)).mark_text(align="left", angle=315, dx=4, dy=-6, color=INK)
+        .encode(x=x, y=alt.value(0), text=NAME),
+    ]  # fmt: skip
+    title = "Score by category and model"
+    words = (
+        f"Share right in percent by {rates.corrected_judge}; in brackets: items of the category. Few items say little."
+    )
+    if len(models) > len(columns):
+        words += f" The first {len(columns)} models."
+    size = {"width": max(30 * len(columns), 120), "height": ROW_HEIGHT * len(categories)}
+    return Chart("grid", title, words, {"": _form(title, layers, **size)})
+
+
+def _radar(models: Mapping[str, str], rates: ItemRates) -> Chart | None:
+    axes = [name for name, shares in rates.by_category.items() if len(shares) >= LEAST_ITEMS][:MOST_AXES]
+    names = [name for name in models if name in rates.by_model][:MOST_MODELS]
+    if len(axes) < LEAST_AXES or not names:
         return None
     turns = [2 * math.pi * index / len(axes) for index in range(len(axes))]
 
@@ -289,33 +348,33 @@ def _radar(board: Sequence[ChartModel], rates: ItemRates) -> Chart | None:
             for order, (share, turn) in enumerate(corners)
         ]
 
-    shares = {name: [rates.by_model[name].get(axis, 0.0) for axis in axes] for name in models}
+    shares = {name: [rates.by_model[name].get(axis, 0.0) for axis in axes] for name in names}
     labels = {
         name: f"{name}: " + ", ".join(f"{axis} {share:.0%}" for axis, share in zip(axes, shares[name], strict=True))
-        for name in models
+        for name in names
     }
     web = [row for part in (0.25, 0.5, 0.75, 1.0) for row in ring(f"{part}", [part] * len(axes))]
-    shapes = [row for name in models for row in ring(name, shares[name], labels[name])]
     rim: list[Row] = [
         {**corner, "name": shortened(axis, 16), "side": _side(turn)}
         for corner, axis, turn in zip(ring("", [1.08] * len(axes)), axes, turns, strict=False)
     ]
     x, y = (alt.X("x:Q", axis=None, scale=_ROUND), alt.Y("y:Q", axis=None, scale=_ROUND))
-    names = alt.Chart(table(rim)).encode(x=x, y=y, text="name:N")
-    layers = [
-        alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False).encode(x=x, y=y, detail="name:N",
-                                                                                     order="order:Q"),
+    rims = alt.Chart(table(rim)).encode(x=x, y=y, text=NAME)
+    web_lines = alt.Chart(table(web)).mark_line(color=GRID, strokeWidth=1, aria=False)
+    under = [
+        web_lines.encode(x=x, y=y, detail=alt.Detail("name:N"), order=alt.Order("order:Q")),
         *(
-            names.transform_filter(f"datum.side === '{side}'").mark_text(align=side, color=INK)
+            rims.transform_filter(f"datum.side === '{side}'").mark_text(align=side, color=INK)
             for side in ("left", "center", "right")
         ),
-    ]  # fmt: skip
+    ]
     words = (
         f"Share right by {rates.corrected_judge}, from 0 in the middle to 100 % at the rim. Categories of at least "
         f"{LEAST_ITEMS} items."
     )
-    lines = _Lines(shapes, labels, {"x": x, "y": y, "order": "order:Q"})
-    return _line_chart("radar", "Categories by model", words, layers, lines, width=240, height=240)
+    rows = [row for name in names for row in ring(name, shares[name], labels[name])]
+    lines = _Lines(rows, labels, models, {"x": x, "y": y, "order": alt.Order("order:Q")})
+    return _line_chart("radar", "Categories by model", words, lines, under, width=240, height=240)
 
 
 _ROUND = alt.Scale(domain=[-1.15, 1.15], nice=False)
@@ -342,9 +401,10 @@ def _spread(rates: ItemRates) -> Chart | None:
     x = alt.X("low:Q", title="Models right (%)", scale=alt.Scale(domain=[0, 100]))
     y = alt.Y("count:Q", title="Items", axis=alt.Axis(tickMinStep=1))
     bars = alt.Chart(table(rows)).mark_bar(color=BAND, stroke="white", strokeWidth=2)
-    layers = [bars.encode(x=x, x2="high:Q", y=y, y2=alt.datum(0), description="label:N")]
+    layers = [bars.encode(x=x, x2=alt.X2("high:Q"), y=y, y2=alt.Y2Datum(0), description=LABEL)]
+    title = "Items by how many models get them right"
     words = f"Items (up) by the share of models that are right, by {rates.judge} (across)."
-    return _chart("items", "Items by how many models get them right", words, layers, width=WIDTH, height=200)
+    return Chart("items", title, words, {"": _form(title, layers, width=WIDTH, height=200)})
 
 
 # ---- lines ---------------------------------------------------------------------------------------------------------
@@ -353,48 +413,40 @@ def _spread(rates: ItemRates) -> Chart | None:
 @dataclass(frozen=True, slots=True)
 class _Lines:
     """A line for each model. ``rows``: its points, with ``name`` and ``label``; ``labels``: its description by name, in
-    the legend's order; ``encoding``: where the points are."""
+    the legend's order; ``colours``: by name; ``encoding``: where the points are."""
 
     rows: Sequence[Row]
     labels: Mapping[str, str]
-    encoding: Mapping[str, alt.X | alt.Y | str]
+    colours: Mapping[str, str]
+    encoding: Mapping[str, Any]
 
     def drawn(self, names: Sequence[str], *, with_legend: bool) -> alt.Chart:
-        """Return the lines of some models, in the colours of all."""
-        colours = {name: LINES[at % len(LINES)] for at, name in enumerate(self.labels)}
-        scale = alt.Scale(domain=list(names), range=[colours[name] for name in names])
+        """Return the lines of some models."""
+        scale = alt.Scale(domain=list(names), range=[self.colours.get(name, BLUE) for name in names])
         place = alt.Legend(
             title=None, orient="bottom", columns=2, labelLimit=180, symbolType="stroke", symbolStrokeWidth=3
         )
         rows = [row for row in self.rows if row["name"] in set(names)]
-        lines: alt.Chart = (
-            alt.Chart(table(rows))
-            .mark_line(strokeWidth=2)
-            .encode(
-                color=alt.Color("name:N", scale=scale, legend=place if with_legend else None),
-                description="label:N",
-                **self.encoding,
-            )
-        )
-        return lines
+        colour = alt.Color("name:N", scale=scale, legend=place if with_legend else None)
+        lines = alt.Chart(table(rows)).mark_line(strokeWidth=2)
+        encoded: alt.Chart = lines.encode(color=colour, description=LABEL, **self.encoding)
+        return encoded
 
 
 def _line_chart(
-    name: str, title: str, words: str, under: Sequence[alt.Chart], lines: _Lines, view: _View = _ONLY, **size: int
+    name: str, title: str, words: str, lines: _Lines, under: Sequence[alt.Chart] = (), view: _View = _ONLY, **size: int
 ) -> Chart:
     """Draw the first models with a legend for the file, and all models for the page, where a reader chooses."""
-    names = list(lines.labels)
+    names, title = list(lines.labels), title + view.title
     first = names[:MOST_LINES]
     left_out = f" The file has the first {len(first)} of {len(names)} models." if len(names) > len(first) else ""
-    chart = _chart(name, title, words + left_out, [*under, lines.drawn(first, with_legend=True)], view, **size)
-    picture = alt.LayerChart(layer=[*under, lines.drawn(names, with_legend=False)]).properties(**size)
-    return replace(
-        chart,
-        page=drawing.svg(titled(picture, chart.title)),
-        legend=tuple((name, LINES[at % len(LINES)]) for at, name in enumerate(names)),
-        chosen=len(first),
-        marks={label: at for at, label in enumerate(lines.labels.values())},
-    )
+    forms = {
+        "": _form(title, [*under, lines.drawn(first, with_legend=True)], **size),
+        "-page": _form(title, [*under, lines.drawn(names, with_legend=False)], **size),
+    }
+    legend = tuple((model, lines.colours.get(model, BLUE)) for model in names)
+    marks = {label: at for at, label in enumerate(lines.labels.values())}
+    return Chart(name + view.file, title, words + left_out, forms, view.key, legend, len(first), marks)
 
 
 def _score_axis() -> alt.Y:
@@ -403,57 +455,58 @@ def _score_axis() -> alt.Y:
 
 def _hints(board: Sequence[ChartModel], view: _View) -> Chart | None:
     """Draw scores by hint level, of the models that were asked at several levels."""
-    levels = {name: [row for row in board if row.model == name] for name in dict.fromkeys(row.model for row in board)}
-    several = [name for name, rows in levels.items() if len({row.hints for row in rows}) > 1][:MOST_MODELS]
+    points: dict[str, dict[int, float]] = {}
+    for row in board:
+        points.setdefault(row.model, {})[row.hints] = row.score
+    several = {name: sorted(levels.items()) for name, levels in points.items() if len(levels) > 1}
     if not several:
         return None
-    points = {name: sorted((row.hints, row.score) for row in levels[name]) for name in several}
     labels = {
-        name: f"{name}: " + ", ".join(f"{score:.1f} with {hints}" for hints, score in points[name]) for name in several
+        name: f"{name}: " + ", ".join(f"{score:.1f} with {hints}" for hints, score in levels)
+        for name, levels in list(several.items())[:MOST_MODELS]
     }
     rows: list[Row] = [
-        {"name": name, "hints": hints, "score": score, "label": labels[name]}
-        for name in several
-        for hints, score in points[name]
+        {"name": name, "hints": hints, "score": score, "label": label}
+        for name, label in labels.items()
+        for hints, score in several[name]
     ]
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     words = "Scores of models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
-    lines = _Lines(rows, labels, {"x": x, "y": _score_axis()})
-    return _line_chart("hints", "Scores by hints", words, [], lines, view, width=WIDTH, height=240)
+    lines = _Lines(rows, labels, {row.model: row.facts.colour for row in board}, {"x": x, "y": _score_axis()})
+    return _line_chart("hints", "Scores by hints", words, lines, view=view, width=WIDTH, height=240)
 
 
-def _history(snapshots: Sequence[BoardSnapshot], view: _View) -> Chart | None:
+def _history(snapshots: Sequence[BoardSnapshot], view: _View, colours: Mapping[str, str]) -> Chart | None:
     if len(snapshots) < 2 or snapshots[-1].at <= snapshots[0].at:
         return None
-    names = [name for name, row in snapshots[-1].lines() if row[view.score] is not None][:MOST_MODELS]
-    points: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    today = dict([(name, row) for name, row in snapshots[-1].lines() if row[view.score] is not None][:MOST_MODELS])
+    points: dict[str, list[tuple[int, float]]] = {name: [] for name in today}
     for snapshot in snapshots:
         for name, row in snapshot.lines():
-            score = _number(row[view.score])
-            if name in points and score is not None:
-                points[name].append((1000 * snapshot.at, score))
-    if not names:
+            if name in points and (score := _number(row[view.score])) is not None:
+                points[name].append((_milliseconds(snapshot), score))
+    if not points:
         return None
     labels = {
-        short_line(name): f"{short_line(name)}: " + ", ".join(f"{score:.1f}" for _, score in points[name])
-        for name in names
+        short_line(name): f"{short_line(name)}: " + ", ".join(f"{score:.1f}" for _, score in over_time)
+        for name, over_time in points.items()
     }
     rows: list[Row] = [
         {"name": short_line(name), "at": at, "score": score, "label": labels[short_line(name)]}
-        for name in names
-        for at, score in points[name]
+        for name, over_time in points.items()
+        for at, score in over_time
     ]
-    ends = [1000 * snapshots[0].at, 1000 * snapshots[-1].at]
+    ends = [_milliseconds(snapshots[0]), _milliseconds(snapshots[-1])]
     axis = alt.Axis(values=ends, format="%Y-%m-%d", labelFlush=True, grid=False)
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     words = "Scores of today’s models on each board that the run ended with."
-    lines = _Lines(rows, labels, {"x": x, "y": _score_axis()})
-    return _line_chart("history", "Scores over refreshes", words, [], lines, view, width=WIDTH, height=240)
+    by_name = {short_line(name): colours.get(short_line(row["model"]), BLUE) for name, row in today.items()}
+    lines = _Lines(rows, labels, by_name, {"x": x, "y": _score_axis()})
+    return _line_chart("history", "Scores over refreshes", words, lines, view=view, width=WIDTH, height=240)
 
 
-def _ends(row: Mapping[str, object]) -> tuple[float, float] | None:
-    low, high = (_number(row.get(name)) for name in ("lower", "upper"))
-    return None if low is None or high is None else (low, high)
+def _milliseconds(snapshot: BoardSnapshot) -> int:
+    return round(1000 * snapshot.at)
 
 
 def _number(value: object) -> float | None:

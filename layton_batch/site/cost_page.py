@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
 import polars as pl
+from markupsafe import Markup
 
 from layton_batch.costs.report import TotalCost
+from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, table_html
 from layton_batch.site.pages import short_line
 from layton_batch.text import money
 
@@ -37,13 +39,13 @@ class BillLine:
 
 @dataclass(frozen=True, slots=True)
 class ShownBill:
-    lines: tuple[BillLine, ...]
-    by_provider: tuple[BillLine, ...]
-    by_stage: tuple[BillLine, ...]
+    """``unknown_cost``: upper bound for requests whose cost is unknown, in addition to the sums; empty without any."""
+
     total: BillLine
+    by_provider: Markup
+    by_model: Markup
     prices: tuple[str, ...]
     unknown_cost: str = ""
-    """Upper bound for requests whose cost is unknown, beside all this; empty where there are none."""
 
 
 CostRow = Mapping[str, object]
@@ -55,15 +57,48 @@ def show_bill(rows: Sequence[CostRow], gaps: Gaps, unknown_cost: Decimal = Decim
     the upper bound for requests whose cost is unknown."""
     if not rows:
         return None
-    lines = tuple(_line(row, gaps) for row in rows)
+    lines = [_line(row, gaps) for row in rows]
+    total = _sum("Total", "", lines, whole=not unknown_cost)
+    stages = _sums(lines, "stage")
+    parts = [replace(line, provider=f"of these: {line.stage}") for line in stages] if len(stages) > 1 else []
     return ShownBill(
-        lines=lines,
-        by_provider=_sums(lines, "provider"),
-        by_stage=_sums(lines, "stage"),
-        total=_sum("Total", "", lines, whole=not unknown_cost),
+        total=total,
+        by_provider=table_html(
+            "Cost by provider",
+            [HtmlColumn("Provider", is_head=True), _REQUESTS, *_USD],
+            [HtmlBody([_provider_row(line) for line in _sums(lines, "provider")])],
+            [_provider_row(total), *(replace(_provider_row(part), data={"part": ""}) for part in parts)],
+        ),
+        by_model=table_html(
+            "Cost by model and stage",
+            [HtmlColumn("Provider", is_text=True, label=""), HtmlColumn("Model", is_head=True),
+             HtmlColumn("Stage", is_text=True, label=""), _REQUESTS, *_COUNTS, *_USD],
+            [HtmlBody([_model_row(line) for line in lines])],
+            [_model_row(replace(total, provider="", model="Total"))],
+        ),
         prices=_prices(rows),
         unknown_cost=money(unknown_cost) if unknown_cost else "",
-    )
+    )  # fmt: skip
+
+
+_REQUESTS = HtmlColumn("Requests", is_falling=True, label="requests")
+_COUNTS = [HtmlColumn(name, is_falling=True, label=name.lower()) for name in ("Input", "Cached", "Output", "Reasoning")]
+_USD = [HtmlColumn(name, is_falling=True, label=name.lower()) for name in ("Batched", "Unbatched", "Saved")]
+
+
+def _provider_row(line: BillLine) -> HtmlRow:
+    return HtmlRow([line.provider, f"{line.requests:,}", *map(_amount_cell, line.amounts)])
+
+
+def _model_row(line: BillLine) -> HtmlRow:
+    counts = (f"{count:,}" for count in line.tokens)
+    names = (line.provider, line.model, line.stage)
+    return HtmlRow([*names, f"{line.requests:,}", *counts, *map(_amount_cell, line.amounts)])
+
+
+def _amount_cell(amount: TotalCost) -> HtmlCell:
+    unknown = amount.usd is None
+    return HtmlCell(amount.text, sort="" if unknown else amount.exact, tone="unknown" if unknown else "")
 
 
 def unpriced(usage: pl.DataFrame) -> dict[tuple[str, str, str], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from layton_batch.site.common_failures import NAME, ItemFailures, shared_answer, write_wrong
 from layton_batch.site.explorer import STANDINGS, ItemPage, ItemTally
-from layton_batch.site.pages import loading_assets, short_line, write
+from layton_batch.site.pages import more_assets, short_line, write
 from layton_batch.site.search import write_words
 
 BANDS = ("none", "under a quarter", "a quarter to a half", "a half to three quarters", "over three quarters", "all")
@@ -69,10 +69,10 @@ _MARKS = {frozenset(("right",)): "1", frozenset[str](): "-"}
 
 
 def _band(tally: ItemTally) -> str:
-    judged = tally.total - tally.open
+    judged = tally.total - tally.counts["open"]
     if not judged:
         return ""
-    share = tally.right / judged
+    share = tally.counts["right"] / judged
     if share in (0, 1):
         return str(5 * int(share))
     return str(1 if share < 0.25 else 2 if share <= 0.5 else 3 if share <= 0.75 else 4)
@@ -85,7 +85,7 @@ def write_list(folder: Path, items: Sequence[ItemEntry], order: Sequence[str], a
     definitions = {item.category: item.definition for item in items if item.category and item.definition}
     worths = sorted({item.picarats for item in items if item.picarats is not None})
     bands = [(str(place), words) for place, words in enumerate(BANDS) if any(item.band == str(place) for item in items)]
-    write(folder / "index.html", "items.html", **about, **loading_assets(), items=items,
+    write(folder / "index.html", "items.html", **about, **more_assets(loads=True), items=items,
           categories=[(name, name) for name in categories],
           standings=STANDINGS, models=models, indexed=list(enumerate(models)),
           worths=[(worth, worth) for worth in worths], bands=bands,

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from html import escape
 
 import polars as pl
 
@@ -35,16 +37,13 @@ _USAGE = ("custom_id", "role", *_TOKENS, "cost_usd")
 
 @dataclass(frozen=True, slots=True)
 class JudgeWord:
-    """One verdict; the fields are ``yes``, ``no``, ``unread``, or empty where a rule says nothing about them.
+    """One verdict. ``sits``: by a judge on a jury, not by a rule; ``signs``: a sign for the answer and one for the
+    justification, where something is said of it; ``html``: the verdict as a page shows it."""
 
-    ``sits``: a judge on a jury, not a rule.
-    """
-
-    judge: str
     sits: bool
-    answer: str
-    justification: str
-    note: str
+    judge: str
+    signs: str
+    html: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,7 @@ def records_of(
     for item_id, model, judge, provider, answer, reason, note, *sample_and_hints in _rows(
         folder, "verdicts", _VERDICTS, ids
     ):
-        sits = provider is not None
-        is_unread = sits and note is not None  # a task without justifications has no word on them, and no note
-        word = JudgeWord(short_line(judge), sits, _word(answer, sits), _word(reason, is_unread), short_line(note, 500))
+        word = _judge_word(judge, provider is not None, answer, reason, note)
         verdicts[item_id, model, sample_and_hints[0], sample_and_hints[1]].append(word)
     votes: dict[Key, tuple[object, object, object]] = {}
     marks: dict[Key, tuple[float, str]] = {}
@@ -153,12 +150,31 @@ def _money(usd: str | None) -> str:
         return "cost unknown"
 
 
-def _word(value: object, sits: bool) -> str:
-    if value is None:
-        return "unread" if sits else ""
-    return "yes" if value else "no"
+_SIGNS = {True: ("yes", "✓", "correct"), False: ("no", "✗", "not correct"), None: ("unread", "?", "not readable")}
+
+
+@lru_cache(4096)  # a few judges say the same of ten thousand answers
+def _judge_word(judge: object, sits: bool, answer: bool | None, reason: bool | None, note: str | None) -> JudgeWord:
+    words = []
+    if answer is not None or sits:
+        words.append(("answer", answer))
+    if reason is not None or (sits and note is not None):  # a task without justifications has no word and no note
+        words.append(("reason", reason))
+    name, remark = short_line(judge), short_line(note, 500)
+    return JudgeWord(
+        sits, name, "".join(_SIGNS[verdict][1] for _, verdict in words),
+        f"<bdi>{escape(name)}</bdi>{''.join(_sign(word, verdict) for word, verdict in words)}"
+        + (f' <span class="fine">{escape(remark)}</span>' if remark else ""),
+    )  # fmt: skip
+
+
+def _sign(word: str, verdict: bool | None) -> str:
+    kind, sign, words = _SIGNS[verdict]
+    return (
+        f' <span class="sign {kind}">{word} <b aria-hidden="true">{sign}</b><span class="unseen"> {words}</span></span>'
+    )
 
 
 def person_word(people: PeopleWord) -> JudgeWord:
     """Show people's label in the form of a judge's verdict."""
-    return JudgeWord(people.who, False, _word(people.answer, False), _word(people.justification, False), "")
+    return _judge_word(people.who, False, people.answer, people.justification, None)

@@ -1,13 +1,14 @@
-"""The page of the judges: what `judges` says of them, beside a drawing of how often each agrees with people."""
+"""The page of the judges: what `judges` says of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, read_record
-from layton_batch.scoring.judge_quality import JudgeFinding
 from layton_batch.scoring.judges_told import (
     Section,
     annotators_told,
@@ -15,8 +16,9 @@ from layton_batch.scoring.judges_told import (
     mistakes_told,
     verdicts_told,
 )
+from layton_batch.site.html_table import plain_table
 from layton_batch.site.pages import sentence, short_line
-from layton_batch.text import NONE, Table
+from layton_batch.text import Table
 
 MOST_ROWS = 500
 """Of a table that a page shows."""
@@ -28,45 +30,23 @@ _WHY = {
     "drift": "A label says how often people agree with the votes of one jury. Where a judge has changed since, labels "
     "say less of its votes now.",
     "families": "A judge may be kinder to the answers of one maker than to another’s.",
-    "own": "No judge sits on the jury of its own family’s answers; where it judged none of them, nobody can tell "
-    "whether it favours them.",
     "jury": "The votes of all judges of an answer together. The rate is the share of answers with so many votes that "
     "people call correct: the board’s scores rest on it.",
-    "worth": "A jury does not replace labels; it makes each count for more.",
     "mistakes": "Answers where most of the jury said the opposite of a person.",
     "annotators": "The people whose labels these numbers rest on.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class SectionCell:
-    """``address``: where it leads, empty for most."""
-
-    text: str
-    is_text: bool
-    address: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ShownTable:
-    """``plots``: for each row the start, the middle and the width of an interval in percent of an axis from half right
-    to all right; none where the table has no such column. ``more``: rows that are left out."""
-
-    heads: tuple[SectionCell, ...]
-    rows: tuple[tuple[SectionCell, ...], ...]
-    plots: tuple[tuple[str, str, str] | None, ...] = ()
-    more: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class ShownSection:
-    """``why``: what its numbers are for; ``about``: judges or models, and what is known of each."""
+    """``why``: what its numbers are for; ``about``: judges or models, and what is known of each; ``tables``: each with
+    the numbers of its rows and of the rows left out."""
 
     key: str
     title: str
     why: str
     sentences: tuple[str, ...]
-    tables: tuple[ShownTable, ...]
+    tables: tuple[tuple[Markup, int, int], ...]
     about: tuple[tuple[str, str], ...]
     help: tuple[str, ...]
 
@@ -91,55 +71,23 @@ def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSecti
 def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]) -> ShownSection:
     tables = [part for part in section.parts if isinstance(part, Table) and part.rows]
     remarks = [part for part in section.parts if not isinstance(part, Table)]
-    judges = {finding.judge for finding in record.diagnosis.judges}
+    judges = [finding.judge for finding in record.diagnosis.judges]
+    title = short_line(section.title)
     return ShownSection(
         key=section.key,
-        title=short_line(section.title),
+        title=title,
         why=_WHY.get(section.key, ""),
-        sentences=tuple(sentence(remark.text) for remark in remarks if not remark.is_help and not remark.about),
-        tables=tuple(_table(part, _plots(section, record), items, judges) for part in tables),
+        sentences=tuple(_public(remark.text) for remark in remarks if not remark.is_help and not remark.about),
+        tables=tuple(
+            (plain_table(replace(table, rows=table.rows[:MOST_ROWS]), title, items, judges), len(table.rows),
+             max(len(table.rows) - MOST_ROWS, 0))
+            for table in tables
+        ),
         about=tuple((short_line(remark.about), short_line(remark.text, 500)) for remark in remarks if remark.about),
         help=tuple(sentence(remark.text) for remark in remarks if remark.is_help),
-    )
+    )  # fmt: skip
 
 
-def _table(
-    table: Table,
-    plots: tuple[tuple[str, str, str] | None, ...],
-    items: Mapping[str, str],
-    judges: Collection[str],
-) -> ShownTable:
-    """Prepare a table without the columns that say nothing in any row. ``judges``: heads that stay as they are."""
-    columns = [
-        (place, column.name, column.is_text or column.name == "human label")
-        for place, column in enumerate(table.columns)
-        if any(row[place] not in ("", NONE) for row in table.rows)
-    ]
-    return ShownTable(
-        heads=tuple(
-            SectionCell(short_line(name) if name in judges else sentence(name), is_text) for _, name, is_text in columns
-        ),
-        rows=tuple(
-            tuple(
-                SectionCell(
-                    short_line(row[place]), is_text, items.get(short_line(row[place]), "") if name == "item" else ""
-                )
-                for place, name, is_text in columns
-            )
-            for row in table.rows[:MOST_ROWS]
-        ),
-        plots=plots,
-        more=max(len(table.rows) - MOST_ROWS, 0),
-    )
-
-
-def _plots(section: Section, record: DiagnosisRecord) -> tuple[tuple[str, str, str] | None, ...]:
-    return tuple(_plot(judge) for judge in record.diagnosis.judges) if section.key == "judges" else ()
-
-
-def _plot(judge: JudgeFinding) -> tuple[str, str, str] | None:
-    report = judge.report
-    if report.accuracy is None or report.lower is None or report.upper is None:
-        return None
-    low, middle, high = (200 * max(value - 0.5, 0.0) for value in (report.lower, report.accuracy, report.upper))
-    return f"{low:.2f}%", f"{middle:.2f}%", f"{high - low:.2f}%"
+def _public(text: str) -> str:
+    """Return a sentence without the command that only the maker of the board can use."""
+    return sentence(text.partition(": `")[0])

@@ -2,55 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
 import orjson
+from markupsafe import Markup
 
 from layton_batch import __version__
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.board_table import Board
+from layton_batch.site.html_table import plain_table
 from layton_batch.site.pages import ShownText, passage, short_line
 from layton_batch.site.run_tables import BoardSettings
 from layton_batch.site.terms import terms
+from layton_batch.text import Table, columns
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")
 """Parts of a manifest that have a place of their own, or say nothing of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
-class ModelLine:
-    """A model or a judge as it was asked."""
-
-    name: str
-    provider: str
-    model: str
-    most_tokens: str
-    settings: str
-
-
-@dataclass(frozen=True, slots=True)
-class RevisionLine:
-    number: str
-    at: str
-    changes: tuple[str, ...]
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class MethodView:
-    """``words``: terms and what they mean; ``settings``: the manifest's, by key; ``hashes``: file and SHA-256."""
+    """``words``: terms and what they mean; ``settings``: the manifest's, by key. Tables are empty without rows."""
 
     words: tuple[tuple[str, str], ...]
     settings: tuple[tuple[str, str], ...]
-    models: tuple[ModelLine, ...]
-    judges: tuple[ModelLine, ...]
-    revisions: tuple[RevisionLine, ...]
+    models: Markup
+    judges: Markup
+    revisions: Markup
     prompts: tuple[tuple[str, ShownText], ...]
-    hashes: tuple[tuple[str, str], ...]
+    hashes: Markup
     identity: str
     version: str
     manifest: ShownText | None
@@ -68,11 +52,11 @@ def show_method(folder: RunFolder, ask: BoardSettings, boards: tuple[Board, Boar
     return MethodView(
         words=terms(*boards, has_hints=ask.hints is not None),
         settings=tuple(_settings(manifest)),
-        models=tuple(_model(table) for table in _tables(manifest.get("models"))),
-        judges=tuple(_model(table) for table in _tables(frozen.get("panel"))),
-        revisions=tuple(_revision(table) for table in _tables(frozen.get("revisions"))),
+        models=_shown("Models, as they were asked", _MODEL, map(_model, _tables(manifest.get("models")))),
+        judges=_shown("Judges, as they were asked", _MODEL, map(_model, _tables(frozen.get("panel")))),
+        revisions=_shown("Revisions of the manifest", _REVISION, map(_revision, _tables(frozen.get("revisions")))),
         prompts=tuple((short_line(name), shown) for name, text in prompts.items() if (shown := passage(str(text)))),
-        hashes=tuple(_hashes(folder)),
+        hashes=_shown("Files and their SHA-256", ("file", "SHA-256"), _hashes(folder)),
         identity=short_line(frozen.get("identity")),
         version=__version__,
         manifest=passage(orjson.dumps(manifest, option=orjson.OPT_INDENT_2).decode()) if manifest else None,
@@ -109,27 +93,34 @@ def _value(value: object) -> str:
     return short_line(value if isinstance(value, str) else orjson.dumps(value).decode(), 300)
 
 
-def _model(spec: Mapping[str, object]) -> ModelLine:
-    columns = ("name", "provider", "model", "max_output_tokens", "substitute")
-    rest = {key: value for key, value in spec.items() if key not in columns and value not in ({}, [], None)}
-    return ModelLine(
-        name=short_line(spec.get("name")),
-        provider=short_line(spec.get("provider")),
-        model=short_line(spec.get("model")),
-        most_tokens=f"{tokens:,}" if isinstance(tokens := spec.get("max_output_tokens"), int) else "",
-        settings=", ".join(f"{short_line(key)} {_value(value)}" for key, value in rest.items()),
+_MODEL = ("name", "provider", "model id", "most output tokens", "settings")
+_REVISION = ("no.", "at", "changes", "SHA-256")
+
+
+def _shown(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    lines = tuple(map(tuple, rows))
+    return plain_table(Table(columns(*names, text=names), lines), caption) if lines else Markup()
+
+
+def _model(spec: Mapping[str, object]) -> tuple[str, ...]:
+    own = ("name", "provider", "model", "max_output_tokens", "substitute")
+    rest = {key: value for key, value in spec.items() if key not in own and value not in ({}, [], None)}
+    tokens = spec.get("max_output_tokens")
+    return (
+        *(short_line(spec.get(name)) for name in own[:3]),
+        f"{tokens:,}" if isinstance(tokens, int) else "",
+        ", ".join(f"{short_line(key)} {_value(value)}" for key, value in rest.items()) or "as the provider has them",
     )
 
 
-def _revision(revision: Mapping[str, object]) -> RevisionLine:
+def _revision(revision: Mapping[str, object]) -> tuple[str, ...]:
     changes = revision.get("changes")
     listed = changes if isinstance(changes, list) else []
-    return RevisionLine(
-        number=short_line(revision.get("number")),
-        at=short_line(revision.get("at")).replace("T", " ").replace("Z", " UTC"),
-        changes=tuple(short_line(change, 300) for change in listed),
-        digest=short_line(revision.get("asked")),
-    )
+    at = short_line(revision.get("at")).replace("T", " ").replace("Z", " UTC")
+    return (
+        short_line(revision.get("number")), at, "; ".join(short_line(change, 300) for change in listed),
+        short_line(revision.get("asked")),
+    )  # fmt: skip
 
 
 def _hashes(folder: RunFolder) -> Iterator[tuple[str, str]]:

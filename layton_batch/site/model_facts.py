@@ -10,7 +10,7 @@ import polars as pl
 
 from layton_batch.files.leaderboard_columns import COUNTS
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.makers import maker_name
+from layton_batch.makers import maker_name, model_colours
 from layton_batch.scoring.label_plan import label_need_text
 from layton_batch.site.pages import short_line
 from layton_batch.site.run_tables import table
@@ -21,11 +21,13 @@ from layton_batch.text import NONE
 class ModelFacts:
     """Facts of one model. ``usd``, ``tokens``: per answer, None if unknown; ``tokens``: output with reasoning.
 
-    ``maker``: its name, that of the provider where the maker is unknown; ``by``: the provider where that is another.
+    ``maker``: its name, that of the provider where the maker is unknown; ``by``: the provider where that is another;
+    ``colour``: the model's on all pages and charts of the site.
     """
 
     maker: str
     by: str
+    colour: str
     usd: float | None
     tokens: float | None
     failures: int
@@ -40,20 +42,26 @@ class ModelFacts:
         return NONE if self.tokens is None else f"{self.tokens:,.0f}"
 
 
-def model_facts(folder: RunFolder, rows: Sequence[Mapping[str, object]]) -> tuple[ModelFacts, ...]:
-    """Return the facts of each row of the leaderboard, in its order."""
-    makers = _makers(folder)
-    spent = _spent(folder)
-    return tuple(_facts(row, makers.get(str(row["model"]), ""), spent.get(str(row["model"]))) for row in rows)
+def model_facts(
+    folder: RunFolder, rows: Sequence[Mapping[str, object]], own_colours: Mapping[str, str]
+) -> tuple[ModelFacts, ...]:
+    """Return the facts of each row of the leaderboard, in its order. ``own_colours``: the manifest's, by maker."""
+    makers, spent = _makers(folder), _spent(folder)
+    names = {str(row["model"]): makers.get(str(row["model"])) or short_line(row["provider"]) for row in rows}
+    colours = model_colours({model: maker_name(maker) for model, maker in names.items()}, own_colours)
+    return tuple(_facts(row, names[str(row["model"])], colours, spent) for row in rows)
 
 
-def _facts(row: Mapping[str, object], maker: str, spent: tuple[float | None, float] | None) -> ModelFacts:
+def _facts(
+    row: Mapping[str, object], maker: str, colours: Mapping[str, str], spent: Mapping[str, tuple[float | None, float]]
+) -> ModelFacts:
     counts = {words: value for words, name in COUNTS.items() if isinstance(value := row.get(name), int) and value}
-    usd, tokens = spent or (None, None)
-    provider = short_line(row["provider"])
+    usd, tokens = spent.get(str(row["model"]), (None, None))
+    provider = maker_name(short_line(row["provider"]))
     return ModelFacts(
-        maker=maker_name(maker or provider),
-        by="" if not maker or maker_name(maker) == maker_name(provider) else maker_name(provider),
+        maker=maker_name(maker),
+        by="" if maker_name(maker) == provider else provider,
+        colour=colours[str(row["model"])],
         usd=usd,
         tokens=tokens,
         failures=sum(counts.values()),

@@ -1,97 +1,131 @@
-"""A page a model: how it did in each category, how it failed, and a link to every item that it did not get right."""
+"""A page a model: how it did in each category, and its answer to every item; and what the comparison reads of it."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
-from html import escape
 from pathlib import Path
 
-from markupsafe import Markup
-
 from layton_batch.site.board_table import ShownRow
-from layton_batch.site.explorer import ItemPage, ItemTally, ShownReply, tally_of
-from layton_batch.site.model_facts import ModelFacts
-from layton_batch.site.pages import write
+from layton_batch.site.comparison import ANSWERS, compared_answer, compared_item
+from layton_batch.site.explorer import Addresses, ItemPage, ItemTally, ShownReply
+from layton_batch.site.html_table import HtmlBody, HtmlCell, HtmlColumn, HtmlRow, row_renderer, table_html
+from layton_batch.site.pages import safe_html, short_line, write
 from layton_batch.site.sent import SentRequests, settings_text
 
 FOLDER = "models"
-ItemKey = tuple[str, str, str]
-"""The file name of an item's page, its id and its category."""
+AT_ONCE = 10_000
+"""Rows that are in memory at a time."""
+_SIGNS = {"right": "✓", "partly": "~", "wrong": "✗", "void": "✗", "disputed": "!", "open": "–"}
+_COLUMNS = (
+    HtmlColumn("Item", "item", is_head=True), HtmlColumn("Category", "cat", is_text=True, label=""),
+    HtmlColumn("Question", "q", is_text=True, label=""), HtmlColumn("Answer", "answer", is_text=True, label="answer"),
+    HtmlColumn("Result", "result", is_text=True, label=""),
+)  # fmt: skip
+_ROW_HTML = row_renderer(_COLUMNS)
 
 
 @dataclass(slots=True)
 class _Seen:
     by_category: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    kinds: Counter[str] = field(default_factory=Counter)
-    missed: list[tuple[ItemKey, str, str, str]] = field(default_factory=list)
-    """Answers that are not right on all hands: the item, standing, verdict, vote."""
-
-    def add(self, item: ItemKey, reply: ShownReply) -> None:
-        self.by_category[item[2]][reply.standing] += 1
-        if reply.standing != "right":
-            self.kinds[reply.verdict] += 1
-            self.missed.append((item, reply.standing, reply.verdict, reply.vote))
-
-
-def file_name(row: ShownRow) -> str:
-    """Return the file name of a model's page: equal at every refresh, and safe for any model name."""
-    return f"{sha256(f'{row.model}|{row.provider}|{row.hints}'.encode()).hexdigest()[:12]}.html"
+    rows: list[str] = field(default_factory=list)
+    compared: list[bytes] = field(default_factory=list)
+    marks: list[str] = field(default_factory=list)
 
 
 class ModelPages:
-    """Models' pages, gathered while the items' pages are written.
+    """Models' pages and files of the comparison, gathered while the items' pages are written.
 
-    ``names``: the file of each model of the board, by name, provider and hint level.
+    ``addresses``: the file of each model of the board; ``spool``: a folder for what memory should not hold;
+    ``compares``: whether there is a comparison of items.
     """
 
-    def __init__(self, rows: Sequence[ShownRow], on_this_set: Sequence[ShownRow]) -> None:
-        self.names = {(row.model, row.provider, row.hints): file_name(row) for row in rows}
-        self._rows = rows
-        self._here = {file_name(row): row for row in on_this_set}
-        self._seen: dict[str, _Seen] = defaultdict(_Seen)
+    def __init__(self, building: Path, spool: Path, rows: Sequence[ShownRow], *, compares: bool) -> None:
+        self.addresses: Addresses = {(row.model, row.provider, row.hints): row.page for row in rows}
+        self._seen = {address: _Seen() for address in self.addresses.values()}
+        self._building, self._spool = building, spool
+        self._items: list[bytes] = []
+        self._compares = compares
+        self._waiting = 0
         self._by_rule = False
+        (building / FOLDER).mkdir()
+        if compares:
+            (building / ANSWERS).mkdir()
 
     def add(self, page: ItemPage) -> None:
+        """Take each reply of an item."""
         self._by_rule |= page.tally.by_rule
-        item = page.name, page.item_id, page.category
+        replies: dict[str, ShownReply] = {}
         for reply in page.replies:
-            if name := self.names.get((reply.model, reply.provider, reply.hints)):
-                self._seen[name].add(item, reply)
+            if address := self.addresses.get((reply.model, reply.provider, reply.hints)):
+                seen = self._seen[address]
+                seen.by_category[page.category][reply.standing] += 1
+                seen.rows.append(_ROW_HTML(_row(page, reply)))
+                replies.setdefault(address, reply)
+        if self._compares:
+            self._items.append(compared_item(page))
+            for address, seen in self._seen.items():
+                first = replies.get(address)
+                seen.compared.append(compared_answer(first))
+                seen.marks.append(first.mark if first else "-")
+        self._waiting += len(self._seen)
+        if self._waiting >= AT_ONCE:
+            self._put_aside()
+
+    def _put_aside(self) -> None:
+        for address, seen in self._seen.items():
+            with (self._spool / address).open("a", encoding="utf-8", errors="replace") as file:
+                file.writelines(seen.rows)
+            with (self._spool / f"{address}.json").open("ab") as lines:
+                lines.writelines(seen.compared)
+            seen.rows, seen.compared = [], []
+        self._waiting = 0
+
+    def marks(self, rows: Sequence[ShownRow]) -> list[str]:
+        """Return a letter an item for each row; nothing where items are not compared."""
+        return ["".join(self._seen[row.page].marks) for row in rows] if self._compares else []
 
     def write(
-        self, building: Path, facts: Sequence[ModelFacts], sent: SentRequests, about: Mapping[str, object]
+        self, rows: Sequence[ShownRow], here: Sequence[ShownRow], sent: SentRequests, about: Mapping[str, object]
     ) -> None:
-        """One page for each row of the board; ``facts`` in the rows' order."""
-        (building / FOLDER).mkdir()
-        for row, fact in zip(self._rows, facts, strict=True):
-            seen = self._seen[file_name(row)]
+        """Write one page for each row of the board, and the files of the comparison by the rows' places."""
+        self._put_aside()
+        on_this_set = {row.page: row for row in here}
+        for place, row in enumerate(rows):
+            seen = self._seen[row.page]
             total = sum(seen.by_category.values(), Counter[str]())
+            lines = safe_html((self._spool / row.page).read_text(encoding="utf-8"))  # rows of the same renderer
+            body = [HtmlBody(lines, "answer-rows")]
+            items = table_html("Items and the model’s answers", _COLUMNS, body, kind="cards answers") if total else ""
             write(
-                building / FOLDER / file_name(row), "model.html", **about, row=row, fact=fact,
-                row_here=self._here.get(file_name(row)),
-                tally=self._tally(total), categories=list(self._categories(seen)), missed=len(seen.missed),
-                missed_rows=_rows(seen), kinds=seen.kinds.most_common(),
+                self._building / FOLDER / row.page, "model.html", **about, row=row, row_here=on_this_set.get(row.page),
+                tally=ItemTally(total, self._by_rule), categories=list(self._categories(seen)), items=items,
                 settings=settings_text(sent.settings.get(row.model)),
             )  # fmt: skip
+            if self._compares:
+                answers = (self._spool / f"{row.page}.json").read_bytes()
+                script = b"(window.modelAnswers ??= {})[%d] = [\n%s];\n" % (place, answers)
+                (self._building / ANSWERS / f"{place}.js").write_bytes(script)
+        if self._compares:
+            script = b"window.comparedItems = [\n%s];\n" % b"".join(self._items)
+            (self._building / ANSWERS / "items.js").write_bytes(script)
 
     def _categories(self, seen: _Seen) -> Iterator[tuple[str, ItemTally]]:
         for category in sorted(seen.by_category):
-            yield category, self._tally(seen.by_category[category])
-
-    def _tally(self, counts: Counter[str]) -> ItemTally:
-        return tally_of(counts, by_rule=self._by_rule)
+            yield category, ItemTally(seen.by_category[category], self._by_rule)
 
 
-def _rows(seen: _Seen) -> Markup:
-    """Render the rows of the model's wrong answers. They are too many for a template."""
-    return Markup("".join(_row(*missed) for missed in seen.missed))  # noqa: S704  (`_row` escapes everything)
-
-
-def _row(item: ItemKey, standing: str, verdict: str, vote: str) -> str:
-    page, item_id, category = (escape(part) for part in item)
-    cells = "".join(f'<td role="cell">{cell}</td>' for cell in (category, escape(verdict), escape(vote)))
-    link = f'<a href="../items/{page}"><bdi>{item_id or "(no id)"}</bdi></a>'
-    return f'<tr role="row" data-standing="{standing}"><th scope="row" role="rowheader">{link}</th>{cells}</tr>\n'
+def _row(page: ItemPage, reply: ShownReply) -> HtmlRow:
+    answer = short_line(reply.answer.text, 200) if reply.answer else "–"
+    result = " · ".join(filter(None, (reply.verdict, reply.vote)))
+    return HtmlRow(
+        (
+            HtmlCell(page.item_id or "(no id)", link=f"../items/{page.name}"),
+            page.category,
+            page.teaser,
+            answer,
+            HtmlCell(f"{_SIGNS[reply.standing]} {result}", sort=reply.verdict, tone=f"is-{reply.standing}"),
+        ),
+        {"standing": reply.standing},
+    )

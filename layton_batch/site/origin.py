@@ -22,9 +22,7 @@ def sentence(ask: BoardSettings, items: int, models: int, *, by_rule: bool, has_
     graded = (
         "a rule graded each answer" if by_rule else judged + (", corrected by people’s labels" if has_labels else "")
     )
-    name = f" of {ask.task}" if ask.task else ""
-    split = f" ({ask.split})" if ask.split else ""
-    return f"{plural(models, 'model')} answered {plural(items, 'item')}{name}{split}{hints}; {graded}."
+    return f"{plural(models, 'model')} answered {plural(items, 'item')}{hints}; {graded}."
 
 
 def licence(ask: BoardSettings) -> str:
@@ -35,13 +33,20 @@ def licence(ask: BoardSettings) -> str:
     return next(licences, "Their licence is their source’s.")
 
 
-def citation(title: str, date: str) -> str:
-    """BibTeX; what would end a field is left out."""
-    name = "".join(letter for letter in title if letter not in "{}\\")
-    key = (
-        "".join(letter for letter in name if letter.isascii() and (letter.isalnum() or letter in "-_")) or "leaderboard"
-    )
-    return (
-        f"@misc{{{key},\n  title = {{{name}: leaderboard}},\n"
-        f"  note = {{Tables of {date or 'an unknown day'}, written by layton-batch}},\n}}"
-    )
+def citation(ask: BoardSettings, title: str, date: str) -> str:
+    """Cite the board as BibTeX, with the author and the address that the manifest states."""
+    key = "".join(letter for letter in title if letter.isascii() and (letter.isalnum() or letter in "-_"))
+    fields = {
+        "author": ask.author,
+        "title": f"{title}: leaderboard",
+        "year": date[:4],
+        "url": ask.address,
+        "note": f"Last updated {date or 'on an unknown day'}, written by layton-batch",
+    }
+    lines = "".join(f"  {name} = {{{_plain(value)}}},\n" for name, value in fields.items() if value)
+    return f"@misc{{{key or 'leaderboard'},\n{lines}}}"
+
+
+def _plain(value: str) -> str:
+    """Leave out what would end a field."""
+    return "".join(letter for letter in value if letter not in "{}\\")

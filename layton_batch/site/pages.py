@@ -9,18 +9,25 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from layton_batch.text import visible
 
 _CLOSING = ("</script", "</style", "<!--")
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#1d5a9e"/>'
+    '<path d="M5 4.5h8M3 8h7M2.5 11.5h5" stroke="#a9c6e6" stroke-width="2" stroke-linecap="round"/>'
+    '<g fill="#fff"><circle cx="10" cy="4.5" r="1.5"/><circle cx="6" cy="8" r="1.5"/><circle cx="5" cy="11.5" r="1.5"/>'
+    "</g></svg>"
+)
 
 
 @cache
 def environment() -> Environment:
-    """Templates with escaping on, an error for every name that is not given, and the assets as ``style``, ``script``
-    and ``policy``."""
+    """Templates with escaping on, an error for every name that is not given, and the assets of a plain page."""
     loaded = Environment(
         loader=PackageLoader("layton_batch.site"),
         autoescape=True,
@@ -29,19 +36,18 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    style, script = (_asset(loaded, name) for name in ("site.css", "site.js"))
-    loaded.globals.update(style=style, script=script, policy=policy(style, script))
+    loaded.globals.update(icon="data:image/svg+xml," + quote(_ICON, safe="/:=' "), **_assets(loaded, ("site",)))
     return loaded
 
 
 @cache
-def more_assets(style_name: str, script_name: str = "", *, loads: bool = False) -> dict[str, str]:
-    """``style``, ``script`` and ``policy`` of a page that needs more than all pages share; ``loads``: as ``policy``."""
-    loaded = environment()
-    style, script = (
-        f"{loaded.globals[kind]}{_asset(loaded, name) if name else ''}"
-        for kind, name in (("style", style_name), ("script", script_name))
-    )
+def more_assets(*, loads: bool = False) -> dict[str, str]:
+    """Return the assets of a page with tables, charts and controls; ``loads``: as for ``policy``."""
+    return _assets(environment(), ("site", "board"), loads=loads)
+
+
+def _assets(loaded: Environment, names: Iterable[str], *, loads: bool = False) -> dict[str, str]:
+    style, script = ("".join(_asset(loaded, f"{name}.{kind}") for name in names) for kind in ("css", "js"))
     return {"style": style, "script": script, "policy": policy(style, script, loads=loads)}
 
 
@@ -55,18 +61,9 @@ def _asset(loaded: Environment, name: str) -> str:
     return text
 
 
-def loading_assets() -> dict[str, str]:
-    """Return the ``policy`` of a page whose own script loads another of our files.
-
-    Pages opened as files have no host to name. So a file that our script loads may run, but no script in the page.
-    """
-    assets = environment().globals
-    return {"policy": policy(str(assets["style"]), str(assets["script"]), loads=True)}
-
-
 def policy(style: str, script: str, *, loads: bool = False) -> str:
     """The Content-Security-Policy of every page: images only from data URLs, our one style and one script by hash,
-    no connection to anywhere; ``loads``: also what that script loads."""
+    no connection to anywhere; ``loads``: also what that script loads, for files have no host to name."""
     return "; ".join(
         (
             "default-src 'none'",
@@ -83,15 +80,19 @@ def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def render(template: str, **values: object) -> Iterable[bytes]:
-    """A page in UTF-8, in pieces."""
-    return [environment().get_template(template).render(**values).encode("utf-8", "replace")]
+def safe_html(html: str) -> Markup:
+    """Mark HTML whose every text is escaped already, so that templates leave it as it is."""
+    return Markup(html)  # noqa: S704
+
+
+def render(template: str, **values: object) -> bytes:
+    """A page in UTF-8."""
+    return environment().get_template(template).render(**values).encode("utf-8", "replace")
 
 
 def write(path: Path, template: str, **values: object) -> None:
     """One page into a new folder."""
-    with path.open("wb") as handle:
-        handle.writelines(render(template, **values))
+    path.write_bytes(render(template, **values))
 
 
 LONGEST = 20_000

@@ -6,10 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.site.html_table import plain_table
 from layton_batch.site.pages import short_line
 from layton_batch.states import Lifecycle
-from layton_batch.text import money
+from layton_batch.text import Table, columns, money
 
 OUTCOMES = ("succeeded", "errored", "expired", "cancelled", "missing", "waiting")
 _ROLES = {"predict": "answers", "judge": "verdicts", "rejudge": "verdicts on labelled answers"}
@@ -22,26 +25,14 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class ProgressLine:
-    """Requests of one job, or of all jobs of a role; ``ends`` stand under ``RunProgress.outcomes``."""
-
-    role: str
-    provider: str
-    model: str
-    requests: int
-    ends: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class RunProgress:
     """``notice`` is empty for a run that is done."""
 
     run: str
     notice: str
     reason: str
-    outcomes: tuple[str, ...]
-    by_role: tuple[ProgressLine, ...]
-    jobs: tuple[ProgressLine, ...]
+    by_role: Markup
+    by_job: Markup
     batches: tuple[str, ...]
     lost: tuple[str, ...]
     spent: str
@@ -49,33 +40,36 @@ class RunProgress:
 
 def show_progress(status: Status) -> RunProgress:
     """One reading of the run; outcomes that nothing had are left out."""
-    outcomes = tuple(name for name in OUTCOMES if name == "succeeded" or any(_ends(status.jobs, (name,))))
+    outcomes = [name for name in OUTCOMES if name == "succeeded" or any(_ends(status.jobs, [name]))]
+    roles = list(dict.fromkeys(job.role for job in status.jobs))
+    by_role = [(role_words(role), [job for job in status.jobs if job.role == role]) for role in roles]
+    names = ("requests", *outcomes)
     return RunProgress(
         run=short_line(status.run),
         notice=_WORDS.get(status.state, ""),
         reason=short_line(status.reason, 500),
-        outcomes=outcomes,
-        by_role=tuple(_role_line(role, status.jobs, outcomes) for role in dict.fromkeys(j.role for j in status.jobs)),
-        jobs=tuple(_job_line(job, outcomes) for job in status.jobs),
+        by_role=_shown("Requests by outcome", ("asked for", *names),
+                       [(words, *_counts(jobs, outcomes)) for words, jobs in by_role]),
+        by_job=_shown("Requests by job and outcome", ("asked for", "provider", "model", *names),
+                      [(role_words(job.role), job.provider, job.model, *_counts([job], outcomes))
+                       for job in status.jobs]),
         batches=_batch_words(status),
         lost=tuple(_lost(status)),
         spent=money(status.spent_usd),
-    )
+    )  # fmt: skip
 
 
-def _ends(jobs: Iterable[JobStatus], outcomes: Sequence[str]) -> tuple[int, ...]:
-    listed = list(jobs)
-    return tuple(sum(int(getattr(job, name)) for job in listed) for name in outcomes)
+def _shown(caption: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Markup:
+    table = Table(columns(*names, text=("asked for", "provider", "model")), tuple(map(tuple, rows)))
+    return plain_table(table, caption) if rows else Markup()
 
 
-def _role_line(role: str, jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> ProgressLine:
-    mine = [job for job in jobs if job.role == role]
-    return ProgressLine(role_words(role), "", "", sum(job.requests for job in mine), _ends(mine, outcomes))
+def _counts(jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> list[str]:
+    return [f"{count:,}" for count in (sum(job.requests for job in jobs), *_ends(jobs, outcomes))]
 
 
-def _job_line(job: JobStatus, outcomes: Sequence[str]) -> ProgressLine:
-    ends = _ends([job], outcomes)
-    return ProgressLine(role_words(job.role), short_line(job.provider), short_line(job.model), job.requests, ends)
+def _ends(jobs: Sequence[JobStatus], outcomes: Sequence[str]) -> list[int]:
+    return [sum(int(getattr(job, name)) for job in jobs) for name in outcomes]
 
 
 def role_words(role: str) -> str:

@@ -28,7 +28,7 @@ def write_run_pages(
 ) -> None:
     """``bill_notes``: what has to be said of the bill besides its sums; ``systems``: system texts by number;
     ``about``: what all pages are told."""
-    assets: dict[str, object] = {**about, **more_assets("run.css")}
+    assets: dict[str, object] = {**about, **more_assets()}
     items = {item_id: f"items/{name}" for name, item_id in ranked.items}
     write(building / "judges.html", "judges.html", **assets, sections=show_judges(folder, items))
     notes = [sentence(note) for note in bill_notes]

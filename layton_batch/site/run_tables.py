@@ -26,8 +26,6 @@ class BoardSettings:
     """Settings of the manifest that the pages show; missing settings are empty or None."""
 
     name: str = ""
-    task: str = ""
-    split: str = ""
     hints: int | str | None = None
     """How many, or the numbers of them, each a job of its own."""
     metric: str = ""
@@ -41,6 +39,9 @@ class BoardSettings:
     logo: str = ""
     """A data URL."""
     license: str = ""
+    author: str = ""
+    address: str = ""
+    """URL of the published site, with a slash at its end."""
     colours: Mapping[str, str] = field(default_factory=dict)
     """Colours of charts by maker, as ``#rrggbb``."""
 
@@ -85,8 +86,6 @@ def board_settings(folder: RunFolder) -> BoardSettings:
         site = manifest.get("site") or {}
         return BoardSettings(
             name=short_line(manifest["name"]),
-            task=short_line(manifest["task"]),
-            split=short_line(items.get("split")),
             hints=_levels(items.get("hints", 0)),
             metric=str(scoring.get("metric", "")),
             method=str(scoring.get("method") or ""),
@@ -97,6 +96,8 @@ def board_settings(folder: RunFolder) -> BoardSettings:
             links=_links(site.get("links", {})),
             logo=_matching(_LOGO, frozen.get("logo")),
             license=short_line(site.get("license")),
+            author=short_line(site.get("author")),
+            address=f"{address.rstrip('/')}/" if (address := _matching(_ADDRESS, site.get("address"))) else "",
             colours={name: colour for name, text in site.get("colours", {}).items()
                      if (colour := _matching(_COLOUR, text))},
         )  # fmt: skip

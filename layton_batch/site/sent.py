@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import BinaryIO
 
 import orjson
 
@@ -29,35 +29,15 @@ _BODIES = ("body", "params", "request")
 _SYSTEMS = ("system", "systemInstruction", "system_instruction", "instructions")
 _MESSAGES = ("messages", "contents", "input")
 _PICTURE = "(an image)"
+_MOST_SETTINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """One request. ``system``: the number of its system text, from 1, or 0 where it has none; ``parts``: its texts as
-    they stand in JSON, the system's among them."""
+    """One request. ``system``: the number of its system text, from 1, or 0 where it has none."""
 
     system: int
     texts: tuple[str, ...]
-    parts: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _LineTemplate:
-    """Common part of a batch file's lines: all but the custom_id and the texts.
-
-    ``order``: the numbers of these values between the ``pieces``; the custom_id is 0.
-    """
-
-    pieces: tuple[bytes, ...]
-    order: tuple[int, ...]
-
-    def line(self, custom_id: bytes, parts: Sequence[bytes]) -> bytes:
-        """Return the line of the request with this custom_id and these texts."""
-        values = (custom_id, *parts)
-        between = (
-            piece for place, after in zip(self.order, self.pieces[1:], strict=True) for piece in (values[place], after)
-        )
-        return b"".join((self.pieces[0], *between))
 
 
 class SentRequests:
@@ -71,60 +51,40 @@ class SentRequests:
         self.systems: list[str] = []
         self.settings: dict[str, dict[str, None]] = {}
         self._numbers: dict[str, int] = {}
-        self._files: list[BinaryIO] = []
+        self._files: list[mmap] = []
         self._places: dict[str, tuple[int, int, int]] = {}
-        self._forms: dict[int, _LineTemplate] = {}
-        self.too_large = False
         reused = _reused(folder)
         paths = [*_batch_files(folder), *dict.fromkeys(path for path, _ in reused.values())]
         if sum(path.stat().st_size for path in paths) > MOST_BYTES:
-            self.too_large = True
             return
         for path in paths:
-            self._look_through(path, stack)
+            if path.stat().st_size:
+                self._look_through(path, stack)
         for custom_id, (_, paid_as) in reused.items():
-            if custom_id not in self._places and paid_as in self._places:
-                self._places[custom_id] = self._places[paid_as]
+            if paid_as in self._places:
+                self._places.setdefault(custom_id, self._places[paid_as])
 
     def _look_through(self, path: Path, stack: ExitStack) -> None:
         handle = stack.enter_context(path.open("rb"))
+        content = stack.enter_context(mmap(handle.fileno(), 0, access=ACCESS_READ))
         number, start = len(self._files), 0
-        self._files.append(handle)
-        for line in handle:
+        self._files.append(content)
+        for line in iter(content.readline, b""):
             if name := _ID.search(line, 0, 400):
-                self._places[name[1].decode("utf-8", "replace")] = number, start, len(line)
+                self._places[name[1].decode("utf-8", "replace")] = number, start, start + len(line)
             start += len(line)
 
-    def of(self, custom_id: str, model: str, similar: SentRequest | None = None) -> SentRequest | None:
-        """Return the request as it was sent last; None if its batch file is missing.
-
-        ``similar``: a request that probably has the same texts. Comparing is faster than parsing the line again.
-        """
+    def of(self, custom_id: str, model: str) -> SentRequest | None:
+        """Return the request as it was sent last; None if its batch file is missing."""
         place = self._places.get(custom_id)
         if place is None:
             return None
-        number, start, length = place
-        handle = self._files[number]
-        handle.seek(start)
-        written = handle.read(length)
-        template, name = self._forms.get(number), custom_id.encode("utf-8", "replace")
-        if (
-            template
-            and similar
-            and len(template.order) == len(similar.parts) + 1
-            and template.line(name, similar.parts) == written
-        ):
-            return similar
+        number, start, end = place
         try:
-            line = orjson.loads(written)
+            line = orjson.loads(self._files[number][start:end])
         except ValueError:
             return None
-        if not isinstance(line, dict):
-            return None
-        sent = self._sent(line, model)
-        if template is None and (template := _form(written, (name, *sent.parts))):
-            self._forms[number] = template
-        return sent
+        return self._sent(line, model) if isinstance(line, dict) else None
 
     def _sent(self, line: Mapping[str, object], model: str) -> SentRequest:
         body = next((content for name in _BODIES if isinstance(content := line.get(name), dict)), line)
@@ -133,41 +93,25 @@ class SentRequests:
         for message in _listed(next((body[name] for name in _MESSAGES if name in body), None)):
             role = message.get("role") if isinstance(message, dict) else None
             (systems if role in ("system", "developer") else texts).extend(_texts(message))
-        rest = {name: value for name, value in body.items() if name not in _SYSTEMS and name not in _MESSAGES}
-        settings = orjson.dumps(rest).decode()
-        self.settings.setdefault(short_line(model), {})[settings] = None
-        parts = tuple(orjson.dumps(text)[1:-1] for text in (*systems, *texts))
-        return SentRequest(self._number("\n\n".join(systems)), tuple(texts), parts)
+        settings = self.settings.setdefault(model, {})
+        if len(settings) <= _MOST_SETTINGS:
+            rest = {name: value for name, value in body.items() if name not in _SYSTEMS and name not in _MESSAGES}
+            settings[orjson.dumps(rest).decode()] = None
+        return SentRequest(self._number("\n\n".join(systems)), tuple(texts))
 
     def _number(self, system: str) -> int:
         if not system:
             return 0
-        number = self._numbers.get(system)
-        if number is None:
-            number = self._numbers[system] = len(self.systems) + 1
+        number = self._numbers.setdefault(system, len(self.systems) + 1)
+        if number > len(self.systems):
             self.systems.append(system)
         return number
-
-
-def _form(line: bytes, values: Sequence[bytes]) -> _LineTemplate | None:
-    """The form of a line that has each of these once; None where it has not."""
-    places = sorted((line.find(value), len(value), number) for number, value in enumerate(values))
-    pieces, end = [], 0
-    for at, length, _ in places:
-        if at < end or not length:
-            return None
-        pieces.append(line[end:at])
-        end = at + length
-    return _LineTemplate((*pieces, line[end:]), tuple(number for _, _, number in places))
 
 
 def settings_text(settings: Mapping[str, None] | None) -> tuple[str, ...]:
     """Return the settings of a model's requests, a line each; none if they differ by item."""
     lines = list(settings or ())
     return tuple(short_line(line, 2_000) for line in lines) if len(lines) <= _MOST_SETTINGS else ()
-
-
-_MOST_SETTINGS = 3
 
 
 def _batch_files(folder: RunFolder) -> Iterator[Path]:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from layton_batch.scoring.leaderboard import METHOD_WORDS
 from layton_batch.scoring.rules import HIERARCHICAL, PAPER
 from layton_batch.scoring.uncalibrated import UNCALIBRATED
 from layton_batch.site.board_table import Board
 
 _METHODS = {
-    METHOD_WORDS[
-        HIERARCHICAL
-    ]: "The jury’s votes are corrected by people’s labels in one calculation over all models, which "
+    HIERARCHICAL: "The jury’s votes are corrected by people’s labels in one calculation over all models, which "
     "learns how much a vote means for a better or a weaker model.",
-    METHOD_WORDS[PAPER]: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
-    UNCALIBRATED: "No person labelled anything: the score is the share of the jury’s votes that say yes, as it is.",
+    PAPER: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
+    UNCALIBRATED: "No person labelled anything: the score is what the jury’s votes say if the judges are right in "
+    "about nine of ten cases.",
 }
 _FAILURES = "Abstained, unreadable and missing answers count as wrong."
 _OF_RULES = {
@@ -45,7 +43,7 @@ _HINTS = "How many of an item’s hints stand in the question that the models we
 def terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[str, str], ...]:
     """Return each term of the board with its meaning."""
     how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
-    score = " ".join(filter(None, (f"Percent of the items, by {board.metric or 'the metric'}.", how, _FAILURES)))
+    score = " ".join(filter(None, (board.score_words, how, _FAILURES)))
     meanings = {
         "Score": score,
         **({"This set": _THIS_SET} if here else {}),

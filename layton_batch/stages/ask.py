@@ -19,18 +19,18 @@ from layton_batch.batches.batch_file import BatchFiles
 from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.cost_tables import name_model_in_cost_tables
 from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
-from layton_batch.costs.estimate import CostBounds, output_bound
+from layton_batch.batches.unsent import unsent_batch
+from layton_batch.costs.estimate import output_bound
 from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
-from layton_batch.runs.imported import imported_answer, is_imported
+from layton_batch.runs.imported import imported_answer
 from layton_batch.runs.names import DIGITS, custom_id, custom_id_prefix, tag
-from layton_batch.runs.paid_answers import PaidAnswers, report_out_of_reach
 from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import AnswerStatus, PlannedRequest, RequestKind, RequestPlanner
 from layton_batch.stages.candidates import candidates
-from layton_batch.stages.reserve import reserve
+from layton_batch.stages.reserve import JobCosts, with_safety
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.request_rows import KnownRequest, NewRequests
 from layton_batch.tasks import with_room
@@ -39,7 +39,7 @@ from layton_batch.tasks.protocol import juried
 
 def ask(run: Run, job: Job, mark: str) -> bool:
     """Enter what the job asks by now, and batches for what it is to ask for the first time. Return True."""
-    earlier, paid = run.store.known_requests(job.id), run.paid_answers
+    earlier = run.store.known_requests(job.id)
     names = _BatchNames(run, job)
     if names.are_of_a_file:
         return _ask_nobody(run, job, names, earlier)
@@ -47,12 +47,11 @@ def ask(run: Run, job: Job, mark: str) -> bool:
     prefix = custom_id_prefix(mark, job.id)
     if problem := custom_id_problem(custom_id(prefix, len(earlier) + 1, bytes(DIGITS))):
         raise ManifestError(f"job {job.id}: {problem}")
-    planner = RequestPlanner(provider, prefix, earlier, paid)
+    planner = RequestPlanner(provider, prefix, earlier, run.paid_answers)
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
-        new = _RequestWriter(files, CostBounds(run.prices))
+        new = _RequestWriter(files, JobCosts(run, job))
         for request in planner.plan(_prompts(run, job)):
             new.enter(request)
-    _reach(run, job, paid, earlier)
     batches = [names.batch(shard, new.contents[shard.id], _AttemptOrigin()) for shard in files.shards]
     if new.too_large.custom_ids:
         batches.append(names.never_sent(new.too_large))
@@ -131,7 +130,7 @@ def _further_batches(
     prompts: Mapping[str, WantedPrompt],
 ) -> list[Batch]:
     """Write requests that come from one batch, or from other jobs' (``parent_id`` is None), to files of their own."""
-    provider, costs = run.providers.dialect(job.spec.provider), CostBounds(run.prices)
+    provider, costs = run.providers.dialect(job.spec.provider), JobCosts(run, job)
     origin = _AttemptOrigin.of(run, names, parent_id, reask, len(rows))
     limits = replace(provider.limits, max_requests=min(provider.limits.max_requests, origin.most_requests))
     contents: dict[str, _BatchContent] = {}
@@ -140,12 +139,12 @@ def _further_batches(
         for row in rows:
             spec, (*_, sized) = spec_of(run, job, row.item_id, row.doublings), prompts[row.item_id]
             line = request_line(provider, Request(row.custom_id, row.item_id, spec, sized.prompt))
-            max_cost = costs.most(spec, sized.size)
-            shard = files.add(line, max_cost)
+            cost = costs.of(spec, sized.size)
+            shard = files.add(line, cost)
             if shard is None:
                 too_large.add(row.custom_id, row.answer, None)
             else:
-                contents.setdefault(shard, _BatchContent()).add(row.custom_id, row.answer, max_cost)
+                contents.setdefault(shard, _BatchContent()).add(row.custom_id, row.answer, cost.most)
     batches = [names.batch(shard, contents[shard.id], origin) for shard in files.shards]
     return [*batches, names.never_sent(too_large)] if too_large.custom_ids else batches
 
@@ -180,18 +179,6 @@ class _AttemptOrigin:
         return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + wait.pause, count, wait)
 
 
-def _reach(run: Run, job: Job, paid: PaidAnswers, requests: Sequence[KnownRequest]) -> None:
-    """Have requests whose answers cannot be had here ask for answers of the run's own; once, an event says so."""
-    away = {
-        request.custom_id: paid.own(request.fingerprint)
-        for request in requests
-        if request.fingerprint is not None and paid.is_away(request.state, request.run_id)
-    }
-    if away:
-        run.store.rebind(job.id, away)
-    report_out_of_reach(paid, run.clock.now())
-
-
 def _say_who_asks(run: Run, job: Job, runs: Collection[str | None]) -> None:
     """Say in an event, once, which other runs ask now for answers that the job wants."""
     other_runs = frozenset(run_id for run_id in runs if run_id is not None) - {run.id}
@@ -206,9 +193,7 @@ def _withdraw_unwanted(run: Run, job: Job) -> None:
     """Batches that were not sent yet, and hold what nobody asks for any more, are not sent: the rest of their requests
     goes in another one."""
     for batch in run.store.batches({Lifecycle.PLANNED}):
-        is_ours = (
-            batch.job_id == job.id and not batch.facts.creates_of_unknown_cost and batch.id not in run.threads.sending
-        )
+        is_ours = batch.job_id == job.id and not batch.facts.given_up_creates and batch.id not in run.threads.sending
         if is_ours and (number := run.store.retired_among(batch)):  # else it is being sent
             withdraw(run, batch, f"{number} of its requests are not asked for any more")
 
@@ -243,10 +228,9 @@ class _BatchNames:
 
     @property
     def are_of_a_file(self) -> bool:
-        """Return whether the job's answers came from a file, and its model is still in no manifest."""
+        """Return whether the job's answers came from a file: its model is in no manifest."""
         is_named = any(spec.name == self._job.spec.name for spec in self._run.manifest.model_specs())
-        is_from_file = self._job.role is Role.PREDICT and any(map(is_imported, self.known.values()))
-        return is_from_file and not is_named
+        return self._job.role is Role.PREDICT and not is_named
 
     def file_of(self, attempt: int) -> Callable[[str], Path]:
         """Return what gives the file of a shard."""
@@ -272,7 +256,8 @@ class _BatchNames:
             path=shard.path,
             sha256=shard.sha256,
             size_bytes=shard.size_bytes,
-            max_cost=reserve(self._run, job, shard.requests, shard.size_bytes, shard.max_cost),
+            max_cost=with_safety(self._run.manifest.budget, shard.max_cost, shard.expected_usd),
+            expected_usd=shard.expected_usd,
             parent_id=origin.parent_id,
             cause=origin.cause,
             reask=origin.reask,
@@ -296,28 +281,16 @@ class _BatchNames:
     def _over(
         self, contents: _BatchContent, word: str, outcome: BatchOutcome, error_class: ErrorClass, reason: str
     ) -> Batch:
-        job = self._job
         self._never_sent += 1
-        shard_id = f"{word}-{self._never_sent}"
         names = contents.custom_ids
         ends = dict.fromkeys(names, (RequestOutcome.ERRORED, error_class))
-        return Batch(
-            id=f"{job.id}.{shard_id}",
-            job_id=job.id,
-            shard_id=shard_id,
-            provider=job.spec.provider,
-            model=job.spec.model,
-            attempt=1,
-            state=Lifecycle.COLLECTED,
-            outcome=outcome,
+        return unsent_batch(
+            self._job,
+            f"{word}-{self._never_sent}",
+            Content(names, contents.answers, contents.max_costs, ends),
+            outcome,
+            reason + ", ".join(names[:5]),
             error_class=error_class if outcome is BatchOutcome.FAILED else ErrorClass.NONE,
-            tag="",
-            requests=len(names),
-            path="",
-            sha256="",
-            size_bytes=0,
-            reason=reason + ", ".join(names[:5]),
-            content=Content(names, contents.answers, contents.max_costs, ends),
         )
 
 
@@ -329,11 +302,13 @@ class _RequestWriter:
     """
 
     files: BatchFiles
-    costs: CostBounds
+    costs: JobCosts
     contents: dict[str, _BatchContent] = field(default_factory=dict)
     too_large: _BatchContent = field(default_factory=_BatchContent)
     waits_for: set[str] = field(default_factory=set)
     _entered: list[tuple[str, str, AnswerStatus]] = field(default_factory=list)
+    _coarse: list[bytes | None] = field(default_factory=list)
+    _rooms: list[int | None] = field(default_factory=list)
 
     def enter(self, request: PlannedRequest) -> None:
         """Enter a request unless the job has it, and write it where it is to be sent."""
@@ -341,16 +316,18 @@ class _RequestWriter:
         if status is None:
             return
         self._entered.append((request.custom_id, request.item_id, status))
+        self._coarse.append(request.without_limit)
+        self._rooms.append(request.spec.max_output_tokens)
         if (run_id := request.waits_for) is not None:
             self.waits_for.add(run_id)
         if request.kind is not RequestKind.TO_ASK:
             return
-        max_cost = self.costs.most(request.spec, request.size)
-        shard = self.files.add(request.line, max_cost)
+        cost = self.costs.of(request.spec, request.size)
+        shard = self.files.add(request.line, cost)
         if shard is None:
             self.too_large.add(request.custom_id, status.answer, None)
         else:
-            self.contents.setdefault(shard, _BatchContent()).add(request.custom_id, status.answer, max_cost)
+            self.contents.setdefault(shard, _BatchContent()).add(request.custom_id, status.answer, cost.most)
 
     def rows(self) -> NewRequests:
         """Return the new requests as the store enters them."""
@@ -361,6 +338,8 @@ class _RequestWriter:
             [status.fingerprint for status in statuses],
             [status.answer for status in statuses],
             [status.reask for status in statuses],
+            self._coarse,
+            self._rooms,
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from layton_batch.files import tables
 from layton_batch.records import Job, Prediction
 from layton_batch.runs.context import Run
+from layton_batch.stages.turns import asked_items
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate
 
@@ -18,9 +19,11 @@ def candidates(run: Run, job: Job) -> Iterator[Candidate]:
     """The answers that the job's judge is asked about, an item once; none about an item that a revision took out since
     the answers were graded."""
     answers = _gold_answers(run, job) if job.role is Role.REJUDGE else stored_predictions(run, str(job.depends_on))
+    asks = asked_items(run, job)
     item_ids = {item.id for item in run.items}
     for prediction in answers:
-        if prediction.kind is PredictionKind.ANSWERED and prediction.item_id in item_ids:
+        is_there = prediction.kind is PredictionKind.ANSWERED and prediction.item_id in item_ids
+        if is_there and asks(prediction.item_id):
             yield Candidate(run.item(prediction.item_id), prediction)
 
 
@@ -37,8 +40,8 @@ def read_predictions(part: Path) -> Iterator[Prediction]:
 
 
 def _gold_answers(run: Run, job: Job) -> Iterator[Prediction]:
-    """Without those that the same model gave in this run too: the jury judges them there. None where the gold set is
-    another one by now."""
+    """Without those that the same model gave in this run too: the jury judges them there, but for anchors. None where
+    the gold set is another one by now."""
     rejudged = run.rejudging.get(job.id)
     if rejudged is None:
         return

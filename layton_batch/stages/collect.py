@@ -6,31 +6,29 @@ an answer go into another attempt while there is one; all of it lands in one tra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
 from layton_batch.batches import machine, raw_results
-from layton_batch.batches.answer_table import write_answers
+from layton_batch.batches.answer_table import batch_digests, write_answers
 from layton_batch.batches.attempts import Attempts
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.completeness import CompletenessCheck, DownloadResult, counted, lack
 from layton_batch.batches.cost_tables import write_cost_tables
-from layton_batch.batches.decisions import StageDecision, apply, at, carry_out
-from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, summed
-from layton_batch.batches.raw_repair import stored_snapshot
+from layton_batch.batches.decisions import StageDecision, at, carry_out
+from layton_batch.batches.outcomes import ReplyTally, assign_outcomes, put_out_of_reach, summed
 from layton_batch.batches.replies import Replies, Reply, read_replies
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import CostComparison
 from layton_batch.errors import ProviderError, ProviderReplyError
 from layton_batch.providers.protocol import Provider
-from layton_batch.providers.wire_errors import clean
 from layton_batch.records import Batch, Collect, Job, Response, Snapshot, Wait
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
-from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.states import FinishReason, Lifecycle, RequestOutcome
 
 
 def collect(run: Run, tick: Tick, thread: ProviderThread) -> bool:
@@ -67,7 +65,7 @@ def _collect_one(run: Run, tick: Tick, job: Job, batch: Batch) -> bool:
         raw_results.prune(folder, replies.parts.keys(), reading.naming)
         decision = _decided(run, batch, download, reading)
         if isinstance(decision, Wait):
-            return apply(run, batch, decision)
+            return carry_out(run, batch, StageDecision(decision))
         _file(run, tick, job, batch, decision, download.snapshot, max_costs, replies)
     return True
 
@@ -123,7 +121,14 @@ def _decided(run: Run, batch: Batch, download: _Download, reading: CompletenessC
 
 def _latest(provider: Provider, batch: Batch) -> tuple[Snapshot, ProviderError | None]:
     """A fresh reading of an ended batch, for its counts; what the store knows, and why, where there is none."""
-    stored = stored_snapshot(batch)
+    stored = Snapshot(
+        provider_id=str(batch.provider_id),
+        provider_status=batch.provider_status or "",
+        state=Lifecycle.ENDED,
+        outcome=batch.outcome,
+        results_ref=batch.results_ref,
+        errors_ref=batch.errors_ref,
+    )
     try:
         latest = provider.snapshot(str(batch.provider_id))
     except ProviderError as error:
@@ -149,9 +154,9 @@ def _file(
     reason = reason or tally.account_trouble
     if decision.lacking is not None:
         named = {entry.custom_id for entry in replies.entries if isinstance(entry, Reply)}
-        _put_out_of_reach(tally, named, decision.lacking)
+        put_out_of_reach(tally, tally.replies.keys() - named)
     bill = Bill(run.prices.price(batch.provider, batch.model), max_costs)
-    _write_answers(run, batch, replies, tally, bill)
+    cut = _write_answers(run, batch, replies, tally, bill)
     stated = bill.stated(snapshot)
     comparison = CostComparison(batch.id, batch.provider, job.spec.name, stated, bill.ours())
     attempts, now = Attempts.of(batch, run.store.job_batches(job.id)), run.clock.now()
@@ -161,31 +166,29 @@ def _file(
         ends=tally.ends,
         again=again,
         charges=bill.charges,
-        raw_files=raw_results.digests(run.folder.batch(batch.id).root, run.folder.workspace.root),
+        cut=cut,
+        files=batch_digests(run.folder.batch(batch.id), run.folder.workspace.root),
         stated=stated,
         events=(*summed(tally.anomalies), *bill.anomalies(), *_said_of_costs(comparison)),
-        entries=machine.settle(batch, run.store.held(batch.id), bill.unknown_cost, bill.spent),
+        spent=bill.spent,
+        unknown=bill.unknown_cost,
     )  # fmt: skip
     write_cost_tables(run.folder, job, move.after, bill.charges, max_costs)
     run.store.apply(batch, move, now)
 
 
-def _put_out_of_reach(tally: ReplyTally, named: Collection[str], reason: str) -> None:
-    """What no line names was perhaps answered and paid for: whether it is bought again is a person's word (`retry`)."""
-    for custom_id, reply in tally.replies.items():
-        if custom_id not in named:
-            lost = replace(reply.response, error_class=ErrorClass.OUT_OF_REACH, error_message=clean(reason, 500))
-            tally.replies[custom_id] = Reply(lost)
-
-
-def _write_answers(run: Run, batch: Batch, replies: Replies, tally: ReplyTally, bill: Bill) -> None:
-    """Write the answers of the batch, and enter them into its bill."""
+def _write_answers(run: Run, batch: Batch, replies: Replies, tally: ReplyTally, bill: Bill) -> list[str]:
+    """Write the answers of the batch, and enter them into its bill. Return those that ended at their output limit."""
+    cut: list[str] = []
 
     def enter(responses: Sequence[Response]) -> None:
         run.heed_stop()
         bill.enter(responses)
+        answered = [response for response in responses if response.outcome is RequestOutcome.SUCCEEDED]
+        cut.extend(response.custom_id for response in answered if response.finish_reason is FinishReason.LENGTH)
 
     write_answers(run.folder.batch(batch.id), batch, replies, tally, enter)
+    return cut
 
 
 def _said_of_costs(comparison: CostComparison) -> Iterator[tuple[str, str]]:

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch.batches.answer_table import answer_parts, make_again
+from layton_batch.batches.answer_table import answer_parts, check_answers, make_again
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import tables
 from layton_batch.records import Response
 from layton_batch.runs.context import Run
 from layton_batch.states import AnswerState, ErrorClass, FinishReason, RequestOutcome
-from layton_batch.store.request_rows import AnswerLocation, asked_again
+from layton_batch.store.request_rows import asked_again
+from layton_batch.store.requests import AnswerLocation
 
 _KEPT_OPEN = 3
 """Part files held in memory: requests and the parts of their answers are in one order, but for later attempts."""
@@ -50,21 +51,25 @@ class ResponseLocations:
         )
 
 
-def locate_responses(run: Run, job_id: str) -> ResponseLocations | None:
-    """Find the responses of a job; None where another run's cannot be had here, and are to be asked again.
+def locate_responses(run: Run, job_id: str, *, only_answers: bool = False) -> ResponseLocations:
+    """Find the responses of a job. ``only_answers``: what is not answered yet counts as missing.
 
-    Raises DamagedTableError where this run's own are gone, or those of a collected batch lack rows: an answer that is
-    gone was not missing.
+    Raises DamagedTableError if the batches of a run are gone, or those of a collected batch lack rows: an answer that
+    is gone was not missing.
     """
     locations = _select_final_answers(run, run.store.answer_locations(job_id))
-    away = {loc.run_id for loc in locations if run.paid_answers.is_away(loc.state, loc.run_id)}
-    if run.id in away:
-        missing = run.folder.batches
-        raise DamagedTableError(
-            f"answers of this run, {run.id}, are wanted, and {missing} is not there: put it back", missing
-        )
-    if away:
-        return None
+    if only_answers:
+        locations = [
+            location if location.state is AnswerState.ANSWERED else location._replace(batch_custom_id=None)
+            for location in locations
+        ]
+    for run_id in {location.run_id for location in locations if location.state in _BOUGHT and location.run_id}:
+        if not (batches_of_run := run.folder.workspace.batches(run_id)).is_dir():
+            raise DamagedTableError(
+                f"answers of run {run_id} are wanted, and {batches_of_run} is not there: put it back; a database has "
+                "the state of one folder of runs",
+                batches_of_run,
+            )
     batches = dict.fromkeys(
         (str(location.run_id), str(location.batch_id), location.responses)
         for location in locations
@@ -98,6 +103,10 @@ def locate_responses(run: Run, job_id: str) -> ResponseLocations | None:
     return ResponseLocations(pl.DataFrame(columns, schema=_LOCATED), tuple(parts))
 
 
+_BOUGHT = (AnswerState.ANSWERED, AnswerState.UNCERTAIN)
+"""States of what was paid for, or may have been."""
+
+
 def _select_final_answers(run: Run, locations: Sequence[AnswerLocation]) -> Sequence[AnswerLocation]:
     """Select for each request the last answer that came: an unusable reply counts where its re-ask brought nothing."""
     unanswered = {
@@ -125,13 +134,11 @@ def _names_in(
 ) -> tuple[Sequence[Path], Sequence[Sequence[str]]]:
     """The part files of a batch's responses, of so many requests (None: of as many as there are), and the custom_ids in
     each. Of a batch of this run they are made again where they are damaged."""
-    home = run.paid_answers.workspace_of(run_id)
-    if home is None:
-        missing = run.folder.workspace.batches(run_id)
-        raise DamagedTableError(f"answers of run {run_id} are wanted, and {missing} is not there: put it back", missing)
-    folder = home.batch(run_id, batch_id)
+    workspace = run.folder.workspace
+    folder, store = workspace.batch(run_id, batch_id), run.store.of_run(run_id)
 
     def read() -> tuple[Sequence[Path], Sequence[Sequence[str]]]:
+        check_answers(store, folder, workspace.root)
         parts = answer_parts(folder, responses)
         return parts, [tables.read_part(part, ("custom_id",))["custom_id"].to_list() for part in parts]
 

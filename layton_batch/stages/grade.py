@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import BrokenExecutor, Future
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
@@ -12,19 +12,20 @@ from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.fingerprints import FIRST_SAMPLE
-from layton_batch.runs.status import waits_for_a_person
+from layton_batch.runs.work_engine import CallingThread
 from layton_batch.stages.final_responses import ResponseLocations, locate_responses
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
-from layton_batch.stages.reask import reask
+from layton_batch.stages.reask import have_more_room, reask
 from layton_batch.stages.reused import write_reused
+from layton_batch.stages.turns import reopen_juries
 from layton_batch.states import OPEN, Role
 
 
 def grade(run: Run) -> bool:
-    """Grade every planned job that has no open batch left, nor one that waits for a person, and write the tables of
-    graded ones again that are gone."""
+    """Grade every planned job that has no open batch left, nor an answer that a person is to decide about, and write
+    the tables of graded ones again that are gone."""
     jobs, batches = run.store.jobs(), run.store.batches()
-    busy = {batch.job_id for batch in batches if batch.state in OPEN or waits_for_a_person(batch)}
+    busy = {batch.job_id for batch in batches if batch.state in OPEN}
     over = [job for job in jobs if job.planned and (not job.graded or job.is_stale) and job.id not in busy]
     unfinished = run.store.unfinished([job.id for job in over])
     over = [job for job in over if job.id not in unfinished and not run.store.requests_to_ask(job.id)]
@@ -33,8 +34,15 @@ def grade(run: Run) -> bool:
     work: dict[str, Future[None]] = {}
     moved = [run.apart(job.id, partial(_begin, run, job, work)) for job in (*over, *gone)]
     moved += [run.apart(job.id, partial(_end, run, job, work.pop(job.id))) for job in over if job.id in work]
-    moved += [run.apart(job.id, partial(_wait_for, run, job, work.pop(job.id))) for job in gone if job.id in work]
-    return any(moved)
+    moved += [run.apart(job.id, partial(run.wait_for_work, job, work.pop(job.id))) for job in gone if job.id in work]
+    return any([*moved, reopen_juries(run)])
+
+
+def grade_answers(run: Run, job: Job) -> bool:
+    """Write the tables of a job of whose answers some are not in, for a plan of which nothing stays. Return True."""
+    located = locate_responses(run, job.id, only_answers=True)
+    grade_job(_grading(run, job, _judged(run, job), located), run.task, run.item)
+    return True
 
 
 def _has_tables(run: Run, job: Job) -> bool:
@@ -52,22 +60,22 @@ def _parts(run: Run, job: Job) -> Sequence[Path]:
 def _begin(run: Run, job: Job, work: dict[str, Future[None]]) -> bool:
     """Start writing the job's tables, unless some answers are asked for again. Return True in that case."""
     judged, located = _judged(run, job), locate_responses(run, job.id)
-    if located is None:
+    if (not job.graded or job.is_stale) and have_more_room(run, job):
         run.store.ask_anew(job.id)
         return True
     if (not job.graded or job.is_stale) and reask(run, job, judged, located):
         return True
     write_reused(run, job)
     grading = _grading(run, job, judged, located)
-    if run.engine.is_here:
-        work[job.id] = run.engine.submit(grade_job, grading, run.task, run.item)
+    if isinstance(run.engine, CallingThread):
+        work[job.id] = run.submit_work(grade_job, grading, run.task, run.item)
     else:
-        work[job.id] = run.engine.submit(grade_apart, grading)
+        work[job.id] = run.submit_work(grade_apart, grading)
     return False
 
 
 def _end(run: Run, job: Job, work: Future[None]) -> bool:
-    if _wait_for(run, job, work):
+    if run.wait_for_work(job, work):
         run.store.set_graded(job, run.clock.now())
     return True
 
@@ -87,19 +95,6 @@ def _judged(run: Run, job: Job) -> str:
         return name
     rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
     return rejudged.judged.name if rejudged else job.spec.name
-
-
-def _wait_for(run: Run, job: Job, work: Future[None]) -> bool:
-    """Wait for the job's tables. Return False if a worker was lost: the next tick writes the tables."""
-    try:
-        run.engine.result(work)
-    except BrokenExecutor as error:
-        run.engine.renew()
-        run.remaking = True
-        detail = f"{job.id}: a worker was lost while it wrote the tables ({error}); the next tick writes them"
-        run.store.add_event(run.clock.now(), None, "worker_lost", detail)
-        return False
-    return True
 
 
 def _grading(run: Run, job: Job, judged: str, located: ResponseLocations) -> Grading:

@@ -22,6 +22,7 @@ from layton_batch.manifest.asked import manifest_task
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Grade, Item, Job, Prediction, Response, Verdict
+from layton_batch.scoring.turns import count_by_answer
 from layton_batch.stages.final_responses import ResponseLocations, final_portions, response_from
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome, Role, VerdictKind
 from layton_batch.tasks.protocol import Task, juried
@@ -47,7 +48,8 @@ class Grading:
 
 @dataclass(frozen=True, slots=True)
 class CountedJob:
-    """A participant whose votes are to be counted. ``judges``: its jury's jobs; none where a rule marks."""
+    """A participant whose votes are to be counted. ``judges``: its jury's jobs; none where a rule marks. ``in_turn``:
+    a third judge was asked only where two differ."""
 
     folder: RunFolder
     job: Job
@@ -55,6 +57,7 @@ class CountedJob:
     metrics: tuple[str, ...]
     hints: int
     origin: str
+    in_turn: bool = False
 
 
 _kept: dict[Path, tuple[object, Task, Mapping[str, Item]]] = {}
@@ -219,15 +222,19 @@ def _votes(counting: CountedJob) -> pl.DataFrame:
     portions = itertools.chain([nothing], tables.read_portions(folder.part("predictions", job.id), content))
     predictions = pl.concat(map(with_contents, portions))
     fields = {metric: METRIC_FIELDS.get(metric, metric) for metric in counting.metrics}
-    columns = ["item_id", *dict.fromkeys(fields.values())]
+    columns = ["item_id", "judge", *dict.fromkeys(fields.values())]
     verdicts = pl.concat([tables.read_part(folder.part("verdicts", name), columns=columns) for name in counting.judges])
-    votes = verdicts.group_by("item_id").agg(pl.all().sum().name.prefix("yes "), pl.all().count().name.prefix("total "))
+    votes = count_by_answer(verdicts, ["item_id"], [*dict.fromkeys(fields.values())], in_turn=counting.in_turn)
     joined = predictions.join(votes, on="item_id", how="left", maintain_order="left")
     frames = [
         joined.with_columns(
             model=pl.lit(job.spec.name),
             metric=pl.lit(metric),
-            **_vote(pl.col(f"yes {field}"), pl.col(f"total {field}"), len(counting.judges)),
+            **_vote(
+                pl.col(f"yes {field}"),
+                pl.col(f"total {field}"),
+                pl.col(f"asked {field}") if counting.in_turn else pl.lit(len(counting.judges)),
+            ),
             sample=pl.lit(job.spec.sample, pl.Int64),
             n_hints=pl.lit(counting.hints, pl.Int64),
         )
@@ -237,7 +244,7 @@ def _votes(counting: CountedJob) -> pl.DataFrame:
     return pl.concat([frame.select(pl.col(name).cast(kind) for name, kind in schema.items()) for frame in frames])
 
 
-def _vote(yes: pl.Expr, total: pl.Expr, seats: int) -> dict[str, pl.Expr]:
+def _vote(yes: pl.Expr, total: pl.Expr, seats: pl.Expr) -> dict[str, pl.Expr]:
     """Of what never came before the jury the kind is the flag, and the vote 0."""
     judged = pl.col("kind") == str(PredictionKind.ANSWERED)
     yes, total = (pl.when(judged).then(count.fill_null(0)).otherwise(0) for count in (yes, total))
@@ -245,7 +252,7 @@ def _vote(yes: pl.Expr, total: pl.Expr, seats: int) -> dict[str, pl.Expr]:
     return {
         "yes": yes,
         "total": total,
-        "judges": pl.when(judged).then(seats).otherwise(0),
+        "judges": pl.when(judged).then(seats.fill_null(0)).otherwise(0),
         "vote": pl.when(~judged).then(0.0).when(total > 0).then(yes / total),
         "flag": pl.when(~judged).then(pl.col("kind")).otherwise(flag),
     }

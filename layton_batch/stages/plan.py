@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from layton_batch.batches.unknown_costs import catch_up
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.wanted_jobs import identified_rejudging
 from layton_batch.stages.ask import ask, ask_wanted
 from layton_batch.stages.reprice import reprice
 from layton_batch.stages.revise import put_away, revise
+from layton_batch.stages.turns import reopen_juries
 from layton_batch.states import OPEN, Role
 
 
@@ -33,10 +33,11 @@ def plan(run: Run) -> bool:
     if jobs and (later := _asked_later(run, jobs)):
         run.store.add_jobs([*jobs, *later], run.clock.now())
         jobs = run.store.jobs()
-    moved |= catch_up(run)
     moved |= run.apart("prices", partial(reprice, run))
     if row is not None and row.cancelled:
         return moved
+    if reopen_juries(run):
+        jobs = run.store.jobs()
     done = {None, *(job.id for job in jobs if job.graded)}
     for job in jobs:
         if not job.planned and _waits_for(run, job) in done:
@@ -52,7 +53,7 @@ def plan(run: Run) -> bool:
 
 def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:
     """Return the rejudging jobs that a run began without. The manifest has to ask for them, because they cost money."""
-    if run.manifest.gold is None or run.manifest.gold.rejudge is None:
+    if run.manifest.gold is None or (run.manifest.gold.rejudge is None and not run.manifest.anchors):
         return []
     job_ids = {job.id for job in jobs}
     later = [rejudged for job_id, rejudged in run.rejudging.items() if job_id not in job_ids]

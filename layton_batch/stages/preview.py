@@ -3,55 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.batches.batch_file import Line, files_needed, pack
+from layton_batch.batches.batch_file import files_needed
 from layton_batch.clock import Clock
-from layton_batch.costs.estimate import CostBounds, bound_cost, output_bound
-from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
-from layton_batch.costs.prices import PriceBook, near_model
+from layton_batch.costs.estimate import bound_cost, output_bound
+from layton_batch.costs.expected import bundled_priors
+from layton_batch.costs.prices import PriceBook
 from layton_batch.errors import LaytonBatchError, ManifestError
-from layton_batch.files import item_table
+from layton_batch.files import atomic, item_table
+from layton_batch.files.item_list import digest
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.files.sources import near_file
 from layton_batch.manifest.asked import BUNDLED, is_missing, load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
-from layton_batch.manifest.item_notes import gone_items, item_notes, move_note
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
-from layton_batch.providers import connect, problems
-from layton_batch.providers.protocol import Limits, Provider
-from layton_batch.records import Item, Job, ModelSpec, Prediction
-from layton_batch.runs.folders import home_of, labels_elsewhere, replacement_note
-from layton_batch.runs.identity import job_identity, predict_id
+from layton_batch.manifest.money_checks import gone_items, item_notes, move_note, picture_notes
+from layton_batch.providers import problems
+from layton_batch.records import Item, Job, ModelSpec
+from layton_batch.runs.connections import connect_within
+from layton_batch.runs.context import Run
+from layton_batch.runs.folders import home_of, replacement_note
 from layton_batch.runs.names import DIGITS, custom_id, custom_id_prefix
-from layton_batch.runs.open import connect_within, refuse_keys
-from layton_batch.runs.own_prices import price_book
+from layton_batch.runs.open import refuse_keys
 from layton_batch.runs.past_usage import PastUsage
-from layton_batch.runs.prompt_cache import PromptCache, WantedPrompt
-from layton_batch.runs.request_planner import PlannedRequest, RequestKind, RequestPlanner
+from layton_batch.runs.planning_copy import planning_copy
 from layton_batch.runs.revisions import item_changes
-from layton_batch.runs.wanted_jobs import identified, identified_rejudging, plan_jobs
 from layton_batch.settings import Settings
-from layton_batch.stages.earlier_requests import PastRequests, PlannedRequests, earlier_requests
-from layton_batch.stages.judge_lengths import JudgeRequest, JudgeRequests, allowance
-from layton_batch.stages.reserve import stage_of, total, with_safety
-from layton_batch.states import AnswerState, PredictionKind, Role
-from layton_batch.tasks.protocol import Candidate, Task, cautions, juried
+from layton_batch.stages.ask import ask
+from layton_batch.stages.grade import grade, grade_answers
+from layton_batch.stages.judge_lengths import JudgeRequests, allowance
+from layton_batch.stages.plan import plan
+from layton_batch.stages.reserve import JobCosts, total, with_safety
+from layton_batch.stages.turns import asked_items, open_turns
+from layton_batch.states import AnswerState, ErrorClass, Lifecycle, Role
+from layton_batch.store.request_rows import KnownRequest
+from layton_batch.tasks.protocol import Task, cautions, juried
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.runs.rejudging import RejudgeJob
     from layton_batch.scoring.gold import GoldSet
 
 IMPORT_ANSWERS = "`layton-batch import MANIFEST --model NAME --predictions FILE` takes in answers that are there"
+DIFFERING = Decimal("0.06")
+"""Share of answers on which two judges are expected to differ, so that a third is asked: 2.5 % (text) and 5.6 %
+(visual) of the published verdicts."""
 EARLIER, PRIORS = "earlier runs", "priors"
 """Where the tokens of an expected cost come from."""
 
@@ -78,30 +81,14 @@ class PlannedJob:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportedAnswers:
-    """Answers of a model that nobody asks, for they were given elsewhere; its judges are asked about ``candidates``."""
-
-    spec: ModelSpec
-    candidates: Sequence[Candidate]
-
-
-@dataclass(frozen=True, slots=True)
 class NeededKey:
     """A key that `run` needs, by the variables that may hold it; ``is_set``: one of them does."""
 
     variables: tuple[str, ...]
     is_set: bool
-    blank: tuple[str, ...] = ()
-    """The variables that are set but blank, where none holds a key."""
 
     def __str__(self) -> str:
         return " or ".join(self.variables)
-
-    @property
-    def lack(self) -> str:
-        """Return the variables of a key that is missing, and which of them are blank."""
-        names = "" if self.blank == self.variables else f"{' and '.join(self.blank)}: "
-        return f"{self} ({names}set but blank)" if self.blank else str(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +116,7 @@ class Preview:
     @property
     def every_caveat(self) -> tuple[str, ...]:
         """Return the caveats with the missing keys and the notes on providers, a line each."""
-        missing = [key.lack for key in self.keys if not key.is_set]
+        missing = [str(key) for key in self.keys if not key.is_set]
         keys = (f"`run` needs {', '.join(missing)} in the environment or in .env",) if missing else ()
         return (*keys, *self.caveats, *(f"{name}: {note}" for name, note in self.provider_notes))
 
@@ -190,61 +177,50 @@ def preview(
     write: Path | None = None,
     runs: Path = Path("runs"),
     items: Sequence[Item] | None = None,
-    given: Sequence[ImportedAnswers] = (),
+    enter: Callable[[Run], object] | None = None,
 ) -> Preview:
-    """Plan without a run. With ``write``, the participants' batch files are kept in that folder. What was asked before,
-    and the expected cost, are from the runs under ``runs`` where they tell it. ``items``: None: as their source has
-    them. ``given``: answers that are judged beside those of the manifest's models.
+    """Plan in a copy of the workspace ``runs``, of which nothing stays. With ``write``, the participants' batch files
+    are kept in that folder. ``items``: None: as their source has them. ``enter`` is called with the run before it is
+    planned, to enter answers that were given elsewhere.
 
     Raises ManifestError and DataError for everything that `run` would refuse before sending, save missing keys, which
     become caveats, and what is known of the models, which stands beside the plan: a benchmark of models that are gone
     can still be looked at.
     """
-    task = manifest_task(manifest)
+    task, settings = manifest_task(manifest), manifest.addressed(settings)
     items = load_items(manifest, task, settings, clock) if items is None else items
     gold = _check(manifest, task, settings, clock)
-    prices = price_book(manifest, clock.now())
-    rejudging = _rejudging(manifest, gold, items)
-    specs = (*manifest.asked_specs(), *(answers.spec for answers in given))
-    names = {spec.name for spec in specs}
-
-    def jobs_with(imported: Iterable[ModelSpec]) -> list[Job]:
-        others = (spec for spec in imported if spec.name not in names)
-        return plan_jobs((*specs, *others), manifest.panel(), manifest.seats, task.uses_jury)
-
-    def wanted_jobs(imported: Sequence[ModelSpec]) -> list[Job]:
-        return [*identified(manifest, jobs_with(imported)), *identified_rejudging(manifest, rejudging)]
-
-    candidates = {predict_id(answers.spec): answers.candidates for answers in given}
-    with earlier_requests(manifest, runs, settings, wanted_jobs, items) as earlier:
-        all_jobs = jobs_with(earlier.imported)
-        imported = {predict_id(spec) for spec in earlier.imported if spec.name not in names}
-        jobs = [job for job in all_jobs if job.id not in candidates.keys() | imported]
-        participants = {job.id: job.spec for job in all_jobs}
-        planner = _Planner(manifest, task, items, prices, runs, earlier, candidates, imported)
-        planned = [planner.job(job, participants.get(str(job.depends_on)), write) for job in jobs]
-        changed = tuple(_changed_settings(planned, earlier))
-        planned += [planner.rejudged(judge_job) for judge_job in rejudging]
-    models = check_models(manifest, settings, clock)
-    providers = tuple(dict.fromkeys(job.spec.provider for job in jobs))
-    judged_specs = [job.spec for job in all_jobs if job.role is Role.PREDICT] if task.uses_jury else []
     folder = home_of(manifest, runs)
+    with planning_copy(manifest, folder, settings, clock, items) as (run, trouble):
+        before, run.past_usage = _Before.of(run), PastUsage(manifest, folder.root.parent)
+        if enter is not None:
+            enter(run)
+        while plan(run) | grade(run):
+            pass
+        _ask_about_what_is_there(run)
+        planned = _planned_jobs(run, before)
+        participants = [job.spec for job in run.store.jobs() if job.role is Role.PREDICT]
+        if write is not None:
+            _keep_files(run, write)
+    jobs = [planned_job.job for planned_job in planned]
+    changed = tuple(_changed_settings(planned, before))
+    models = check_models(manifest, settings, clock)
+    asked = [job for job in jobs if job.role is not Role.REJUDGE]
+    providers = tuple(dict.fromkeys(job.spec.provider for job in asked))
     seen = _labels_seen(manifest, folder, settings, clock)
     before_sending = (
-        *_changed_items(folder, items, seen, is_same=earlier.same_items),
-        *labels_elsewhere(folder, manifest),
+        *_changed_items(folder, items, seen, is_same=before.same_items),
         *item_notes(items, task),
-        *_mistyped_ids(jobs, prices),
+        *_refused_pictures(manifest, items, providers),
         *changed,
-        *_short_juries(manifest, judged_specs),
+        *_short_juries(manifest, participants if task.uses_jury else ()),
     )
     caveats = (
         *(_of_labels(manifest, gold) if gold else ()),
-        *_caveats(manifest, settings, jobs, prices, has_labels=bool(seen)),
+        *_caveats(manifest, settings, asked, run.prices, has_labels=bool(seen)),
     )
-    caveats = (earlier.trouble, *caveats) if earlier.trouble else caveats
-    replaced = replacement_note(folder, manifest)
-    caveats = (*((replaced,) if replaced else ()), *earlier.out_of_reach(), *before_sending, *caveats)
+    notes = (trouble, replacement_note(folder, manifest))
+    caveats = (*filter(None, notes), *before_sending, *caveats)
     result = Preview(
         run_id=manifest.run_id(),
         items=len(items),
@@ -254,9 +230,179 @@ def preview(
         before_sending=before_sending,
         refused=(*filter(None, map(settings.key_trouble, providers)), *models.refused),
         keys=_needed_keys(settings, providers),
-        provider_notes=tuple((name, note) for name in providers for note in connect(name, None).capabilities.caveats),
+        provider_notes=tuple(
+            (name, note) for name in providers for note in connect_within(manifest, name, None).capabilities.caveats
+        ),
     )
     return replace(result, caveats=(*_of_amounts(result), *models.warnings, *result.caveats))
+
+
+def _refused_pictures(manifest: Manifest, items: Sequence[Item], providers: Sequence[str]) -> Iterator[str]:
+    for name in providers:
+        if (limits := connect_within(manifest, name, None).limits.pictures) is not None:
+            yield from picture_notes(items, name, limits)
+
+
+def _ask_about_what_is_there(run: Run) -> None:
+    """Plan the judges' jobs that wait for their model's last answers, about those that are there."""
+    for job in run.store.jobs():
+        if job.role is Role.PREDICT and not job.graded:
+            run.apart(job.id, partial(grade_answers, run, job))
+    for job in run.store.jobs():
+        if job.role is not Role.PREDICT and not job.planned:
+            run.apart(job.id, partial(ask, run, job, run.mark))
+
+
+# ---- what the run in the copy has planned ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Before:
+    """A run before it was planned: requests by job, its batches, and the answers that its jobs have."""
+
+    requests: Mapping[str, Sequence[KnownRequest]]
+    batches: frozenset[str]
+    jobs: Sequence[Job]
+    answered: Mapping[str, int]
+    same_items: bool
+
+    @classmethod
+    def of(cls, run: Run) -> _Before:
+        jobs, row = run.store.all_jobs(), run.store.row()
+        answered: Counter[str] = Counter()
+        for count in run.store.count_requests():
+            answered[count.job_id] += count.number if count.state is AnswerState.ANSWERED else 0
+        return cls(
+            {job.id: run.store.known_requests(job.id) for job in jobs},
+            frozenset(batch.id for batch in run.store.batches()),
+            [job for job in jobs if not job.retired],
+            answered,
+            row is not None and row.items == digest(run.load_items()),
+        )
+
+
+def _planned_jobs(run: Run, before: _Before) -> list[PlannedJob]:
+    """Return what the run's jobs would send now; models whose answers came from a file send nothing."""
+    jobs, asked = run.store.jobs(), {spec.name for spec in run.manifest.model_specs()}
+    judges = JudgeRequests(juried(run.task), run.items) if run.task.uses_jury else None
+    participants = {job.id: job for job in jobs if job.role is Role.PREDICT}
+    planned = []
+    for job in jobs:
+        if job.role is Role.PREDICT and job.spec.name not in asked:
+            continue
+        unknown = None
+        judged = participants.get(str(job.depends_on))
+        is_open = judged is not None and (not judged.graded or run.manifest.in_turn)
+        if judges is not None and judged is not None and is_open:
+            unknown = _UnknownRequests.of(run, job, judged, judges)
+        planned.append(_planned_job(run, job, before, unknown))
+    return planned
+
+
+@dataclass(frozen=True, slots=True)
+class _UnknownRequests:
+    """A judge's requests about answers that nobody knows yet, each as long as it may get. ``items``: what they are
+    about, also those that are too large; of the others the bytes of each line, and in USD the most that each can cost
+    and what it will probably cost."""
+
+    items: frozenset[str]
+    sizes: Sequence[int]
+    most: Sequence[Decimal | None]
+    expected: Sequence[Decimal | None]
+
+    @classmethod
+    def of(cls, run: Run, job: Job, judged: Job, judges: JudgeRequests) -> _UnknownRequests:
+        provider, costs = run.providers.dialect(job.spec.provider), JobCosts(run, job)
+        price = run.prices.price(job.spec.provider, job.spec.model)
+        tokens = run.past_usage.mean(Role.PREDICT, judged.spec)
+        longest = tokens.longest if tokens else None
+        most_bytes = min(provider.limits.max_line_bytes, provider.limits.max_bytes) - 1
+        answered = {
+            request.item_id
+            for request in run.store.known_requests(judged.id)
+            if not request.retired and request.state is AnswerState.ANSWERED
+        }
+        requested = {request.item_id for request in run.store.known_requests(job.id) if not request.retired}
+        answered -= open_turns(run, job) - requested
+        name = custom_id(custom_id_prefix(run.mark, job.id), 1, bytes(DIGITS))
+        unknown = [
+            (item.id, request)
+            for item, request in zip(run.items, judges.about(job.spec, provider, name), strict=True)
+            if item.id not in answered
+        ]
+        fitting = [request for _, request in unknown if request.size <= most_bytes]
+        written = [allowance(one.item_bytes, output_bound(judged.spec), longest) for one in fitting]
+        read = bundled_priors().text[Role.PREDICT]
+        is_asked = asked_items(run, job)
+        chances = [1 if is_asked(item_id) else DIFFERING for item_id, request in unknown if request.size <= most_bytes]
+        expected = [costs.expected(job.spec, one.expected_input + read * one.growth) for one in fitting]
+        return cls(
+            frozenset(item_id for item_id, _ in unknown),
+            [min(one.longest_line(most), most_bytes) for one, most in zip(fitting, written, strict=True)],
+            [
+                bound_cost(one.most_tokens(most), price) if price else None
+                for one, most in zip(fitting, written, strict=True)
+            ],
+            [None if usd is None else usd * chance for usd, chance in zip(expected, chances, strict=True)],
+        )
+
+
+def _planned_job(run: Run, job: Job, before: _Before, unknown: _UnknownRequests | None) -> PlannedJob:
+    """Count what a job's planned batches hold, and the ``unknown`` requests beside it."""
+    batches = run.store.job_batches(job.id)
+    unsent = [batch for batch in batches if batch.state is Lifecycle.PLANNED]
+    new = [batch for batch in batches if batch.id not in before.batches]
+    too_large = sum(batch.requests for batch in new if batch.error_class is ErrorClass.TOO_LARGE)
+    earlier, now = before.requests.get(job.id, ()), run.store.known_requests(job.id)
+    bounds = {name: usd for batch in unsent for name, usd in run.store.asked_of(batch.id).items()}
+    to_ask = {request.item_id for request in now if request.custom_id in bounds}
+    requests = sum(not request.retired for request in now)
+    sizes, most = list[int](), list(bounds.values())
+    expected = [batch.expected_usd for batch in unsent]
+    if unknown is not None:
+        to_ask |= unknown.items
+        sizes, most, expected = [*unknown.sizes], [*most, *unknown.most], [*expected, *unknown.expected]
+        too_large += len(unknown.items) - len(sizes)
+        requests += len(unknown.items)
+    price = run.prices.price(job.spec.provider, job.spec.model)
+    retired = {request.custom_id for request in earlier if request.retired}
+    return PlannedJob(
+        job=job,
+        requests=requests,
+        shards=len(unsent) + files_needed(sizes, run.providers.dialect(job.spec.provider).limits),
+        size_bytes=sum(batch.size_bytes for batch in unsent) + sum(sizes) + len(sizes),
+        max_usd=total(most),
+        price_note=f"{price.source}, {price.as_of}" if price else "unknown",
+        too_large=too_large,
+        answered=max(requests - len(bounds) - len(sizes) - too_large, 0),
+        retired=sum(request.retired and request.custom_id not in retired for request in now),
+        judged_again=0 if job.role is Role.PREDICT else _judged_again(earlier, now, to_ask),
+        expected_usd=total(expected) if price else None,
+        expected_from=EARLIER if JobCosts(run, job).is_earlier else PRIORS,
+    )
+
+
+def _judged_again(earlier: Sequence[KnownRequest], now: Sequence[KnownRequest], to_ask: Collection[str]) -> int:
+    """Count the items to ask a judge about on which it gave a verdict before. A verdict that is used for another item,
+    because its question moved to another id, is not given again."""
+    used = {request.answer for request in now if not request.retired and request.state is not AnswerState.PLANNED}
+    judged = {request.item_id for request in earlier if request.state in _SENT and request.answer not in used}
+    return len(judged.intersection(to_ask))
+
+
+_SENT = frozenset({AnswerState.SENT, AnswerState.ANSWERED, AnswerState.UNCERTAIN})
+
+
+def _keep_files(run: Run, folder: Path) -> None:
+    """Copy the participants' batch files, a folder a job."""
+    participants = {job.id for job in run.store.jobs() if job.role is Role.PREDICT}
+    for batch in run.store.batches({Lifecycle.PLANNED}):
+        if batch.job_id in participants:
+            path = folder / "requests" / batch.job_id / f"{batch.shard_id}.jsonl"
+            atomic.write_bytes(path, (run.folder.workspace.root / batch.path).read_bytes())
+
+
+# ---- what to know before ---------------------------------------------------------------------------------------------
 
 
 def _labels_seen(manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock) -> list[tuple[str, str]]:
@@ -294,18 +440,7 @@ def _changed_items(
 
 
 def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKey, ...]:
-    return tuple(
-        NeededKey(settings.key_names(name), settings.has_key(name), settings.blank_keys(name)) for name in providers
-    )
-
-
-def _rejudging(manifest: Manifest, gold: GoldSet | None, items: Sequence[Item]) -> Sequence[RejudgeJob]:
-    """Return the labelled answers of the gold set that go before the run's jury."""
-    if gold is None:
-        return ()
-    from layton_batch.runs.rejudging import rejudge_jobs
-
-    return rejudge_jobs(manifest, gold, {item.id for item in items})
+    return tuple(NeededKey(settings.key_names(name), settings.has_key(name)) for name in providers)
 
 
 def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> GoldSet | None:
@@ -315,7 +450,7 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
     refuse_keys(manifest, settings)
     for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
         settings.check_address(spec.provider)
-        if faults := problems(connect(spec.provider, None), spec):
+        if faults := problems(connect_within(manifest, spec.provider, None), spec):
             raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
     if manifest.gold is None:
         return None
@@ -333,274 +468,6 @@ def _check(manifest: Manifest, task: Task, settings: Settings, clock: Clock) -> 
         return None
     check_labels(manifest, gold)
     return gold
-
-
-@dataclass(slots=True)
-class _RequestCounts:
-    """Counts the requests of a job. ``unsent``: those in batches of the job that are still to be sent, of which
-    ``still_unsent`` counts those that are wanted; ``new_items``: of requests that the job does not have; ``to_answer``:
-    those of them whose answer is not there yet; ``to_ask``: those that nobody asked for.
-
-    ``bought``: the fingerprints of the answers which are there, by item. ``not_to_ask``: of all answers that new
-    requests want and that need not be asked for.
-
-    ``sizes``: bytes of each request that no batch has. Of these, and of those in batches to be sent: the most each can
-    cost (USD; None: price unknown), and its tokens read and written by the priors.
-    """
-
-    limits: Limits
-    costs: CostBounds
-    stage: Role
-    unsent: PlannedRequests
-    still_unsent: int = 0
-    kinds: Counter[RequestKind] = field(default_factory=Counter)
-    new_items: set[str] = field(default_factory=set)
-    to_answer: set[str] = field(default_factory=set)
-    to_ask: set[str] = field(default_factory=set)
-    bought: dict[str, bytes] = field(default_factory=dict)
-    not_to_ask: set[bytes] = field(default_factory=set)
-    sizes: list[int] = field(default_factory=list)
-    max_costs: list[Decimal | None] = field(default_factory=list)
-    guesses: list[tuple[int, int]] = field(default_factory=list)
-    _written: dict[int | None, int] = field(default_factory=dict)
-
-    @property
-    def most_bytes(self) -> int:
-        """Return the most bytes of a request's line, without its newline."""
-        return min(self.limits.max_line_bytes, self.limits.max_bytes) - 1
-
-    def lines(self, requests: Iterable[PlannedRequest]) -> Iterator[Line]:
-        """Yield the lines of what nobody asked for, as each is counted."""
-        most = self.most_bytes
-        for request in requests:
-            self.kinds[request.kind] += 1
-            if request.kind is not RequestKind.KEPT:
-                self.new_items.add(request.item_id)
-            if request.kind not in (RequestKind.KEPT, RequestKind.ANSWERED):
-                self.to_answer.add(request.item_id)
-            if request.kind is RequestKind.ANSWERED and request.status is not None:
-                self.bought[request.item_id] = request.status.answer
-            if request.kind is not RequestKind.TO_ASK and request.status is not None:
-                self.not_to_ask.add(request.status.answer)
-            is_unsent = request.custom_id in self.unsent.requests
-            if request.kind is not RequestKind.TO_ASK and not is_unsent:
-                continue
-            max_cost = self.costs.most(request.spec, request.size)
-            if len(request.line) <= most:
-                self.max_costs.append(max_cost)
-                self.guesses.append((expected_input(request.size, request.spec), self._output(request.spec)))
-            if is_unsent:
-                self.still_unsent += 1
-                continue
-            self.to_ask.add(request.item_id)
-            if len(request.line) <= most:
-                self.sizes.append(len(request.line))
-            yield Line(request.custom_id, request.line, max_cost)
-
-    def _output(self, spec: ModelSpec) -> int:
-        limit = spec.max_output_tokens  # all that tells the settings of one job's requests apart
-        if limit not in self._written:
-            self._written[limit] = bundled_priors().output(spec, self.stage)
-        return self._written[limit]
-
-
-class _Planner:
-    """Plans a manifest's jobs one by one; what they share is made once."""
-
-    def __init__(
-        self,
-        manifest: Manifest,
-        task: Task,
-        items: Sequence[Item],
-        prices: PriceBook,
-        runs: Path,
-        earlier: PastRequests,
-        given: Mapping[str, Sequence[Candidate]],
-        imported: Collection[str],
-    ) -> None:
-        self._given, self._imported = given, imported
-        self._manifest, self._task, self._items, self._prices = manifest, task, items, prices
-        self._requests, self._new_items = earlier, dict[str, frozenset[str]]()
-        self._to_answer = dict[str, frozenset[str]]()
-        self._bought, self._answered_by = dict[str, Mapping[str, bytes]](), ("", dict[str, Prediction]())
-        self._prompts, self._to_ask, self._mark = PromptCache(), set[bytes](), manifest.identity()[:8]
-        self._earlier, self._priors = PastUsage(manifest, runs), bundled_priors()
-
-    def job(self, job: Job, judged: ModelSpec | None, write: Path | None) -> PlannedJob:
-        """Plan a job of the run's own models and judges."""
-        candidates: Iterable[Candidate] | None = self._given.get(str(job.depends_on))
-        if candidates is None and (requests := self._requests.unchanged(job)) is not None:
-            return replace(self._planned(job, ()), requests=requests, answered=requests, max_usd=Decimal(0))
-        if judged is None:
-            return self.participant(job, write)
-        if candidates is None and job.depends_on in self._imported:
-            candidates = self._candidates(job, judged)
-        return self.judge(job, judged) if candidates is None else self.judge_of_given(job, candidates)
-
-    def participant(self, job: Job, write: Path | None) -> PlannedJob:
-        """Plan a job of a model that answers; its batch files are kept under ``write``."""
-        task = self._task if job.spec.hints is None else manifest_task(self._manifest, hints=job.spec.hints)
-        self._prompts.about(job.spec.hints)
-        return self._exact(
-            job, self._prompts.participants(self._items, job.spec, task, self._task), self._to_ask, write
-        )
-
-    def judge_of_given(self, job: Job, candidates: Iterable[Candidate]) -> PlannedJob:
-        """Plan a judge's job on answers that are there."""
-        self._prompts.about(job.depends_on)
-        return self._exact(job, self._prompts.judges(candidates, job.spec, juried(self._task)), set(), None)
-
-    def rejudged(self, rejudged: RejudgeJob) -> PlannedJob:
-        """Plan a judge's job on labelled answers of the gold set, also on answers that the run may get itself."""
-        task, items, name = juried(self._task), {item.id: item for item in self._items}, rejudged.judged.name
-        self._prompts.about(rejudged.job.id)
-        candidates = (
-            Candidate(
-                items[item_id],
-                Prediction(item_id, name, PredictionKind.ANSWERED, answer, justification),
-            )
-            for item_id, answer, justification in rejudged.rows.select("item_id", "answer", "justification").iter_rows()
-        )
-        # which of the judges' jobs asks first for what several want depends on when their models are done
-        return self._exact(rejudged.job, self._prompts.judges(candidates, rejudged.job.spec, task), set(), None)
-
-    def _exact(self, job: Job, wanted: Iterable[WantedPrompt], to_ask: set[bytes], write: Path | None) -> PlannedJob:
-        """Plan a job whose requests are known. ``to_ask``: answers that earlier jobs ask for; the job adds its own.
-        Its batch files are kept under ``write``.
-        """
-        provider = connect_within(self._manifest, job.spec.provider, None)
-        planner, counts = self._requests.planner(job, provider, to_ask), self._counts(job, provider)
-        lines = counts.lines(planner.plan(wanted))
-        if write is not None:
-            pack(lines, provider.limits, write, write / "requests" / job.id)
-        else:
-            for _ in lines:
-                pass
-        is_back = {
-            request.item_id: request.answer
-            for request in planner.earlier
-            if request.retired and request.custom_id in planner.still_wanted and request.state is AnswerState.ANSWERED
-        }
-        self._new_items[job.id], self._bought[job.id] = frozenset(counts.new_items), counts.bought | is_back
-        self._to_answer[job.id] = frozenset(counts.to_answer)
-        again = 0 if job.role is Role.PREDICT else self._judged_again(job, planner, counts, counts.to_ask)
-        counted = self._counted(job, counts, counts.kinds.total())
-        return replace(counted, retired=len(planner.retired()), judged_again=again)
-
-    def judge(self, job: Job, judged: ModelSpec) -> PlannedJob:
-        """Plan a judge's job: exactly where the participant's answer is known, else with a request as long as its
-        answer may be (``allowance``)."""
-        provider = connect_within(self._manifest, job.spec.provider, None)
-        counts, answers = self._counts(job, provider), self._answers(str(job.depends_on), judged)
-        self._prompts.about(job.depends_on)
-        prompts = self._prompts.judges(self._candidates(job, judged), job.spec, juried(self._task))
-        planner = self._requests.planner(job, provider, set())
-        for _ in counts.lines(planner.plan(prompts)):
-            pass
-        # an answer that cannot be read here was judged, unless its participant is asked something else by now
-        settled_items = self._sent_items(job) - self._new_items.get(str(job.depends_on), frozenset()) | answers.keys()
-        measured = self._judges.about(
-            job.spec, provider, custom_id(custom_id_prefix(self._mark, job.id), 1, bytes(DIGITS))
-        )
-        unknown = {
-            item.id: request
-            for item, request in zip(self._items, measured, strict=True)
-            if item.id not in settled_items
-        }
-        self._count_unknown(job, judged, counts, unknown.values())
-        judged_again = self._judged_again(job, planner, counts, counts.to_ask | unknown.keys())
-        return replace(self._counted(job, counts, len(self._items)), judged_again=judged_again)
-
-    def _count_unknown(
-        self, job: Job, judged: ModelSpec, counts: _RequestCounts, requests: Collection[JudgeRequest]
-    ) -> None:
-        """Add a judge's requests about answers that nobody knows yet."""
-        limit, earlier = output_bound(judged), self._earlier.mean(Role.PREDICT, judged)
-        longest = None if earlier is None else earlier.longest
-        price = self._prices.price(job.spec.provider, job.spec.model)
-        read, answer = self._priors.text[Role.PREDICT], self._priors.output(job.spec, stage_of(job))
-        counts.kinds[RequestKind.TO_ASK] += len(requests)
-        for request in requests:
-            if request.size <= counts.most_bytes:
-                written = allowance(request.item_bytes, limit, longest)
-                counts.sizes.append(min(request.longest_line(written), counts.most_bytes))
-                counts.max_costs.append(bound_cost(request.most_tokens(written), price) if price else None)
-                counts.guesses.append((request.expected_input + read * request.growth, answer))
-
-    def _sent_items(self, job: Job) -> frozenset[str]:
-        """Return the items about which the run has requests of the job that were sent. None of a job that comes back:
-        its items may have been changed while it was away."""
-        if self._requests.is_retired(job):
-            return frozenset()
-        return frozenset(self._requests.items(job)).difference(self._requests.unsent(job).requests.values())
-
-    def _judged_again(self, job: Job, planner: RequestPlanner, counts: _RequestCounts, to_ask: Collection[str]) -> int:
-        """Count the items to ask a judge about on which it gave a verdict before. A verdict that is used for another
-        item, because its question moved to another id, is not given again."""
-        moved = {
-            request.item_id
-            for request in planner.earlier
-            if not request.retired and request.answer in counts.not_to_ask
-        }
-        return len(self._sent_items(job).difference(moved).intersection(to_ask))
-
-    def _candidates(self, job: Job, judged: ModelSpec) -> Iterator[Candidate]:
-        """Yield the known answers that go before the job's judge."""
-        answers = self._answers(str(job.depends_on), judged)
-        for item in self._items:
-            prediction = answers.get(item.id)
-            if prediction is not None and prediction.kind is PredictionKind.ANSWERED:
-                yield Candidate(item, prediction)
-
-    def _answers(self, job_id: str, spec: ModelSpec) -> Mapping[str, Prediction]:
-        """Return the known answers of the participant to what it is asked by now, by item. Its judges follow each
-        other: one is kept."""
-        if self._answered_by[0] != job_id:
-            job = Job(job_id, Role.PREDICT, spec)
-            identified_job = replace(job, identity=job_identity(self._manifest, job))
-            answers = self._requests.predictions(identified_job, self._bought.get(job_id, {}))
-            for item_id in self._to_answer.get(job_id, frozenset()):
-                answers.pop(item_id, None)
-            self._answered_by = job_id, answers
-        return self._answered_by[1]
-
-    def _counts(self, job: Job, provider: Provider) -> _RequestCounts:
-        unsent = self._requests.unsent(job)
-        return _RequestCounts(provider.limits, CostBounds(self._prices), stage_of(job), unsent)
-
-    def _counted(self, job: Job, counts: _RequestCounts, requests: int) -> PlannedJob:
-        """Return the job with its counts. ``requests``: all of the job, those too that need not be asked."""
-        to_send, sizes, unsent = counts.kinds[RequestKind.TO_ASK], counts.sizes, counts.unsent
-        return replace(
-            self._planned(job, counts.guesses),
-            requests=requests,
-            shards=files_needed(sizes, counts.limits) + unsent.files,
-            size_bytes=sum(sizes) + len(sizes) + unsent.size_bytes,
-            max_usd=total(counts.max_costs),
-            too_large=to_send - len(sizes),
-            answered=requests - to_send - counts.still_unsent,
-        )
-
-    @cached_property
-    def _judges(self) -> JudgeRequests:
-        return JudgeRequests(juried(self._task), self._items)
-
-    def _planned(self, job: Job, guesses: Sequence[tuple[int, int]]) -> PlannedJob:
-        """The job with what its requests will probably cost; ``guesses``: tokens read and written, by the priors."""
-        price = self._prices.price(job.spec.provider, job.spec.model)
-        tokens = self._earlier.mean(stage_of(job), job.spec)
-        if tokens is not None:
-            guesses = [(tokens.input, tokens.output)] * len(guesses)
-        return PlannedJob(
-            job=job,
-            requests=0,
-            shards=0,
-            size_bytes=0,
-            max_usd=None,
-            price_note=f"{price.source}, {price.as_of}" if price else "unknown",
-            expected_usd=total(expected_cost(read, written, price) for read, written in guesses) if price else None,
-            expected_from=PRIORS if tokens is None else EARLIER,
-        )
 
 
 def _of_amounts(planned: Preview) -> Iterator[str]:
@@ -644,16 +511,17 @@ _SETTINGS = ("provider", "model", "max_output_tokens", "reasoning", "params", "w
 """Keys of a model that its requests depend on."""
 
 
-def _changed_settings(planned: Iterable[PlannedJob], earlier: PastRequests) -> Iterator[str]:
+def _changed_settings(planned: Iterable[PlannedJob], before: _Before) -> Iterator[str]:
     """Yield a note on each model none of whose paid answers is used any more, because its settings are others."""
     jobs_by_model: dict[tuple[Role, str], list[PlannedJob]] = {}
     for planned_job in planned:
         jobs_by_model.setdefault((planned_job.job.role, planned_job.job.spec.name), []).append(planned_job)
     unused = [model for model, jobs in jobs_by_model.items() if not any(job.answered for job in jobs)]
-    before = earlier.answers_by_model() if unused else {}
     for role, name in unused:
         spec = jobs_by_model[role, name][0].job.spec
-        old_spec, answers = before.get((role, name), (spec, 0))
+        old_jobs = [job for job in before.jobs if (job.role, job.spec.name) == (role, name)]
+        old_spec = old_jobs[0].spec if old_jobs else spec
+        answers = sum(before.answered.get(job.id, 0) for job in old_jobs)
         changed = [key for key in _SETTINGS if getattr(spec, key) != getattr(old_spec, key)]
         if changed and answers:
             noun = "answer" if role is Role.PREDICT else "verdict"
@@ -661,13 +529,6 @@ def _changed_settings(planned: Iterable[PlannedJob], earlier: PastRequests) -> I
                 f"{name}: {', '.join(changed)} changed, so {plural(answers, noun)} that you paid for before are asked "
                 "and paid for again; to keep them, undo that, or give the model another name"
             )
-
-
-def _mistyped_ids(jobs: Sequence[Job], prices: PriceBook) -> Iterator[str]:
-    """Yield a note on each model that no price list has, and whose id is nearly another's of its provider."""
-    for provider, model in dict.fromkeys((job.spec.provider, job.spec.model) for job in jobs):
-        if prices.price(provider, model) is None and (near := near_model(provider, model)):
-            yield f"no price list has {provider} {model}{near}"
 
 
 def _caveats(
@@ -681,14 +542,19 @@ def _caveats(
             yield why if manifest.budget.max_usd is None else f"{why}; with a budget, no request goes to this model"
     if manifest.budget.bound is None and "safety" in manifest.budget.model_fields_set:
         yield '[budget] safety changes nothing without bound = "expected": at most max_usd is spent either way'
+    if manifest.in_turn:
+        yield (
+            "[jury] ask: two judges are asked about each answer, and the third where they differ. If they differ on "
+            f"{100 * DIFFERING:f} % of the answers, {100 * (1 - DIFFERING) / 3:.0f} % of the verdicts are saved; the "
+            "bound takes a third one for each. The jury takes one batch cycle more"
+        )
     if not jobs:
         yield f"no [[models]]: nobody is asked; {IMPORT_ANSWERS}"
     annotations = manifest.gold.annotations if manifest.gold is not None else None
     if annotations is not None and is_missing(annotations, manifest, settings):
-        near = near_file(manifest.folder / Path(annotations).expanduser())
         yield (
-            f"[gold] annotations: {annotations} is not there yet, so no label of it counts; labels of `annotate` and "
-            f"`import --labels` count without it{near}"
+            f"[gold] annotations: {annotations} is not there yet, so no label of it counts; labels of `label` and "
+            "`label import` count without it"
         )
     if manifest.gold is None and not has_labels and any(job.role is Role.JUDGE for job in jobs):
         yield "no gold set and no labels: the board will be uncalibrated; give [gold] source or annotations"

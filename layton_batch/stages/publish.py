@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import polars as pl
@@ -11,7 +10,7 @@ import polars as pl
 from layton_batch.batches.cost_tables import complete_cost_tables, statements, unknown_costs_of, usage_rows
 from layton_batch.clock import utc
 from layton_batch.costs.notes import bill_notes
-from layton_batch.costs.report import UNKNOWN, CostLine, CostReport, build_report, line_json
+from layton_batch.costs.report import NOT_ENDED, UNKNOWN, WHOLE, CostQuery, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
@@ -19,10 +18,6 @@ from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores
 from layton_batch.scoring import history
 from layton_batch.settings import Settings
-
-DATES = {"day": "%Y-%m-%d", "month": "%Y-%m"}
-GROUPS = ("run", "provider", "model", "stage", *DATES)
-"""What a bill can be added up by."""
 
 
 def publish(run: Run) -> bool:
@@ -64,17 +59,6 @@ def publish_costs(run: Run) -> tuple[str | None, CostReport | None]:
     return bill, report
 
 
-def republish(run: Run) -> None:
-    """Write the cost table and the site from the tables as they are."""
-    from layton_batch.site.build import build_site
-
-    bill, report = _bill_digest(run), cost_report([run.folder])
-    _write_costs(run, bill, report)
-    _keep_history(run)
-    origin = _site_digest(run, bill)
-    build_site(run.folder, read_status(run.store), origin=origin, bill_notes=bill_notes(report))
-
-
 def _keep_history(run: Run) -> None:
     """A snapshot of the board of a run that is over, for people who want to know what a refresh changed."""
     board = run.folder.part("leaderboard", "leaderboard")
@@ -110,59 +94,59 @@ def _is_over(run: Run) -> bool:
     return all(job.graded for job in run.store.jobs())
 
 
-def cost_report(folders: Sequence[RunFolder]) -> CostReport:
+def cost_report(
+    folders: Sequence[RunFolder], query: CostQuery = WHOLE, days: Mapping[str, Mapping[str, str]] | None = None
+) -> CostReport:
     """Report the cost of these runs together, from their usage tables, with upper bounds of unknown costs.
 
-    Answers that a run has from another of these runs are in the sums, so only those of further runs count as reused.
+    Answers that a run has from another of these runs are in the sums, so only those of further runs count as reused;
+    a bill of some days says nothing of them. ``days``: by run and batch (see ``_days_of``), if the query needs them.
     """
     names = [folder.root.resolve().name for folder in folders]
-    reused = pl.concat(tables.read(folder.tables, "reused") for folder in folders)
-    usages = [tables.read(folder.tables, "usage") for folder in folders]
-    unknowns = [tables.read(folder.tables, "untold") for folder in folders]
-    stated = [
-        statement
-        for folder, usage, unknown in zip(folders, usages, unknowns, strict=True)
-        for statement in statements(tables.read(folder.tables, "stated"), usage, unknown)
+    usages, unknowns, stated = (
+        [_of_days(tables.read(folder.tables, name), folder, query, days) for folder in folders]
+        for name in ("usage", "untold", "stated")
+    )
+    comparisons = [
+        statement for parts in zip(stated, usages, unknowns, strict=True) for statement in statements(*parts)
     ]
+    reused = pl.concat(tables.read(folder.tables, "reused") for folder in folders)
+    of_others = reused.filter(~pl.col("run").is_in(names)).unique(("run", "batch_id", "paid_as")).drop("run")
     return build_report(
         usage_rows(pl.concat(usages)),
         unknown_costs_of(pl.concat(unknowns)),
-        stated,
-        usage_rows(reused.filter(~pl.col("run").is_in(names)).unique(("run", "batch_id", "paid_as"))),
+        comparisons,
+        () if query.has_dates else usage_rows(of_others),
+        query.by,
     )
 
 
-def cost_groups(folders: Sequence[RunFolder], by: str, settings: Settings) -> list[tuple[str, CostLine]]:
-    """Add up the bill by one of ``GROUPS``: a name and its sum each.
-
-    A request's day, in UTC, is the one on which its batch ended.
-    """
-    if by == "run":
-        return [(folder.root.name, cost_report([folder]).total) for folder in folders]
-    if by in DATES:
-        return [(moment, report.total) for moment, report in sorted(_by_date(folders, DATES[by], settings).items())]
-    report = cost_report(folders)
-    groups = {"provider": report.by_provider, "model": report.by_model, "stage": report.by_stage}
-    return [(" ".join(filter(None, (line.provider, line.model, line.stage))), line) for line in groups[by]]
+def queried_costs(folders: Sequence[RunFolder], query: CostQuery, settings: Settings) -> CostReport:
+    """Report the cost of these runs as a person asks for it."""
+    return cost_report(folders, query, _days_of(folders, settings) if query.needs_days else None)
 
 
-def _by_date(folders: Sequence[RunFolder], form: str, settings: Settings) -> dict[str, CostReport]:
-    usages, unknowns = defaultdict[str, list[pl.DataFrame]](list), defaultdict[str, list[pl.DataFrame]](list)
+def _of_days(
+    table: pl.DataFrame, folder: RunFolder, query: CostQuery, days: Mapping[str, Mapping[str, str]] | None
+) -> pl.DataFrame:
+    """Add run and day to a cost table's rows, and keep those of the query's days."""
+    named = table.with_columns(run=pl.lit(folder.root.name))
+    if days is None:
+        return named
+    of_run = pl.col("batch_id").replace_strict(days[folder.root.name], default=NOT_ENDED, return_dtype=pl.String)
+    dated = named.with_columns(day=of_run)
+    return dated.filter(pl.col("day").is_in([day for day in dated["day"].unique() if query.includes(day)]))
+
+
+def _days_of(folders: Sequence[RunFolder], settings: Settings) -> dict[str, dict[str, str]]:
+    """Return by run and batch the day, in UTC, on which the batch ended, for those that have."""
     with open_stores(settings) as store_of:
-        for folder in folders:
-            batches = store_of(folder).batches()
-            ended = {batch.id: utc(batch.ended_at).strftime(form) for batch in batches if batch.ended_at}
-            for frames_by_date, name in ((usages, "usage"), (unknowns, "untold")):
-                for (batch_id,), rows in tables.read(folder.tables, name).group_by("batch_id"):
-                    frames_by_date[ended.get(str(batch_id), "not ended")].append(rows)
-    empty = {name: tables.frame(name, []) for name in ("usage", "untold")}
-    return {
-        moment: build_report(
-            usage_rows(pl.concat([empty["usage"], *usages[moment]])),
-            unknown_costs_of(pl.concat([empty["untold"], *unknowns[moment]])),
-        )
-        for moment in {*usages, *unknowns}
-    }
+        return {
+            folder.root.name: {
+                batch.id: f"{utc(batch.ended_at):%Y-%m-%d}" for batch in store_of(folder).batches() if batch.ended_at
+            }
+            for folder in folders
+        }
 
 
 def _write_costs(run: Run, origin: str | None, report: CostReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import polars as pl
@@ -17,21 +17,23 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.folders import made_up_note, run_source
 from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
-from layton_batch.scoring.annotations import JoinedLabels, annotated_words, count_ties, join, with_annotations
+from layton_batch.runs.status import job_statuses
+from layton_batch.scoring.annotations import JoinedLabels, annotated_words, count_ties, join, newest, with_annotations
 from layton_batch.scoring.annotator_agreement import annotator_agreement
+from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
 from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
 from layton_batch.scoring.gold import judged_of, labels_of
-from layton_batch.scoring.judge_quality import diagnose, has_verdicts
+from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
 from layton_batch.scoring.label_plan import outlook
-from layton_batch.scoring.leaderboard import OTHER_JURY, OTHER_MODEL, stored, with_flag
+from layton_batch.scoring.leaderboard import OTHER_MODEL, stored, with_flag, with_incomplete
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampled
-from layton_batch.scoring.uncalibrated import rank_votes
+from layton_batch.scoring.turns import count_by_answer
 from layton_batch.scoring.verdict_counts import count_verdicts
 from layton_batch.scoring.vote_files import votes_of
-from layton_batch.stages.readiness import finished, has_models
+from layton_batch.stages.readiness import finished, has_models, progress
 from layton_batch.stages.served_models import served_others
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import HasStrata, mark_span
@@ -52,10 +54,54 @@ def rank(run: Run) -> bool:
     return run.apart("leaderboard", lambda: _rank(run, done))
 
 
+def is_current(run: Run) -> bool:
+    """Return whether the board is of the scores, labels and rules of now, or cannot be made yet."""
+    done = finished_jobs(run)
+    if not done and has_models(run.store.jobs()):
+        return True
+    return _made_from(run) == _with_progress(_origin(run, done), waiting_jobs(run))
+
+
 def _rank(run: Run, done: Sequence[Job]) -> bool:
-    if tables.made_from(run.folder.part("leaderboard", "leaderboard")) == _origin(run, done):
+    """Rank again if what the scores are made from changed; if only the progress of incomplete models did, replace
+    their rows."""
+    part, ranking, waiting = run.folder.part("leaderboard", "leaderboard"), _origin(run, done), waiting_jobs(run)
+    origin, earlier = _with_progress(ranking, waiting), _made_from(run) or ""
+    if earlier == origin:
         return False
-    return write_board(run).height > 0
+    if earlier.partition(" ")[0] != ranking:
+        return write_board(run).height > 0
+    tables.write(part, with_incomplete(tables.read_part(part), incomplete_of(run)), origin)
+    return True
+
+
+def _made_from(run: Run) -> str | None:
+    return tables.made_from(run.folder.part("leaderboard", "leaderboard"))
+
+
+def waiting_jobs(run: Run) -> dict[Entrant, list[Job]]:
+    """Return the models that are not complete, each with its jobs and its judges' jobs."""
+    jobs, ranked = run.store.jobs(), {entrant(run, job) for job in finished_jobs(run)}
+    models: dict[Entrant, list[Job]] = defaultdict(list)
+    own = {job.id: model for job in jobs if job.role is Role.PREDICT and (model := entrant(run, job)) not in ranked}
+    for job in jobs:
+        if (judged := own.get(job.depends_on or job.id)) is not None:
+            models[judged].append(job)
+    return models
+
+
+def incomplete_of(run: Run) -> list[tuple[Entrant, str]]:
+    """Return the models that are not complete, each with its progress."""
+    if not (models := waiting_jobs(run)):
+        return []
+    statuses = {status.id: status for status in job_statuses(run.store, run.store.jobs(), cancelled=False)}
+    return [(model, progress([statuses[job.id] for job in jobs])) for model, jobs in models.items()]
+
+
+def _with_progress(ranking: str, waiting: Mapping[Entrant, Sequence[Job]]) -> str:
+    """Return a board's origin: the digest of its ranking, then of what was entered and collected for models below."""
+    news = (f"{job.id} {job.news}" for jobs in waiting.values() for job in jobs)
+    return f"{ranking} {tables.digest('incomplete', *news)}" if waiting else ranking
 
 
 def _origin(run: Run, done: Sequence[Job]) -> str:
@@ -65,7 +111,10 @@ def _origin(run: Run, done: Sequence[Job]) -> str:
     columns = ",".join((*SCHEMAS["leaderboard"], "judges"))
     specs = [*(job.spec for job in done), *(judge.model for judge in run.manifest.panel())]
     families = (f"{spec.name}\t{spec.provider}\t{spec.family}" for spec in specs)
-    labels = [_labels_digest(run), *(tables.made_from(run.folder.part("rejudged", job.id)) for job in rejudging(run))]
+    labels = [
+        _labels_digest(run),
+        *(tables.made_from(run.folder.part("rejudged", job.id)) for job in (*rejudging(run), *anchor_jobs(run))),
+    ]
     labels += ["of another jury"] if has_labels_of_another_jury(run) else []
     served_others = [f"served another model\t{name}" for name in sorted(answered_by_others(run))]
     return tables.digest("leaderboard", columns, repr(run.rules), *labels, *scores, *families, *served_others)
@@ -99,10 +148,7 @@ def board(run: Run, rules: ScoringRules, first: _Evidence | None = None) -> pl.D
 
 def _voted(run: Run, rules: ScoringRules, round_evidence: _Evidence) -> pl.DataFrame:
     """The jury board of one round."""
-    votes, labels = round_evidence
-    other = has_labels_of_another_jury(run)
-    rows = rank_votes(votes, labels, replace(rules, other_jury=other))
-    return with_flag(rows, OTHER_JURY) if labels.height and other else rows
+    return rank_board(*round_evidence, jury_rules(run, rules))
 
 
 def answered_by_others(run: Run) -> frozenset[str]:
@@ -123,12 +169,27 @@ def _gold_labels(run: Run, metric: str, votes: pl.DataFrame) -> pl.DataFrame:
     if gold is None:
         return pl.DataFrame(schema=LABELS)
     labels, counts = labels_of(gold, metric), ("yes", "total")
+    if run.manifest.in_turn:
+        labels = labels.update(_in_turn(_recorded(judged_of(gold, metric))), on=PREDICTION)
     own = votes.filter(pl.col("total") > 0).select(*PREDICTION, *counts)
     if rejudging(run):
-        again = _rejudged(run, metric).group_by(PREDICTION).agg(yes=pl.col("verdict").sum(), total=pl.len())
+        again = _in_turn(_rejudged(run, metric), in_turn=run.manifest.in_turn)
         own = pl.concat([own, again.join(own, on=PREDICTION, how="anti").cast({name: LABELS[name] for name in counts})])
         return labels.drop(counts).join(own, on=PREDICTION, maintain_order="left").select(*LABELS)
     return labels.update(own, on=PREDICTION)
+
+
+def _in_turn(verdicts: pl.DataFrame, *, in_turn: bool = True) -> pl.DataFrame:
+    """Count yes and verdicts by answer, in the form in which the run's own jury votes."""
+    counted = count_by_answer(verdicts, PREDICTION, ["verdict"], in_turn=in_turn)
+    counts = {name: LABELS[name] for name in ("yes", "total")}
+    return counted.select(*PREDICTION, *(pl.col(f"{name} verdict").alias(name).cast(counts[name]) for name in counts))
+
+
+def _recorded(answers: pl.DataFrame) -> pl.DataFrame:
+    """Return a row for each verdict that a gold set records of these answers."""
+    verdicts = answers.unique(PREDICTION, keep="last", maintain_order=True).select(*PREDICTION, "verdicts")
+    return verdicts.explode("verdicts").drop_nulls("verdicts").unnest("verdicts").drop("recorded")
 
 
 def joined(run: Run, votes: pl.DataFrame | None = None, number: int = 1) -> JoinedLabels:
@@ -167,11 +228,37 @@ def _label_notes(run: Run) -> list[str]:
     if ties := count_ties(labels_here, run.rules.metric):
         lines.append(
             f"{plural(ties, 'answer')} on which as many people say right as wrong: a tie is no label; "
-            f"`layton-batch annotate {run_source(run.folder)}` shows them under Disagreements"
+            f"`layton-batch label {run_source(run.folder)}` shows them under Disagreements"
         )
+    lines += _anchor_notes(run)
     for reason, count in labels_here.apart.items():
         lines.append(f"{plural(count, 'label')} not used: {_APART[reason].format(run=run_source(run.folder))}")
     return [*lines, *labels.notes]
+
+
+def _anchor_notes(run: Run) -> Iterator[str]:
+    """Yield what judges said who were asked once more about labelled answers, or that they should be."""
+    if drift := judge_drift(run, run.rules.metric):
+        answers = max(judge.answers for judge in drift)
+        more, fewer = sum(judge.more_yes for judge in drift), sum(judge.fewer_yes for judge in drift)
+        seen = "they drifted, so intervals are wider" if is_drift(drift) else "no drift is seen"
+        counted = plural(answers, "labelled answer")
+        yield f"judges asked again about {counted}: {more} more and {fewer} fewer yes; {seen}"
+        return
+    judging = {job.id for job in run.store.jobs() if job.role is Role.JUDGE}
+    submitted_at = [
+        batch.submitted_at for batch in run.store.batches() if batch.job_id in judging and batch.submitted_at
+    ]
+    labelled = newest(run.load_labels().annotations)
+    if labelled is not None and submitted_at and max(submitted_at) - labelled > _WEEK:
+        days = int((max(submitted_at) - labelled) / 86_400)
+        yield (
+            f"judges were asked {days} days after the newest label: `[jury] anchors = 20`, with an export `--to ppi` "
+            "as gold set, asks them again about labelled answers and shows whether they changed"
+        )
+
+
+_WEEK = 7 * 86_400
 
 
 def _unseen(run: Run) -> int:
@@ -194,7 +281,7 @@ _APART = {
         "earlier one in a column `id`"
     ),
     "changed item": (
-        "given before the question or the reference of the item changed; `layton-batch annotate {run}` shows these "
+        "given before the question or the reference of the item changed; `layton-batch label {run}` shows these "
         "answers again"
     ),
     "several models": "several models here go by the name; give the one the leaderboard shows",
@@ -203,7 +290,12 @@ _APART = {
 
 def rejudging(run: Run) -> list[Job]:
     """The jobs that put labelled answers of the gold set before this run's jury."""
-    return [job for job in run.store.jobs() if job.role is Role.REJUDGE]
+    return [job for job in run.store.jobs() if job.role is Role.REJUDGE and not job.is_anchor]
+
+
+def anchor_jobs(run: Run) -> list[Job]:
+    """The jobs that ask judges once more about labelled answers, to see whether they judge as they did."""
+    return [job for job in run.store.jobs() if job.is_anchor]
 
 
 def has_labels_of_another_jury(run: Run) -> bool:
@@ -212,13 +304,15 @@ def has_labels_of_another_jury(run: Run) -> bool:
     return gold is not None and bool(differences(run.manifest, gold)) and not rejudging(run)
 
 
-def rejudged_verdicts(run: Run, columns: Sequence[str]) -> pl.DataFrame:
+def rejudged_verdicts(run: Run, columns: Sequence[str], *, anchors: bool = False) -> pl.DataFrame:
     """This jury's verdicts on labelled answers of the gold set, by what names the answer, and judge; a model's when all
-    of its jury are done. ``columns``: of the table ``rejudged``."""
-    graded = {job.id for job in rejudging(run) if job.graded}
+    of its jury are done. ``columns``: of the table ``rejudged``. ``anchors``: the verdicts of judges asked once
+    more."""
+    graded = {job.id for job in (anchor_jobs(run) if anchors else rejudging(run)) if job.graded}
     juries: dict[str, list[str]] = defaultdict(list)
     for job_id, rejudged in run.rejudging.items():
-        juries[rejudged.about].append(job_id)
+        if rejudged.job.is_anchor == anchors:
+            juries[rejudged.about].append(job_id)
     parts = [
         pl.DataFrame(schema={name: VOTES[name] for name in PREDICTION} | {name: VERDICTS[name] for name in columns})
     ]
@@ -228,10 +322,31 @@ def rejudged_verdicts(run: Run, columns: Sequence[str]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _rejudged(run: Run, metric: str) -> pl.DataFrame:
+def _rejudged(run: Run, metric: str, *, anchors: bool = False) -> pl.DataFrame:
     """This jury's verdicts on labelled answers, on one metric."""
     field = METRIC_FIELDS.get(metric, metric)
-    return rejudged_verdicts(run, ["judge", field]).rename({field: "verdict"}).drop_nulls()
+    return rejudged_verdicts(run, ["judge", field], anchors=anchors).rename({field: "verdict"}).drop_nulls()
+
+
+def judge_drift(run: Run, metric: str) -> tuple[JudgeDrift, ...]:
+    """Compare what judges say of labelled answers when asked once more with the verdicts that the labels stand
+    beside."""
+    gold = run.load_labels().gold if anchor_jobs(run) else None
+    if gold is None:
+        return ()
+    recorded = judged_of(gold, metric).unique(PREDICTION, keep="last", maintain_order=True)
+    before = _rejudged(run, metric) if rejudging(run) else _recorded(recorded)
+    pairs = _rejudged(run, metric, anchors=True).join(
+        before.rename({"verdict": "recorded"}), on=[*PREDICTION, "judge"], maintain_order="left"
+    )
+    pairs = pairs.join(recorded.select(*PREDICTION, "human"), on=PREDICTION, how="left", maintain_order="left")
+    return tuple(drift_of(pairs, run.rules.level))
+
+
+def jury_rules(run: Run, rules: ScoringRules) -> ScoringRules:
+    """Return the rules with what is known of the jury beside whose votes the labels stand."""
+    drifted = is_drift(judge_drift(run, rules.metric))
+    return replace(rules, other_jury=has_labels_of_another_jury(run), drifted=drifted)
 
 
 def item_scores(run: Run, metric: str) -> list[ItemScores]:
@@ -263,13 +378,7 @@ def judged(run: Run, metric: str, votes: pl.DataFrame | None = None) -> pl.DataF
     family = pl.DataFrame(families, schema=schema, orient="row").unique(ENTRANT, keep="last")
     answers = answers.join(family, on=ENTRANT, how="left", maintain_order="left")
     answers = answers.with_columns(pl.col("family").fill_null(pl.col("provider")))
-    before = (
-        recorded.select(*PREDICTION, "verdicts")
-        .explode("verdicts")
-        .drop_nulls("verdicts")
-        .unnest("verdicts")
-        .drop("recorded")
-    )
+    before = _recorded(recorded)
     of_others, recorded_verdicts = before.join(own, on=PREDICTION, how="anti"), before
     if rejudging(run):
         of_others = _rejudged(run, metric).join(own, on=PREDICTION, how="anti")
@@ -308,7 +417,8 @@ def jobs_of_round(run: Run, number: int) -> list[Job]:
 def write_board(run: Run) -> pl.DataFrame:
     """Replace the run's leaderboard table; returns the board."""
     board_evidence = evidence(run, run.rules.metric) if run.task.uses_jury else None
-    rows, origin = board(run, run.rules, board_evidence), _origin(run, finished_jobs(run))
+    rows = with_incomplete(board(run, run.rules, board_evidence), incomplete_of(run))
+    origin = _with_progress(_origin(run, finished_jobs(run)), waiting_jobs(run))
     _write_pairs(run, board_evidence)
     if run.task.uses_jury:
         write_labels(run, joined(run))
@@ -320,10 +430,10 @@ def _write_pairs(run: Run, board_evidence: _Evidence | None) -> None:
     """The tables beside the board, for its pages: every two models against each other, and what labels would do for the
     intervals (no row where nothing)."""
     if board_evidence is None:
-        pairs, need, now = pairs_by_marks(item_scores(run, run.rules.metric)), None, None
+        pairs, need, now = pairs_by_marks(item_scores(run, run.rules.metric), run.rules.level), None, None
     else:
         votes, labels = board_evidence
-        rules = replace(run.rules, other_jury=has_labels_of_another_jury(run))
+        rules = jury_rules(run, run.rules)
         _write_judges(run, votes, labels, rules)
         pairs = pairs_by_votes(votes, labels, rules) if labels.height else []
         need = outlook(votes, labels, rules, length=0) if 0 < votes.height <= MOST_PLANNED else None
@@ -341,9 +451,10 @@ def _write_judges(run: Run, votes: pl.DataFrame, labels: pl.DataFrame, rules: Sc
     verdicts = judged(run, rules.metric, votes) if votes.height <= MOST_PLANNED else pl.DataFrame(schema=JUDGED)
     counts = tuple(count_verdicts(run.folder.tables))
     if has_verdicts(verdicts) or (counts and verdicts.height):
-        families = {judge.model.name: judge.model.family for judge in run.manifest.panel()}
         people = annotator_agreement(joined(run, votes), rules.metric, rules.level)
-        record = DiagnosisRecord(diagnose(verdicts, votes, labels, families, rules), people, counts)
+        record = DiagnosisRecord(
+            diagnose(verdicts, votes, labels, rules, judge_drift(run, rules.metric)), people, counts
+        )
     write_record(run.folder.part("judges", "judges"), record)
 
 

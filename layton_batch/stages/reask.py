@@ -9,9 +9,20 @@ from __future__ import annotations
 from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job, Response
 from layton_batch.runs.context import Run
+from layton_batch.stages.ask import spec_of
 from layton_batch.stages.final_responses import ResponseLocations, final_responses, response_from
 from layton_batch.states import AnswerState, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import juried
+
+
+def have_more_room(run: Run, job: Job) -> bool:
+    """Return whether answers of the job were cut that the manifest gives more room by now: they were on their way when
+    it was raised. The job is to be planned again."""
+    return any(
+        request.lacks_room(spec_of(run, job, request.item_id).max_output_tokens)
+        for request in run.store.known_requests(job.id)
+        if request.is_cut and not request.retired and request.item_id in run.by_id
+    )
 
 
 def reask(run: Run, job: Job, judged: str, located: ResponseLocations) -> bool:

@@ -12,19 +12,18 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 
+from layton_batch.batches.batch_file import RequestCosts
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
-from layton_batch.batches.unknown_costs import bounds_of_creates
-from layton_batch.costs.estimate import CostBounds
 from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
-from layton_batch.stages.reserve import reserve, total
+from layton_batch.stages.reserve import JobCosts, total, with_safety
 from layton_batch.states import Lifecycle
 
-Bounds = Mapping[str, Sequence[Decimal | None]]
-"""By custom_id: the most a request can cost, and the most it can after each time that its reply was truncated."""
+Bounds = Mapping[str, Sequence[RequestCosts]]
+"""Costs of a request by custom_id: first, and after each time that its reply was truncated."""
 
 
 def reprice(run: Run) -> bool:
@@ -36,6 +35,7 @@ def reprice(run: Run) -> bool:
     batches = run.store.batches()
     planned = [batch for batch in batches if batch.state is Lifecycle.PLANNED]
     new, ever = run.store.price_changes()
+    expected = {batch.id: batch.expected_usd for batch in planned}
     new &= not run.repriced
     if new or any(_became_known_or_unknown(run, batch) for batch in planned):
         row = run.store.row()
@@ -43,27 +43,25 @@ def reprice(run: Run) -> bool:
             return False
         for job in run.store.all_jobs():
             job_batches = [batch for batch in batches if batch.job_id == job.id and batch.path]
-            run.apart(job.id, partial(_reprice_job, run, job, job_batches))
+            run.apart(job.id, partial(_reprice_job, run, job, job_batches, expected))
     else:  # what was in hand when that was done, and was not sent after all, still has its old bound
         planned = [batch for batch in planned if ever and batch.due_at > 0]
     planned = [batch for batch in planned if batch.job_id not in run.trouble and batch.id not in run.threads.sending]
-    jobs = {job.id: job for job in run.store.all_jobs()} if planned else {}
-    new_bounds = {batch.id: _reserve(run, jobs[batch.job_id], batch) for batch in planned}
-    is_complete = not run.remaking  # else a table was set aside a moment ago: once it is made again, all is done anew
+    new_bounds = {batch.id: _reserve(run, batch, expected[batch.id]) for batch in planned}
+    is_complete = not run.remaking  # else a table is made again first, and then all is done anew
     run.repriced |= new and is_complete
     for_all = is_complete and not any(batch.job_id in run.trouble for batch in batches)
     return (new or bool(planned)) and run.store.reprice(planned, new_bounds, run.clock.now(), new=new, for_all=for_all)
 
 
-def _reserve(run: Run, job: Job, batch: Batch) -> Decimal | None:
-    """Return the budget's reserve for a planned batch by the bounds of its requests."""
-    most = total(run.store.asked_of(batch.id).values())
-    return reserve(run, job, batch.requests, batch.size_bytes, most)
+def _reserve(run: Run, batch: Batch, expected: Decimal | None) -> tuple[Decimal | None, Decimal | None]:
+    """Return the budget's reserve for a planned batch by the bounds of its requests, and what it will probably cost."""
+    return with_safety(run.manifest.budget, total(run.store.asked_of(batch.id).values()), expected), expected
 
 
-def _reprice_job(run: Run, job: Job, batches: Sequence[Batch]) -> bool:
+def _reprice_job(run: Run, job: Job, batches: Sequence[Batch], expected: dict[str, Decimal | None]) -> bool:
     if not job.retired:  # what is not sent of a retired one never is
-        _reprice_requests(run, job, batches)
+        _reprice_requests(run, job, batches, expected)
     for batch in batches:
         if has_cost_tables(batch):
             _charge_again(run, job, batch)
@@ -77,9 +75,8 @@ def _charge_again(run: Run, job: Job, batch: Batch) -> None:
         return
     bill = Bill(run.prices.price(batch.provider, batch.model), bounds)
     bill.charge_again(charges)
-    unknown_cost = bill.unknown_cost + bounds_of_creates(run, batch)
     write_cost_tables(run.folder, job, batch, bill.charges, bounds)
-    run.store.charge_again(batch.id, bill.charges, bill.spent, unknown_cost, run.clock.now())
+    run.store.charge_again(batch.id, bill.charges, bill.spent, bill.unknown_cost, run.clock.now())
 
 
 def _is_charged_by_the_manifest(run: Run, job: Job, sources: Collection[str | None]) -> bool:
@@ -96,8 +93,9 @@ def _became_known_or_unknown(run: Run, batch: Batch) -> bool:
     return (batch.max_cost is None) != (run.prices.price(batch.provider, batch.model) is None)
 
 
-def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch]) -> None:
-    """The upper bounds of the job's requests, in every batch that asks for them.
+def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch], expected: dict[str, Decimal | None]) -> None:
+    """The upper bounds of the job's requests, in every batch that asks for them, and what planned ones are expected to
+    cost.
 
     Of a request asked for again it is not told here why: the most room that it can have got bounds it. What was sent
     with a known price is not without one afterwards, for it will have to be paid.
@@ -111,7 +109,9 @@ def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch]) -> None:
         for charge in run.store.charges_of(batch.id):
             if not charge.is_answered:  # what it may have cost was bounded by the prices of its day
                 del old_costs[charge.custom_id]
-        costs = {name: bounds[name][batch.reask] for name in old_costs if name in bounds}
+        if is_unsent:
+            expected[batch.id] = total(bounds[name][batch.reask].expected for name in old_costs if name in bounds)
+        costs = {name: bounds[name][batch.reask].most for name in old_costs if name in bounds}
         costs = {
             name: cost for name, cost in costs.items() if cost != old_costs[name] and (is_unsent or cost is not None)
         }
@@ -121,8 +121,8 @@ def _reprice_requests(run: Run, job: Job, batches: Sequence[Batch]) -> None:
 
 def _bounds(run: Run, job: Job, deepest: int) -> Bounds:
     names = {item_id: name for name, item_id in run.store.items_of(job.id).items()}
-    costs = CostBounds(run.prices)
+    costs = JobCosts(run, job)
     return {
-        names[item_id]: [costs.most(spec_of(run, job, item_id, rounds), sized.size) for rounds in range(deepest + 1)]
+        names[item_id]: [costs.of(spec_of(run, job, item_id, rounds), sized.size) for rounds in range(deepest + 1)]
         for item_id, sized in prompts_of(run, job, names)
     }

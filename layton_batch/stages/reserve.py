@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from layton_batch.costs.expected import BYTES_PER_TOKEN, bundled_priors, expected_cost
+from layton_batch.batches.batch_file import RequestCosts
+from layton_batch.costs.estimate import CostBounds, PromptSize
+from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
 from layton_batch.manifest.form import BudgetTable
-from layton_batch.records import Job
+from layton_batch.records import Job, ModelSpec
 from layton_batch.runs.context import Run
 from layton_batch.states import Role
 
@@ -24,21 +26,28 @@ def with_safety(budget: BudgetTable, most: Decimal | None, expected: Decimal | N
     return min(most, expected * budget.safety)
 
 
-def reserve(run: Run, job: Job, requests: int, size_bytes: int, most: Decimal | None) -> Decimal | None:
-    """Return the budget's reserve for a batch of the job with so many requests, in a file of this size.
+class JobCosts:
+    """Costs of a job's requests, by the tokens of earlier answers of the model in this workspace, else by the
+    priors. ``is_earlier``: there are such answers."""
 
-    The expected cost is that of the tokens of earlier answers of the model, in this workspace, else of the priors.
-    """
-    budget = run.manifest.budget
-    price = run.prices.price(job.spec.provider, job.spec.model)
-    if budget.bound is None or price is None or not requests:
-        return most
-    tokens = run.past_usage.mean(stage_of(job), job.spec)
-    if tokens is None:
-        read, written = size_bytes // requests // BYTES_PER_TOKEN, bundled_priors().output(job.spec, stage_of(job))
-    else:
-        read, written = tokens.input, tokens.output
-    return with_safety(budget, most, requests * expected_cost(read, written, price))
+    def __init__(self, run: Run, job: Job) -> None:
+        self._bounds = CostBounds(run.prices)
+        self._price = run.prices.price(job.spec.provider, job.spec.model)
+        self._role = stage_of(job)
+        self._tokens = run.past_usage.mean(self._role, job.spec)
+        self.is_earlier = self._tokens is not None
+
+    def of(self, spec: ModelSpec, size: PromptSize) -> RequestCosts:
+        """Return the costs of one request with these settings of the job's model."""
+        return RequestCosts(self._bounds.most(spec, size), self.expected(spec, expected_input(size, spec)))
+
+    def expected(self, spec: ModelSpec, read: int) -> Decimal | None:
+        """Return what a request of about so many tokens will probably cost in USD."""
+        if self._price is None:
+            return None
+        if self._tokens is not None:
+            return expected_cost(self._tokens.input, self._tokens.output, self._price)
+        return expected_cost(read, bundled_priors().output(spec, self._role), self._price)
 
 
 def total(amounts: Iterable[Decimal | None]) -> Decimal | None:

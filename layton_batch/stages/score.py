@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import BrokenExecutor
 from functools import partial
 from pathlib import Path
 
@@ -21,24 +20,11 @@ def score(run: Run) -> bool:
     return _count(run, stale, jobs)
 
 
-def score_again(run: Run) -> None:
-    """Count all votes anew from the stored verdicts."""
-    jobs = run.store.jobs()
-    for job in finished(jobs):
-        count_votes(_counting(run, job, jobs))
-
-
 def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
-    work = {job.id: run.engine.submit(count_votes, _counting(run, job, jobs)) for job in stale}
+    work = {job.id: run.submit_work(count_votes, _counting(run, job, jobs)) for job in stale}
 
     def counted(job: Job) -> bool:
-        try:
-            run.engine.result(work.pop(job.id))
-        except BrokenExecutor as error:
-            run.engine.renew()
-            run.remaking = True
-            detail = f"{job.id}: a worker was lost while it counted votes ({error}); the next tick counts them"
-            run.store.add_event(run.clock.now(), None, "worker_lost", detail)
+        run.wait_for_work(job, work.pop(job.id))
         return True
 
     moved = [run.apart(job.id, partial(counted, job)) for job in stale]
@@ -48,7 +34,8 @@ def _count(run: Run, stale: Sequence[Job], jobs: Sequence[Job]) -> bool:
 def _counting(run: Run, job: Job, jobs: Sequence[Job]) -> CountedJob:
     judges = tuple(other.id for other in jobs if other.depends_on == job.id) if run.task.uses_jury else ()
     hints = run.manifest.hints_of(job.spec)
-    return CountedJob(run.folder.absolute(), job, judges, tuple(run.task.metrics), hints, _origin(run, job, jobs))
+    metrics, origin = tuple(run.task.metrics), _origin(run, job, jobs)
+    return CountedJob(run.folder.absolute(), job, judges, metrics, hints, origin, run.manifest.in_turn)
 
 
 def _part(run: Run, job: Job) -> Path:
@@ -60,4 +47,5 @@ def _origin(run: Run, job: Job, jobs: Sequence[Job]) -> str:
     judges = [run.folder.part("verdicts", other.id) for other in jobs if other.depends_on == job.id]
     graded = judges or [run.folder.part("grades", job.id)]
     sources = (run.folder.part("predictions", job.id), *graded)
-    return tables.digest("scores", job.spec.name, *map(tables.made_from, sources))
+    how = ("in turn",) if run.manifest.in_turn else ()
+    return tables.digest("scores", job.spec.name, *map(tables.made_from, sources), *how)

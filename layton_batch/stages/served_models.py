@@ -28,8 +28,7 @@ def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
         spec = specs.get(job_id)
         if spec is None or spec.name in names:
             continue
-        home = run.paid_answers.workspace_of(run_id)
-        served_models = _of_batch(str(home.batch(run_id, batch_id).answers)) if home else frozenset()
+        served_models = _of_batch(str(run.folder.workspace.batch(run_id, batch_id).answers))
         if any(not is_same_model(spec.model, served) for served in served_models):
             names.add(spec.name)
     return frozenset(names)

@@ -91,6 +91,9 @@ def _send(run: Run, tick: Tick, provider: Provider, batch: Batch) -> bool:
         run.heed_stop()
         if tick.responsiveness.is_silent(_stage(batch.provider)):
             return False  # another create got no answer meanwhile: this one would wait as long
+        begun = run.clock.now()
+        if (wait := machine.paused(batch, run.store.load(batch.provider, begun), begun, run.pacing)) is not None:
+            return carry_out(run, batch, StageDecision(wait))
         elsewhere = _listed(run, tick, provider, batch, input_ref)
         if isinstance(elsewhere, StageDecision):
             return carry_out(run, batch, elsewhere)

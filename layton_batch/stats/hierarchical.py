@@ -7,10 +7,12 @@ labels. For an answer of model k with vote b
     chance of vote b ~ v_b exp(kindness_f yes_b + (1 - slope) x_k t_b) [1 - p_b + p_b exp(slope x_k)]
 
 with a_b rising with the share of yes, p_b the rate of a_b, v_b the votes of the reference, and kindness_f ~ N(0, spread
-of kindness^2): by how much judges are kinder to maker f, in log odds of a judge's yes. At slope 1 judges err alike on
+of kindness^2): by how much judges are kinder to maker f, in log odds of a judge's yes. Of a maker without labels the
+spread is `UNKNOWN_KINDNESS`: the makers that people labelled say nothing sure of it. At slope 1 judges err alike on
 everybody's answers, so that the same vote means more for a better model. At slope 0 a vote means the same for all, and
 a better model gets more votes of yes. t_b is such that x_k moves the accuracy by as much in both. Votes are compared
-with votes of as many seats only, for how many judges sat says nothing. A model's votes count as an overdispersed
+with votes of as many seats only, for how many judges sat says nothing; but where a third judge is asked only if two
+differ (`in_turn`), votes of two and of three are compared together. A model's votes count as an overdispersed
 sample, worth `VOTE_SIZE` items at most, since no model's votes follow the formula exactly.
 
 What all models share (a, slope, spreads) is represented by points: trials from a fixed stream, moved and stretched
@@ -23,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -37,7 +39,11 @@ ABILITY_SPREAD = 1.5
 SLOPE_MEAN, SLOPE_SD = 0.5, 0.5
 VOTE_SPREAD, LEAST_RATE, SEAT_SPREAD = 1.25, 0.03, 1.5
 OWN_SPREAD, KINDNESS_SPREAD = 0.35, 0.4  # scales of half-normal priors
+UNKNOWN_KINDNESS = 0.7
+"""Deviation of the kindness to a maker of whose models no answer has a label."""
 OTHER_JURY_SPREAD = 1.0
+DRIFT_SPREAD = 1.0
+"""Deviation of what a vote means by now, where judges do not judge as they did when people labelled."""
 VOTE_SIZE = 150.0
 POINTS = 128
 """Equally weighted points of the posterior that all scores and draws are made of."""
@@ -55,7 +61,8 @@ def _normal_nodes(count: int) -> tuple[FloatArray, FloatArray]:
 
 _OWN, _OWN_CHANCES = _normal_nodes(5)
 _OWN_MANY, _OWN_MANY_CHANCES = _normal_nodes(15)
-_KIND, _KIND_CHANCES = _normal_nodes(7)
+_KIND: FloatArray = np.linspace(-3, 3, 13)  # even steps: with 11 nodes of Gauss, spreads of newcomers were 3 to 6 % off
+_KIND_CHANCES: FloatArray = np.exp(-0.5 * _KIND**2) / np.exp(-0.5 * _KIND**2).sum()
 _ABILITY_LOGS: FloatArray = -0.5 * (ABILITIES / ABILITY_SPREAD) ** 2
 _ABILITY_LOGS = _ABILITY_LOGS - np.log(np.exp(_ABILITY_LOGS).sum())
 
@@ -85,16 +92,22 @@ class Parameters:
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """The counts of a board and their likelihood; `label_error`: the chance that a label is the opposite of what is
-    right."""
+    right; `in_turn`: a third judge is asked only if two differ."""
 
     table: LabelTable
     models: int
     label_error: float = 0.0
+    in_turn: bool = False
 
     @cached_property
     def labelled(self) -> IntArray:
         """[L] the authors that have labels."""
         return np.flatnonzero(self.table.labels.sum(axis=1) > 0)
+
+    def by_known_maker(self, authors: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the authors whose maker has labels, and the others."""
+        has_labels = np.isin(self.table.maker[authors], self.table.maker[self.labelled])
+        return authors[has_labels], authors[~has_labels]
 
     @cached_property
     def worth(self) -> FloatArray:
@@ -103,9 +116,15 @@ class Evidence:
         return np.asarray(items * ((1 + VOTE_SIZE) / (items.sum(axis=1) + VOTE_SIZE))[:, None])
 
     @cached_property
+    def group(self) -> IntArray:
+        """[B'] number of the votes that a vote is compared with: the seats, and with `in_turn` 3 also for two."""
+        total = self.table.total
+        return np.where(total == 2, 3, total) if self.in_turn else total
+
+    @cached_property
     def groups(self) -> list[IntArray]:
-        """The votes by number of seats."""
-        return [np.flatnonzero(self.table.total == total) for total in np.unique(self.table.total)]
+        """The votes that are compared with each other."""
+        return [np.flatnonzero(self.group == number) for number in np.unique(self.group)]
 
     @cached_property
     def reference(self) -> FloatArray:
@@ -129,7 +148,7 @@ class Evidence:
             if len(group) > 1 and accuracy is not None:
                 rate = rates[:, group]
                 share = self._baseline(group, rate, accuracy)
-                logs[..., group] = _vote_logs(points, rate, share, self.table.yes[group])
+                logs[..., group] = _vote_logs(points, rate, share, self.table.yes[group], self.table.total[group])
         return logs
 
     def _baseline(self, group: IntArray, rate: FloatArray, accuracy: FloatArray) -> FloatArray:
@@ -162,20 +181,19 @@ class Evidence:
         logs = np.zeros((len(points.slope), len(authors), len(ABILITIES)))
         for vote in np.flatnonzero(self.table.labels[authors].any(axis=0)):
             whose = np.flatnonzero(self.table.labels[authors, vote])
-            density, top, _ = self._label_density(points, int(vote), authors[whose])
+            density, top = self._label_density(points, int(vote), authors[whose])
             logs[:, whose] += np.log(density @ _OWN_CHANCES + _FLOOR) + top
         return logs
 
     def _label_density(
         self, points: Parameters, vote: int, authors: IntArray, nodes: FloatArray = _OWN
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[FloatArray, FloatArray]:
         """[M, authors, abilities, own] likelihood of the labels at one vote over its greatest; the log of the greatest
-        [M, authors, 1]; the rates [M, abilities, own]."""
+        [M, authors, 1]."""
         at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
         at = at[..., None] + points.own[:, None, None] * nodes
-        rate = _sigmoid(at)
         if self.label_error:
-            labelled_yes = self.label_error + (1 - 2 * self.label_error) * rate
+            labelled_yes = self.label_error + (1 - 2 * self.label_error) * _sigmoid(at)
             lost = -np.log1p(-labelled_yes)
             at = np.log(labelled_yes) + lost
         else:
@@ -185,9 +203,11 @@ class Evidence:
         logs -= count * lost[:, None]
         top = logs.max(axis=(2, 3), keepdims=True)
         logs -= top
-        return np.exp(logs, out=logs), top[..., 0], rate
+        return np.exp(logs, out=logs), top[..., 0]
 
-    def rates(self, points: Parameters, models: IntArray, *, other_jury: bool = False) -> tuple[FloatArray, FloatArray]:
+    def rates(
+        self, points: Parameters, models: IntArray, *, other_jury: bool = False, drifted: bool = False
+    ) -> tuple[FloatArray, FloatArray]:
         """[M, models, abilities, B] mean and mean square of every rate at the strata's votes, given all labels."""
         nodes, chances = (_OWN_MANY, _OWN_MANY_CHANCES) if other_jury else (_OWN, _OWN_CHANCES)
         if other_jury:
@@ -197,13 +217,14 @@ class Evidence:
         square = np.empty_like(mean)
         for b, vote in enumerate(place.tolist()):
             at = points.odds[:, vote, None] + points.slope[:, None] * ABILITIES
-            rate = _sigmoid(at[..., None] + points.own[:, None, None] * nodes)
-            mean[..., b], square[..., b] = (rate @ chances)[:, None], (rate**2 @ chances)[:, None]
+            at = at[..., None] + points.own[:, None, None] * nodes
+            powers = _rate_now(at) if drifted else (_sigmoid(at), _sigmoid(at) ** 2)
+            mean[..., b], square[..., b] = ((power @ chances)[:, None] for power in powers)
             whose = np.flatnonzero(self.table.labels[models, vote])
             if len(whose):
-                density, _, rate = self._label_density(points, vote, models[whose], nodes)
+                density, _ = self._label_density(points, vote, models[whose], nodes)
                 mass = density @ chances + _FLOOR
-                for moment, power in ((mean[..., b], rate), (square[..., b], rate**2)):
+                for moment, power in zip((mean[..., b], square[..., b]), powers, strict=True):
                     moment[:, whose] = (density * (power * chances)[:, None]).sum(axis=-1) / mass
         return mean, square
 
@@ -240,17 +261,23 @@ class Evidence:
         return by_maker + np.log(_KIND_CHANCES)[:, None]
 
 
+def _rate_now(at: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and mean square of rates with these log odds when people labelled, and judges that have drifted since."""
+    rate = _sigmoid(at[..., None] + DRIFT_SPREAD * _OWN)
+    return rate @ _OWN_CHANCES, rate**2 @ _OWN_CHANCES
+
+
 def _mean_rate(rates: FloatArray, weight: FloatArray, votes: IntArray) -> FloatArray:
     mean = rates[:, votes] @ weight[votes] / weight[votes].sum()
     return np.asarray(np.clip(mean, 1e-4, 1 - 1e-4))
 
 
-def _vote_logs(points: Parameters, rate: FloatArray, share: FloatArray, yes: IntArray) -> FloatArray:
-    """[M, kindness, abilities, votes] of votes of as many seats; `rate`, `share` [M, votes]."""
+def _vote_logs(points: Parameters, rate: FloatArray, share: FloatArray, yes: IntArray, total: IntArray) -> FloatArray:
+    """[M, kindness, abilities, votes] of votes that are compared; `rate`, `share` [M, votes]."""
     mean = np.clip((share * rate).sum(axis=1, keepdims=True), 1e-4, 1 - 1e-4)
     variance = (share * (rate - mean) ** 2).sum(axis=1, keepdims=True)
     tilt = (rate - mean) * np.minimum(mean * (1 - mean) / np.maximum(variance, 1e-9), _MOST_TILT)
-    kinder = yes - (share * yes).sum(axis=1, keepdims=True)
+    kinder = yes - total * (share * yes).sum(axis=1, keepdims=True) / (share * total).sum(axis=1, keepdims=True)
     sloped = np.minimum(points.slope, 1)[:, None] * ABILITIES  # beyond 1 better models would get fewer votes of yes
     flat = ABILITIES - sloped
     ability = np.log((1 - rate)[:, None] + rate[:, None] * np.exp(sloped)[..., None]) + flat[..., None] * tilt[:, None]
@@ -415,26 +442,30 @@ class States:
     """States of some models [k]: point, kindness, ability.
 
     `chance` [k, D, kindness, abilities] adds up to 1 a model. `mean`, `square` [k, D, abilities, B]: of its rates.
-    `mix` [D, kindness, abilities, B]: the share of every vote among those of as many seats.
+    `mix` [D, kindness, abilities, B]: the share of every vote among those that it is compared with, of the same
+    `group` [B]. `has_known_maker`: whether the makers of these models have labels.
     """
 
     models: IntArray
+    has_known_maker: bool
     chance: FloatArray
     mean: FloatArray
     square: FloatArray
     mix: FloatArray
+    group: IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
     """The posterior: `points` of equal weight, and `kindness` [D, kindness, makers], the chances of how kind judges are
-    to every maker."""
+    to every maker. `vote_logs`: of makers with labels, and of the others."""
 
     evidence: Evidence
     points: Parameters
-    vote_logs: FloatArray
+    vote_logs: tuple[FloatArray, FloatArray]
     kindness: FloatArray
     other_jury: bool
+    drifted: bool
 
     @property
     def table(self) -> LabelTable:
@@ -444,17 +475,26 @@ class Fit:
     def models(self) -> int:
         return self.evidence.models
 
+    @property
+    def group(self) -> IntArray:
+        """[B] number of the votes that the vote of a bin is compared with."""
+        return self.evidence.group[self.table.place]
+
     def states(self) -> Iterator[States]:
         """All scored models, some at a time."""
         evidence, points = self.evidence, self.points
-        mix = np.exp(self.vote_logs[..., self.table.place])
-        for part in _blocks(np.arange(self.models)):
-            logs = evidence.ability_logs(points, self.vote_logs, part)
-            logs -= logs.max(axis=2, keepdims=True)
-            chance = np.exp(logs, out=logs)
-            chance *= (self.kindness[..., self.table.maker[part]] / len(points.slope) / chance.sum(axis=2))[:, :, None]
-            mean, square = evidence.rates(points, part, other_jury=self.other_jury)
-            yield States(part, chance.transpose(3, 0, 1, 2), mean.swapaxes(0, 1), square.swapaxes(0, 1), mix)
+        groups = evidence.by_known_maker(np.arange(self.models))
+        for vote_logs, group, is_known in zip(self.vote_logs, groups, (True, False), strict=True):
+            mix = np.exp(vote_logs[..., self.table.place])
+            for part in _blocks(group):
+                logs = evidence.ability_logs(points, vote_logs, part)
+                logs -= logs.max(axis=2, keepdims=True)
+                chance = np.exp(logs, out=logs)
+                kindness = self.kindness[..., self.table.maker[part]] / len(points.slope)
+                chance *= (kindness / chance.sum(axis=2))[:, :, None]
+                mean, square = evidence.rates(points, part, other_jury=self.other_jury, drifted=self.drifted)
+                by_model = chance.transpose(3, 0, 1, 2), mean.swapaxes(0, 1), square.swapaxes(0, 1)
+                yield States(part, is_known, *by_model, mix, self.group)
 
 
 def _blocks(authors: IntArray) -> list[IntArray]:
@@ -462,17 +502,32 @@ def _blocks(authors: IntArray) -> list[IntArray]:
     return [authors[at : at + size] for at in range(0, len(authors), size)]
 
 
-def fit(table: LabelTable, models: int, *, other_jury: bool = False, label_error: float = 0.0) -> Fit:
+def fit(
+    table: LabelTable,
+    models: int,
+    *,
+    other_jury: bool = False,
+    label_error: float = 0.0,
+    in_turn: bool = False,
+    drifted: bool = False,
+) -> Fit:
     """Return the posterior of the first `models` authors of the table.
 
     `other_jury`: the labels stand beside votes of another jury than theirs, so that every vote of a model may mean
     something else by N(0, 1). `label_error`: the chance that a label is wrong.
+    `in_turn`: a third judge is asked only if two differ. `drifted`: judges changed since people labelled, so that what
+    a vote means by now may differ by N(0, 1) from what labels say.
     """
-    evidence = Evidence(table, models, label_error)
+    evidence = Evidence(table, models, label_error, in_turn)
     points = _sampled(evidence)
-    vote_logs = evidence.vote_logs(points)
-    everybody = np.union1d(np.arange(models), evidence.labelled)
-    by_author = [evidence.author_evidence(points, vote_logs, part) for part in _blocks(everybody)]
-    by_maker = evidence.maker_evidence(np.concatenate(by_author, axis=2), everybody)
+    unknown = replace(points, kindness=np.full_like(points.kindness, UNKNOWN_KINDNESS))
+    vote_logs = evidence.vote_logs(points), evidence.vote_logs(unknown)
+    groups = evidence.by_known_maker(np.union1d(np.arange(models), evidence.labelled))
+    by_author = [
+        evidence.author_evidence(points, logs, part)
+        for logs, group in zip(vote_logs, groups, strict=True)
+        for part in _blocks(group)
+    ]
+    by_maker = evidence.maker_evidence(np.concatenate(by_author, axis=2), np.concatenate(groups))
     kindness = np.exp(by_maker - _log_sum(by_maker, 1)[:, None])
-    return Fit(evidence, points, vote_logs, kindness, other_jury)
+    return Fit(evidence, points, vote_logs, kindness, other_jury, drifted)

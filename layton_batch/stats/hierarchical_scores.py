@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,7 +43,8 @@ def hierarchical_scores(strata: Strata, fit: Fit, *, level: float = 0.95) -> tup
         open_count, right = open_ones.count, open_ones.right
         rate = (_by_ability(states)[..., None] * open_ones.mean).sum(axis=(1, 2))
         mean[rows] = (right + (open_count * rate).sum(axis=1)) / items[rows]
-        first, last = _set_here(_components(states, open_ones), open_count, level)
+        make_set = distributions.shortest_set if states.has_known_maker else distributions.long_tailed_set
+        first, last = _set_here(_components(states, open_ones), open_count, level, make_set)
         here[:, rows] = (first + right) / items[rows], (last + right) / items[rows]
         new[:, rows] = _new_items(strata, states, level)
     here, new[1:] = _no_longer_than_labels_alone(fit, strata, (here, new[1:]), level)
@@ -124,7 +126,14 @@ def _beta(mean: FloatArray, square: FloatArray) -> tuple[FloatArray, FloatArray]
     return mean * size, (1 - mean) * size
 
 
-def _set_here(components: Components, open_count: IntArray, level: float) -> tuple[IntArray, IntArray]:
+MakeSet = Callable[[FloatArray, float], tuple[IntArray, IntArray]]
+"""First and last count, from distributions of counts [k, N] and a level. The shortest set leaves a long tail out, so
+it does not suit a maker to whom judges may be kind."""
+
+
+def _set_here(
+    components: Components, open_count: IntArray, level: float, make_set: MakeSet
+) -> tuple[IntArray, IntArray]:
     """First and last count, [k] each, of right answers among those without a label."""
     models, width = open_count.shape
     first, last = (np.zeros(models, dtype=np.int64) for _ in range(2))
@@ -135,27 +144,47 @@ def _set_here(components: Components, open_count: IntArray, level: float) -> tup
         every = Posterior(alpha, beta, np.tile(open_count[rows], (PARTS, 1)))
         laws = positives_pmf(every, np.arange(PARTS * len(rows))).reshape(PARTS, len(rows), -1)
         pmf = (components.chance[:, rows, None] * laws).sum(axis=0)
-        first[rows], last[rows] = distributions.shortest_set(pmf / pmf.sum(axis=1, keepdims=True), level)
+        first[rows], last[rows] = make_set(pmf / pmf.sum(axis=1, keepdims=True), level)
     return first, last
 
 
 def _new_items(strata: Strata, states: States, level: float) -> FloatArray:
     """[3, k]: score and ends. Given a state the shares of the votes are Dirichlet: the votes at hand and as many as
-    `VOTE_SIZE` that are as the model's ability and kindness have it."""
+    `VOTE_SIZE` that are as the model's ability and kindness have it. The ends are those of a mixture of Beta
+    distributions, one for each part of the states: judges who may be kind to a maker leave one long tail."""
     rows = states.models
     n, zeros = strata.n[rows].astype(np.float64), strata.known_zeros[rows]
     judged = n.sum(axis=1)
-    size = (judged + VOTE_SIZE)[:, None, None]
-    right = _right_on_new(n, seat_shares(strata, rows), states)
-    mean = (size[..., None] * right + HALF_ITEM) / (size[..., None] + 2 * HALF_ITEM)
-    score, first, second = ((states.chance * values).sum(axis=(1, 2, 3)) for values in (right, mean, mean**2))
-    second += (_by_ability(states) * _spread_on_new(n, seat_shares(strata, rows), states)).sum(axis=(1, 2))
+    size = (judged + VOTE_SIZE)[:, None, None, None]
+    right = _right_on_new(n, seat_shares(strata, rows, states.group), states)
+    spread = _spread_on_new(n, seat_shares(strata, rows, states.group), states)
+    score = (states.chance * right).sum(axis=(1, 2, 3)) * judged / np.maximum(judged + zeros, 1)
+    right *= size
+    right += HALF_ITEM
+    right /= size + 2 * HALF_ITEM
+    chance, first, second = _parts(states.chance, right, spread[:, :, None])
     answered, answered_square = _answered(judged, zeros)
-    first, second = first * answered, second * answered_square
-    score *= judged / np.maximum(judged + zeros, 1)
+    first, second = first * answered[:, None], second * answered_square[:, None]
     inside = np.clip(first, 1e-6, 1 - 1e-6)
     variance = np.clip(second - first**2, 1e-12, inside * (1 - inside) * 0.999)
-    return np.stack([score, *beta_ends(inside, variance, level)])
+    count = inside * (1 - inside) / variance - 1
+    ends = ((1 - level) / 2, (1 + level) / 2)
+    return np.stack([score, *distributions.beta_mixture_quantiles(ends, chance, inside * count, (1 - inside) * count)])
+
+
+def _parts(chance: FloatArray, mean: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """[k, PARTS] each: chance, mean and mean square in parts of the states by rising mean, to a 500th."""
+    models = len(chance)
+    total, first, second = (np.zeros((models, PARTS)) for _ in range(3))
+    for k in range(models):
+        value, weight = mean[k].ravel(), chance[k].ravel()
+        moments = (weight, weight * value, weight * (mean[k] ** 2 + spread[k]).ravel())
+        cells = [np.bincount((500 * value).astype(np.int64), moment, 501) for moment in moments]
+        reached = np.cumsum(cells[0])
+        part = np.minimum((reached / reached[-1] * PARTS).astype(np.int64), PARTS - 1)
+        total[k], first[k], second[k] = (np.bincount(part, moment, PARTS) for moment in cells)
+    size = np.maximum(total, 1e-300)
+    return total, np.where(total > 1e-200, first / size, 0.5), np.where(total > 1e-200, second / size, 0.3)
 
 
 def _answered(judged: FloatArray, zeros: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -190,10 +219,10 @@ def _spread_on_new(n: FloatArray, seats: FloatArray, states: States) -> FloatArr
     return np.asarray((between + (count * (count + 1) * unsure).sum(axis=-1)) / (total * (total + 1)))
 
 
-def seat_shares(strata: Strata, models: IntArray) -> FloatArray:
-    """[k, B] the share of a model's judged answers that as many judges voted on as on the bin's."""
+def seat_shares(strata: Strata, models: IntArray, group: IntArray) -> FloatArray:
+    """[k, B] the share of a model's judged answers whose votes are compared with the bin's, of one `group` [B]."""
     n = strata.n[models]
-    same = strata.bin_total[:, None] == strata.bin_total
+    same = group[:, None] == group
     return np.asarray((n @ same) / np.maximum(n.sum(axis=1), 1)[:, None])
 
 
@@ -208,10 +237,7 @@ def _no_longer_than_labels_alone(
     usable = (labels > 0) & _whatever_the_vote(strata) & (fit.evidence.label_error == 0)
     alpha, beta = positives + PRIOR, labels - positives + PRIOR
     unlabelled = strata.n.sum(axis=1) - labels
-    first, last = (np.zeros(len(unlabelled), dtype=np.int64) for _ in range(2))
-    for rows in distributions.chunks(unlabelled):
-        pmf = distributions.beta_binomial_pmf(unlabelled[rows], alpha[rows], beta[rows])
-        first[rows], last[rows] = distributions.shortest_set(pmf, level)
+    first, last = distributions.shortest_set(distributions.beta_binomial_pmf(unlabelled, alpha, beta), level)
     items = np.maximum(strata.items, 1)
     judged = np.maximum(strata.n.sum(axis=1, keepdims=True), 1)
     moments = new_items_moments(judged, strata.known_zeros, alpha[:, None], beta[:, None])

@@ -22,7 +22,6 @@ the variance of its mean is the unbiased estimate's, also where n is small.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -33,7 +32,7 @@ from layton_batch.stats.distributions import beta_interval, two_sided_quantile
 from layton_batch.stats.posterior import HALF_ITEM
 from layton_batch.stats.strata import FloatArray, IntArray, Ints, Strata, TargetPredictions
 
-DRAWS = 10_000
+DRAWS = 3_000
 _CELLS = 4_000_000
 _AT_HAND = 1 << 18  # draws that a processor has at hand
 
@@ -119,69 +118,35 @@ def bin_table(strata: Strata, target: TargetPredictions, models: IntArray) -> tu
 # ---- model against model -------------------------------------------------------------------------------------------
 
 
-MOST_ITEMS = 100  # times the items at hand
 POWER = 0.8  # the chance with which a true difference shall be found
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """First minus second model, in fractions: mean, central interval, P(first better).
+    """First minus second model, in fractions: standard `deviation`, central interval, P(first better).
 
     A tie counts half. With nearly equal models a flat prior is over-confident about new items: near-certainty there
     is none.
     """
 
-    mean: float
+    deviation: float
     lower: float
     upper: float
     better: float
 
 
-def differences(draws: JointDraws, pairs: Sequence[tuple[int, int]], *, level: float = 0.95) -> tuple[Difference, ...]:
-    """Compare `pairs` of model indices. Raises KeyError for a model without items."""
-    column = {int(m): i for i, m in enumerate(draws.models)}
-    rows = []
-    for first, second in pairs:
-        delta = draws.theta[:, column[first]] - draws.theta[:, column[second]]
-        lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
-        better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
-        rows.append(Difference(float(delta.mean()), float(lower), float(upper), better))
-    return tuple(rows)
-
-
-def resolvable_difference(draws: JointDraws, *, level: float = 0.95) -> float | None:
-    """The smallest true difference (fraction) that separates typical neighbours at `level` with chance `POWER`.
-
-    (z_level + z_power) times the median, over neighbours by mean score, of the standard deviation of their
-    difference. None for fewer than two models, and where it would be more than there can be between two scores.
-    """
-    theta = draws.theta[:, np.argsort(-draws.theta.mean(axis=0), kind="stable")]
-    if theta.shape[1] < 2:
-        return None
-    sd = float(np.median(np.diff(theta, axis=1).std(axis=0)))
-    least = detectable(sd, level)
-    return least if least <= 1 else None
+def difference(draws: JointDraws, first: int, second: int, *, level: float = 0.95) -> Difference:
+    """Compare two models by their indices. Raises ValueError for a model without items."""
+    models = draws.models.tolist()
+    delta = draws.theta[:, models.index(first)] - draws.theta[:, models.index(second)]
+    lower, upper = np.quantile(delta, [(1 - level) / 2, (1 + level) / 2])
+    better = float((delta > 0).mean() + 0.5 * (delta == 0).mean())
+    return Difference(float(delta.std()), float(lower), float(upper), better)
 
 
 def detectable(sd: float, level: float) -> float:
     """The true difference that an estimate with this standard deviation separates at `level` with chance `POWER`."""
     return (two_sided_quantile(level) + NormalDist().inv_cdf(POWER)) * sd
-
-
-def items_to_resolve(draws: JointDraws, items: int, difference: float, *, level: float = 0.95) -> int | None:
-    """Return how many items of this kind would resolve `difference` (fraction), from draws for *new* items.
-
-    `items`: number of items behind the draws. The variance of a paired difference falls with the number of items. None
-    for more than `MOST_ITEMS` times as many, beyond which the draws tell nothing.
-    Raises ValueError for a difference not above 0.
-    """
-    if not difference > 0:
-        raise ValueError(f"the difference to resolve must be above 0, not {difference!r}")
-    now = resolvable_difference(draws, level=level)
-    if now is None:
-        return items
-    times = (now / difference) ** 2
-    return math.ceil(items * times - 1e-9) if times <= MOST_ITEMS else None
 
 
 # ---- tasks graded by rule ------------------------------------------------------------------------------------------

@@ -1,10 +1,7 @@
-"""How good the judges are: each against people, the jury as a whole, what it gets wrong, and whom it favours.
+"""How good the judges are: each against people, the jury as a whole, what it gets wrong, and to whom it is lenient.
 
 Verdicts are [R, J] with 1 yes, 0 no, -1 not asked or not answered; people's labels [R] with -1 for none. Fractions
 throughout; leniency is verdict minus label, so +0.02 is two points too kind.
-
-Where a jury never sits on its own family's answers, self-preference is *not identifiable*: no arithmetic on the other
-verdicts can tell it from anything else. ``self_preference`` says so instead of estimating.
 """
 
 from __future__ import annotations
@@ -16,7 +13,7 @@ import numpy as np
 
 from layton_batch.stats.distributions import beta_interval, two_sided_t_quantile
 from layton_batch.stats.raters import cohen_kappa
-from layton_batch.stats.strata import BoolArray, FloatArray, IntArray, Ints
+from layton_batch.stats.strata import FloatArray, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,23 +40,15 @@ class JudgeReport:
 
 @dataclass(frozen=True, slots=True)
 class JuryReport:
-    """The jury's vote against people: majority accuracy and kappa, mean vote and label, and how well the vote
-    calibrates.
+    """The jury's vote against people: majority accuracy and kappa, and `bias`, the mean vote minus the mean label.
 
-    `bias` is mean vote minus mean label; `calibration_error` the label-weighted mean distance of a bin's rate from
-    its vote. A majority is more than half; an even split is no majority and counts as no.
+    A majority is more than half; an even split is no majority and counts as no.
     """
 
     labels: int
     majority_accuracy: float | None
     majority_kappa: float | None
-    mean_vote: float | None
-    mean_label: float | None
     bias: float | None
-    brier: float | None
-    auc: float | None
-    r_squared: float | None
-    calibration_error: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,37 +124,14 @@ def jury_report(yes: Ints, total: Ints, human: Ints) -> JuryReport:
     label = human[rows].astype(np.float64)
     vote = yes[rows] / total[rows]
     if len(label) == 0:
-        return JuryReport(0, *[None] * 9)
+        return JuryReport(0, None, None, None)
     majority = (2 * yes[rows].astype(np.int64) > total[rows]).astype(np.int64)
-    error = sum(abs(b.positives - b.labels * b.yes / b.total) for b in calibration(yes, total, human) if b.total)
     return JuryReport(
         labels=len(label),
         majority_accuracy=float((majority == label).mean()),
         majority_kappa=cohen_kappa(majority, human[rows]),
-        mean_vote=float(vote.mean()),
-        mean_label=float(label.mean()),
         bias=float((vote - label).mean()),
-        brier=float(((vote - label) ** 2).mean()),
-        auc=_auc(vote, label),
-        r_squared=_r_squared(vote, label),
-        calibration_error=error / len(label),
     )
-
-
-def _auc(vote: FloatArray, label: FloatArray) -> float | None:
-    """Chance that a positive has a higher vote than a negative, ties counted half."""
-    positive, negative = np.sort(vote[label == 1]), np.sort(vote[label == 0])
-    if len(positive) == 0 or len(negative) == 0:
-        return None
-    below = np.searchsorted(negative, positive, side="left").sum()
-    equal = np.searchsorted(negative, positive, side="right").sum() - below
-    return float((below + equal / 2) / (len(positive) * len(negative)))
-
-
-def _r_squared(vote: FloatArray, label: FloatArray) -> float | None:
-    v, y = vote - vote.mean(), label - label.mean()
-    spread = float((v @ v) * (y @ y))
-    return float(v @ y) ** 2 / spread if spread > 0 else None
 
 
 def calibration(yes: Ints, total: Ints, human: Ints, *, level: float = 0.95) -> tuple[BinCalibration, ...]:
@@ -192,33 +158,12 @@ def jury_errors(yes: Ints, total: Ints, human: Ints) -> tuple[JuryError, ...]:
     return tuple(sorted(errors, key=lambda e: (e.contested, e.row)))
 
 
-def effective_sizes(
-    score: FloatArray, variance: FloatArray, new_variance: FloatArray, items: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """[K] how many simple random labels of the model would be worth as much: on these items, and for new ones.
-
-    From the posterior mean and variance on these items and the variance for new ones. A simple random sample of x of
-    n items has variance score (1 - score) (n - x) / (x (n - 1)). Divide by the own labels for the gain over using
-    labels alone. Where the score is 0 or 1 the spread is that of half an item of the other kind.
-    """
-    sure = (score <= 0) | (score >= 1)
-    inside = np.where(sure, (score * items + 0.5) / (items + 1.0), score)
-    spread = inside * (1 - inside)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        here = np.where(spread > 0, spread * items / ((items - 1) * variance + spread), 0.0)
-        new = np.where(new_variance > 0, spread / new_variance, 0.0)
-    return here, new
-
-
 # ---- leniency towards a family -------------------------------------------------------------------------------------
-
-
-UNIDENTIFIABLE = "not identifiable: no verdict of this judge on its own family's answers"
 
 
 @dataclass(frozen=True, slots=True)
 class Leniency:
-    """Leniency of a judge towards a group, against the yardstick: `mean`, `standard_error` (fractions) over `count`."""
+    """Leniency of a judge towards a group: `mean` and `standard_error` (fractions) over `count` verdicts."""
 
     judge: int
     group: int
@@ -240,27 +185,16 @@ class JuryLeniency:
     half_width: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class PreferenceEstimate:
-    """Extra leniency of a judge towards its own family. `against`: what verdicts are measured by, people or the
-    other judges.
-
-    None and a `reason` where the data cannot tell; `own` and `other` count the verdicts compared.
-    """
-
-    judge: int
-    against: str
-    estimate: float | None
-    standard_error: float | None
-    own: int
-    other: int
-    reason: str | None
-
-
 def leniency_by_group(verdicts: Ints, human: Ints, group: Ints) -> tuple[Leniency, ...]:
     """Verdict minus label, for every judge and group ([R] family of the answer) with labelled verdicts."""
-    yardstick = np.where(human >= 0, human, np.nan).astype(np.float64)
-    return _table(verdicts, np.repeat(yardstick[:, None], verdicts.shape[1], axis=1), group)
+    rows = []
+    for judge in range(verdicts.shape[1]):
+        usable = (verdicts[:, judge] >= 0) & (human >= 0)
+        gap = (verdicts[usable, judge] - human[usable]).astype(np.float64)
+        for g in np.unique(group[usable]).tolist():
+            part = gap[group[usable] == g]
+            rows.append(Leniency(judge, g, len(part), float(part.mean()), _standard_error(part)))
+    return tuple(rows)
 
 
 LEAST_ITEMS = 5
@@ -289,69 +223,6 @@ def jury_leniency(
             half = two_sided_t_quantile(each, len(sums) - 1) * spread / len(part)
         leniencies.append(JuryLeniency(name, len(part), float(part.mean()), half))
     return tuple(leniencies)
-
-
-def self_preference(
-    verdicts: Ints, human: Ints, judge_family: Ints, family: Ints, item: Ints, *, seed: int = 0, draws: int = 2000
-) -> tuple[PreferenceEstimate, ...]:
-    """Two estimates a judge: against people's labels, and, without labels, against the other judges (difference of
-    differences).
-
-    The mean of verdict minus yardstick on the judge's own family less that on others; its standard error is a
-    bootstrap over items, since answers to one item stand or fall together. `judge_family` [J], `family` and
-    `item` [R].
-    """
-    yardsticks = {
-        "people": np.repeat(np.where(human >= 0, human, np.nan)[:, None], verdicts.shape[1], axis=1),
-        "other judges": _other_judges(verdicts),
-    }
-    rng = np.random.default_rng(seed)
-    rows = []
-    for judge in range(verdicts.shape[1]):
-        for against, yardstick in yardsticks.items():
-            usable = (verdicts[:, judge] >= 0) & np.isfinite(yardstick[:, judge])
-            gap = verdicts[usable, judge] - yardstick[usable, judge]
-            own = np.asarray(family[usable] == judge_family[judge])
-            rows.append(_self_preference(judge, against, gap, own, item[usable], rng, draws))
-    return tuple(rows)
-
-
-def _self_preference(
-    judge: int, against: str, gap: FloatArray, own: BoolArray, item: Ints, rng: np.random.Generator, draws: int
-) -> PreferenceEstimate:
-    own_count, other_count = int(own.sum()), int((~own).sum())
-    if own_count == 0 or other_count == 0:
-        reason = UNIDENTIFIABLE if own_count == 0 else "no verdict of this judge on other families' answers"
-        return PreferenceEstimate(judge, against, None, None, own_count, other_count, reason)
-    estimate = float(gap[own].mean() - gap[~own].mean())
-    _, index = np.unique(item, return_inverse=True)
-    count = int(index.max()) + 1
-    sums = np.stack([np.bincount(index, w, count) for w in (gap * own, own * 1.0, gap * ~own, ~own * 1.0)])
-    weights = rng.multinomial(count, np.full(count, 1 / count), draws)
-    drawn = weights @ sums.T
-    usable = drawn[(drawn[:, 1] > 0) & (drawn[:, 3] > 0)]
-    spread = usable[:, 0] / usable[:, 1] - usable[:, 2] / usable[:, 3]
-    error = float(spread.std(ddof=1)) if len(spread) > 1 and count > 1 else None
-    return PreferenceEstimate(judge, against, estimate, error, own_count, other_count, None)
-
-
-def _other_judges(verdicts: Ints) -> FloatArray:
-    given = verdicts >= 0
-    votes = np.where(given, verdicts, 0)
-    other_votes = given.sum(axis=1, keepdims=True) - given
-    total = votes.sum(axis=1, keepdims=True) - votes
-    return np.where(given & (other_votes > 0), total / np.maximum(other_votes, 1), np.nan)
-
-
-def _table(verdicts: Ints, yardstick: FloatArray, group: Ints) -> tuple[Leniency, ...]:
-    rows = []
-    for judge in range(verdicts.shape[1]):
-        usable = (verdicts[:, judge] >= 0) & np.isfinite(yardstick[:, judge])
-        gap = verdicts[usable, judge] - yardstick[usable, judge]
-        for g in np.unique(group[usable]).tolist():
-            part = gap[group[usable] == g]
-            rows.append(Leniency(judge, g, len(part), float(part.mean()), _standard_error(part)))
-    return tuple(rows)
 
 
 def _standard_error(gaps: FloatArray) -> float | None:

@@ -143,16 +143,14 @@ def _exact(strata: Strata, effective: IntArray, models: IntArray) -> tuple[IntAr
     mean = np.zeros(len(strata.items))
     use = _usable(strata)
     n = np.where(use, strata.n, 0)
-    for part in distributions.chunks(n[models].sum(axis=1)):
-        rows = models[part]
-        terms = []
-        for b in np.flatnonzero(n[rows].any(axis=0)):
-            positives, labels = strata.pool_positives[rows, b], strata.pool_labels[rows, b]
-            terms.append(
-                distributions.binomial_pmf(n[rows, b], positives.astype(float), (labels - positives).astype(float))
-            )
-        pmf = distributions.sum_pmf(terms, int(n[rows].sum(axis=1).max()))
-        low[rows], high[rows] = distributions.quantile(pmf, LOW), distributions.quantile(pmf, HIGH)
+    terms = []
+    for b in np.flatnonzero(n[models].any(axis=0)):
+        positives, labels = strata.pool_positives[models, b], strata.pool_labels[models, b]
+        terms.append(
+            distributions.binomial_pmf(n[models, b], positives.astype(float), (labels - positives).astype(float))
+        )
+    pmf = distributions.sum_pmf(terms, int(n[models].sum(axis=1).max(initial=0)))
+    low[models], high[models] = distributions.quantile(pmf, LOW), distributions.quantile(pmf, HIGH)
     total = (n * strata.pool_positives / np.maximum(strata.pool_labels, 1)).sum(axis=1)
     mean[models] = total[models] / effective[models]
     return low, high, mean

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from layton_batch.stats.distributions import two_sided_quantile
-from layton_batch.stats.joint import detectable
-from layton_batch.stats.posterior import Posterior, posterior_mean
+from layton_batch.stats.posterior import Posterior
 from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredictions
 
 
@@ -68,20 +67,6 @@ class ScoreVariance:
     def goals(self, half_width: float, level: float) -> FloatArray:
         """[K] the half width (fraction); where no label reaches it, the one that counts as short as labels can give."""
         return np.maximum(half_width, AS_SHORT * self.least_half_widths(level))
-
-
-@dataclass(frozen=True, slots=True)
-class Separation:
-    """Labels for `first` and `second` that are expected to separate them, if their scores stay where they are."""
-
-    first: int
-    second: int
-    first_labels: int
-    second_labels: int
-
-    @property
-    def count(self) -> int:
-        return self.first_labels + self.second_labels
 
 
 def expected_variance(strata: Strata, post: Posterior, extra: IntArray | None = None) -> FloatArray:
@@ -145,47 +130,6 @@ def plan_budget(
         heapq.heapreplace(heap, (-float(paths[at].half_widths[counts[at]]), at))
     plans = [path.plan(n) for path, n in zip(paths, counts, strict=True)]
     return tuple(sorted(plans, key=lambda p: (-p.count, p.model)))
-
-
-def labels_to_separate(
-    strata: Strata, first: int, second: int, *, level: float = 0.95, post: Posterior
-) -> Separation | None:
-    """The fewest labels, over both models, that tell them apart at `level` with chance `POWER`.
-
-    Scores are kept where they are and the shared part of the errors is ignored (so the count is cautious). None where
-    the scores are equal: no number of labels is expected to separate those.
-    """
-    score = posterior_mean(strata, post)
-    lead = abs(float(score[first] - score[second]))
-    if lead <= 0:
-        return None
-    goal = (lead / detectable(1.0, level)) ** 2
-    variance = expected_variance(strata, post)
-    gains, owner = [], []
-    for place, model in enumerate((first, second)):
-        per_item = _gains(post, model)[1] / max(int(strata.items[model]), 1) ** 2
-        gains.append(per_item)
-        owner.append(np.full(len(per_item), place))
-    order = np.argsort(-np.concatenate(gains), kind="stable")
-    spent = np.concatenate([np.zeros(1), np.cumsum(np.concatenate(gains)[order])])
-    count = _first_within(float(variance[first] + variance[second]) - spent, goal)
-    second_labels = int(np.concatenate(owner)[order[:count]].sum())
-    return Separation(first, second, count - second_labels, second_labels)
-
-
-def audit_labels(room: IntArray, labels: int) -> IntArray:
-    """The groups, with `room` [G] rows each, to which `labels` go one after the other: one to each group first, then in
-    proportion.
-
-    Fewer where there is no room for more.
-    """
-    given = np.zeros_like(room)
-    order = np.zeros(min(labels, int(room.sum())), dtype=np.int64)
-    for turn in range(len(order)):
-        want = np.where(given < room, room / np.where(given > 0, given + 0.5, 1e-9), -1.0)
-        order[turn] = np.argmax(want)
-        given[order[turn]] += 1
-    return order
 
 
 def rows_to_label(

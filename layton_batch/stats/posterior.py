@@ -61,12 +61,6 @@ def positives_pmf(post: Posterior, models: IntArray) -> FloatArray:
     return np.broadcast_to(pmf, (len(models), pmf.shape[1]))
 
 
-def posterior_mean(strata: Strata, post: Posterior) -> FloatArray:
-    """[K] expected human-judged accuracy on these items (fraction); 0 for a model without items."""
-    expected = (post.unlabelled * post.alpha / (post.alpha + post.beta)).sum(axis=1)
-    return np.asarray((strata.own_positives.sum(axis=1) + expected) / np.maximum(strata.items, 1))
-
-
 def score_rows(
     strata: Strata, mean: FloatArray, here: tuple[FloatArray, FloatArray], new: FloatArray
 ) -> tuple[ModelScore, ...]:

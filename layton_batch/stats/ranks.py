@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -52,36 +51,13 @@ def paper_ranks(scores: Sequence[float | None] | FloatArray, half_widths: Sequen
         raise ValueError("scores and half_widths must be two lists of one length")
     ranked = np.isfinite(score) & np.isfinite(width)
     s, w = score[ranked], width[ranked]
-    at_score, at_low, at_high = _Sorted.of(s), _Sorted.of(s - w), _Sorted.of(s + w)
-    not_above, below = at_score.count(at_score, "right"), at_score.count(at_score, "left")
+    not_above, below = (np.searchsorted(np.sort(s), s, side=side) for side in ("right", "left"))
     out = [np.zeros(len(score), dtype=np.int64) for _ in range(3)]
     out[0][ranked] = len(s) - not_above + (not_above - below + 1) // 2  # above + (ties + 1) / 2, floored
-    out[1][ranked] = 1 + len(s) - at_low.count(at_high, "right")
-    out[2][ranked] = len(s) - at_high.count(at_low, "left")
+    out[1][ranked] = 1 + len(s) - np.searchsorted(np.sort(s - w), s + w, side="right")
+    out[2][ranked] = len(s) - np.searchsorted(np.sort(s + w), s - w, side="left")
     order = np.argsort(np.where(ranked, -score, np.inf), kind="stable")
     return Ranks(out[0], out[1], out[2], order)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Sorted:
-    """Numbers in rising order and where each came from."""
-
-    values: FloatArray
-    order: IntArray
-
-    @classmethod
-    def of(cls, values: FloatArray) -> _Sorted:
-        order = np.argsort(values)
-        return cls(values[order], order)
-
-    def count(self, queries: _Sorted, side: Literal["left", "right"]) -> IntArray:
-        """Count for each query, in its own order, these numbers below it ("left") or at most equal to it ("right").
-
-        The queries run in rising order, since neighbouring questions hit the same cache lines.
-        """
-        out = np.empty(len(queries.order), dtype=np.int64)
-        out[queries.order] = np.searchsorted(self.values, queries.values, side=side)
-        return out
 
 
 def score_ranks(scores: Sequence[float | None] | FloatArray) -> IntArray:

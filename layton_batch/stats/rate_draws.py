@@ -14,12 +14,13 @@ from layton_batch.stats.strata import FloatArray, IntArray, Strata, TargetPredic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RateDraws:
-    """[T, K, B] each: `rates` of the models, and `mix`, the share of every vote among votes of as many seats that the
-    drawn ability and kindness lead one to expect."""
+    """[T, K, B] each: `rates` of the models, and `mix`, the share of every vote among the votes of its `group` [B] that
+    the drawn ability and kindness lead one to expect."""
 
     rates: FloatArray
     mix: FloatArray
     label_error: float
+    group: IntArray
 
 
 def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
@@ -34,7 +35,7 @@ def rate_draws(fit: Fit, *, seed: int, draws: int) -> RateDraws:
         for at, model in enumerate(states.models.tolist()):
             of_maker = kind[:, fit.table.maker[model]]
             rates[:, model], mix[:, model] = _of_model(states, at, point, of_maker, rng)
-    return RateDraws(rates, mix, fit.evidence.label_error)
+    return RateDraws(rates, mix, fit.evidence.label_error, fit.group)
 
 
 def _of_model(
@@ -76,7 +77,7 @@ def draws_on_new(strata: Strata, target: TargetPredictions, drawn: RateDraws, *,
     """Draws of the accuracy on new items of the same kind, from weights of the items that all models share."""
     models = np.flatnonzero(strata.items > 0)
     bins, items = bin_table(strata, target, models)
-    expected = drawn.mix[:, models] * seat_shares(strata, models)
+    expected = drawn.mix[:, models] * seat_shares(strata, models, drawn.group)
     shrunk = ShrunkRates(strata.n[models], expected, VOTE_SIZE)
     theta = weigh_items(bins, items, drawn.rates[:, models], np.random.default_rng([seed, 2]), shrunk)
     return JointDraws(theta, models)

@@ -22,9 +22,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.integer[Any]]  # rows may come in narrow types: 100,000 models x 186 items are 19 million rows
-
-_ROWS = 1_000_000  # rows worked on at once
+Ints = npt.NDArray[np.integer[Any]]
 
 
 class Flag(StrEnum):
@@ -180,17 +178,10 @@ def _label_counts(group: Ints, bins: Ints, label: Ints, shape: tuple[int, int]) 
 
 def _item_counts(target: TargetPredictions, row_bin: Ints, shape: tuple[int, int]) -> tuple[IntArray, IntArray]:
     """Items [K, B] and known zeros [K]."""
-    spread: IntArray = np.zeros(
-        (shape[0], shape[1] + 1), dtype=np.int64
-    )  # column 0 takes the rows of bin -1, the known zeros
-    for rows in _slices(len(row_bin)):
-        index = target.model[rows].astype(np.int64) * (shape[1] + 1) + row_bin[rows] + 1
-        spread += np.bincount(index, minlength=spread.size).reshape(spread.shape)
+    width = shape[1] + 1  # column 0 takes the rows of bin -1, the known zeros
+    index = target.model.astype(np.int64) * width + row_bin + 1
+    spread = np.bincount(index, minlength=shape[0] * width).reshape(shape[0], width)
     return spread[:, 1:], spread[:, 0]
-
-
-def _slices(rows: int) -> list[slice]:
-    return [slice(at, at + _ROWS) for at in range(0, rows, _ROWS)]
 
 
 def _lowest_terms(yes: Ints, total: Ints) -> tuple[IntArray, IntArray]:
@@ -202,9 +193,8 @@ def _lowest_terms(yes: Ints, total: Ints) -> tuple[IntArray, IntArray]:
 def _bins(target: TargetPredictions, by_seats: bool) -> tuple[IntArray, Ints]:
     """The bins that occur, [B, 2], and the bin of every row, -1 for a known zero."""
     base = int(target.total.max(initial=0)) + 1
-    seen = [np.unique(_codes(target, rows, base)) for rows in _slices(len(target.model))]
-    cast = np.unique(np.concatenate([np.array([-1]), *seen]))
-    votes = cast[1:]  # as they were cast, before reduction; -1 stood for the known zeros
+    cast = np.where(target.known_zero, -1, target.yes.astype(np.int64) * base + target.total)
+    votes = np.unique(cast[cast >= 0])
     yes, total = (votes // base, votes % base) if by_seats else _lowest_terms(votes // base, votes % base)
     reduced, of_vote = np.unique(yes * base + total, return_inverse=True)
     keys = np.stack([reduced // base, reduced % base], axis=1)
@@ -213,16 +203,7 @@ def _bins(target: TargetPredictions, by_seats: bool) -> tuple[IntArray, Ints]:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     table = np.concatenate([np.array([-1]), place[of_vote]])
-    narrow = np.int8 if len(keys) <= 100 else np.int16 if len(keys) < 32_000 else np.int64
-    row_bin: Ints = np.empty(len(target.model), dtype=narrow)
-    for rows in _slices(len(row_bin)):
-        row_bin[rows] = table[np.searchsorted(votes, _codes(target, rows, base), side="right")]
-    return keys[order], row_bin
-
-
-def _codes(target: TargetPredictions, rows: slice, base: int) -> IntArray:
-    cast = target.yes[rows].astype(np.int64) * base + target.total[rows]
-    return np.where(target.known_zero[rows], -1, cast)
+    return keys[order], table[np.searchsorted(votes, cast, side="right")]
 
 
 def _lookup(keys: IntArray, yes: Ints, total: Ints, by_seats: bool) -> IntArray:
@@ -257,15 +238,7 @@ def _check_target(target: TargetPredictions) -> None:
 
 
 def _check_unique(target: TargetPredictions) -> None:
-    rows, width = len(target.model), int(target.item.max(initial=0)) + 1
     _first(target.item < 0, "target: item index must not be negative")
-    cells = len(target.provider) * width
-    if cells <= 8 * rows + 1000:  # a nearly full board: a mark per cell is far cheaper than a sort
-        seen = np.zeros(cells, dtype=np.bool_)
-        for part in _slices(rows):
-            seen[target.model[part].astype(np.int64) * width + target.item[part]] = True
-        if np.count_nonzero(seen) == rows:
-            return
     order = np.lexsort((target.item, target.model))
     same = (np.diff(target.model[order]) == 0) & (np.diff(target.item[order]) == 0)
     if same.any():

@@ -1,1 +1,1 @@
-"""The truth about batches: compare-and-set, leases, events, money. SQLAlchemy Core on SQLite, or a database by URL."""
+"""The truth about batches: compare-and-set, locks, events, money. SQLAlchemy Core on SQLite, or a database by URL."""

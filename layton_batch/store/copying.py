@@ -10,11 +10,8 @@ from sqlalchemy import Connection, Select, Table, select
 from layton_batch.store import schema
 from layton_batch.store.run_store import RunStore
 
-_PRIVATE = {
-    "runs": ("host", "folder", "driver", "driver_host", "driver_since", "driver_until"),
-    "batches": ("account", "organisation"),
-}
-"""Columns that no copy gets: where the run was, and who paid."""
+_PRIVATE = {"batches": ("account", "organisation")}
+"""Columns that no copy gets: who paid."""
 _ROWS = 5_000
 _KEYS = 500
 """Rows that are written, and keys that are asked for, in one statement."""
@@ -34,7 +31,7 @@ def copy_run(source: RunStore, target: RunStore) -> list[CopiedBatch]:
     with source.reading() as reading, target.engine.begin() as writing:
         copied = _batches_of(reading, source.run_id)
         keys = [batch.key for batch in copied]
-        for table in (schema.runs, schema.jobs, schema.ledger):
+        for table in (schema.runs, schema.jobs):
             _copy(reading, writing, table, select(table).where(table.c.run_id == source.run_id))
         requests, jobs = schema.requests, schema.jobs
         mine = select(jobs.c.key).where(jobs.c.run_id == source.run_id)

@@ -5,37 +5,28 @@ write-ahead log is synced at every commit. Nothing else in the program sets a pr
 
 PostgreSQL runs at read committed, which is enough: every change is one UPDATE that names what it found. Its commits
 wait for the disk as well. A host that vanishes within a transaction, or a process that is frozen there, holds its locks
-for some seconds; nobody waits for a lock, or for a server that vanished itself, longer than is said here.
-
-A server that is reached may say nothing all the same: its commits wait for a replica that was lost, or it is frozen.
-The client ends each such call at its deadline. What the server made of the call is then not known, as after a kill.
+for some seconds; a host that vanishes between two keeps its run for about a minute. Nobody waits for a lock, or for a
+server that vanished itself, longer than is said here. If the connection breaks in a commit, whether the commit
+succeeded is not known, as after a kill.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from threading import Event
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 from urllib.parse import quote, unquote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, func, inspect, make_url, select
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 
-from layton_batch.clock import Deadlines
 from layton_batch.errors import StorageError, StoreError
 from layton_batch.settings import STATE_FORM
-
-if TYPE_CHECKING:
-    from psycopg import Connection as PostgreSQLConnection
-
-HEAD = "0001"
-"""The schema revision that this program writes; a test holds it equal to Alembic's head."""
+from layton_batch.store import schema
 
 CHECKED_BYTES = 64 * 1024 * 1024
 """SQLite files up to this size are checked whole when opened; that takes about a millisecond a megabyte."""
@@ -58,14 +49,11 @@ _CREATING = 0x6C6179746F6E
 """PostgreSQL's advisory lock while the schema is made."""
 
 
-def open_engine(url: str, deadline: float = Deadlines().state) -> Engine:
-    """An engine whose schema is this program's. ``deadline``: seconds for which a PostgreSQL server may say nothing.
-
-    Raises StoreError (unreachable, damaged, another schema).
-    """
+def open_engine(url: str) -> Engine:
+    """Return an engine whose schema is this program's. Raises StoreError (unreachable, damaged, another version)."""
     address = _address(url)
     try:
-        options = _line(address, deadline)
+        options = _line(address)
         engine = create_engine(address, pool_pre_ping=not _is_sqlite(address), hide_parameters=True, **options)
     except (SQLAlchemyError, ImportError) as error:
         raise complaint(address, error, "opened") from error
@@ -74,14 +62,14 @@ def open_engine(url: str, deadline: float = Deadlines().state) -> Engine:
             event.listen(engine, "connect", _sqlite_pragmas)
             event.listen(engine, "begin", _sqlite_begin)
         elif _is_postgresql(address):
-            if engine.dialect.driver == "psycopg":
-                event.listen(engine, "do_connect", _connecting_within(deadline))
             event.listen(engine, "connect", _postgresql_session)
         with engine.connect().execution_options(**{READING: True}) as connection:
             _check(connection, address)
-            current = _revision(connection)
-        if current != HEAD:
-            _create_schema(engine, current)
+            version = _version(connection)
+        if version is None:
+            _create_schema(engine)
+        else:
+            _require_version(version, address)
     except (SQLAlchemyError, ImportError) as error:
         engine.dispose()
         raise complaint(address, error, "opened") from error
@@ -162,10 +150,6 @@ _ADVICE = (
     ("disk I/O error", "; nothing of this step was kept, and everything before it is: check the disk and run again"),
     ("database is locked", "; another process has been writing to it for half a minute: let it finish"),
     ("lock timeout", "; another process has been writing to it for half a minute: let it finish"),
-    (
-        "no answer in ",
-        ": it is frozen, or waits for a lost replica (synchronous_standby_names); nothing is lost: mend it, run again",
-    ),
     (_READ_ONLY, ": it is a standby, or was made read-only; run again when it, or the server that took over, writes"),
     (
         "readonly database",
@@ -202,52 +186,11 @@ def _is_postgresql(url: URL) -> bool:
     return url.get_backend_name() == "postgresql"
 
 
-def _line(url: URL, deadline: float) -> dict[str, dict[str, int]]:
+def _line(url: URL) -> dict[str, dict[str, int]]:
     """Options of ``create_engine`` for the connection itself."""
     if not _is_postgresql(url) or not url.get_driver_name().startswith("psycopg"):
         return {}
-    line = {**_LINE, "connect_timeout": min(_LINE["connect_timeout"], math.ceil(deadline))}
-    return {"connect_args": {name: value for name, value in line.items() if name not in url.query}}
-
-
-_Returned = TypeVar("_Returned")
-
-
-def _within(
-    steps: Generator[Any, Any, _Returned], deadline: float, connection: PostgreSQLConnection[Any]
-) -> Generator[Any, Any, _Returned]:
-    """Take the steps of a call of psycopg, unless the server says nothing for ``deadline`` seconds. The connection is
-    then closed. Raises psycopg's OperationalError."""
-    from psycopg import OperationalError
-
-    until = monotonic() + deadline
-    try:
-        wanted = next(steps)
-        while True:
-            ready = yield wanted  # nothing: psycopg looks up from its waiting a few times a second
-            if ready:
-                until = monotonic() + deadline
-            elif monotonic() >= until:
-                connection.pgconn.finish()
-                raise OperationalError(f"no answer in {deadline:g} seconds")
-            wanted = steps.send(ready)
-    except StopIteration as end:
-        returned: _Returned = end.value
-        return returned
-
-
-def _connecting_within(deadline: float) -> Callable[..., PostgreSQLConnection[Any]]:
-    """Return how SQLAlchemy is to connect, so that no call on the connection waits longer than the deadline."""
-    from psycopg import Connection as PostgreSQLConnection
-
-    class _Connection(PostgreSQLConnection[Any]):
-        def wait(self, gen: Generator[Any, Any, _Returned], *arguments: Any, **named: Any) -> _Returned:
-            return super().wait(_within(gen, deadline, self), *arguments, **named)
-
-    def connect(_dialect: object, _record: object, arguments: Sequence[Any], named: Any) -> PostgreSQLConnection[Any]:
-        return _Connection.connect(*arguments, **named)
-
-    return connect
+    return {"connect_args": {name: value for name, value in _LINE.items() if name not in url.query}}
 
 
 def _postgresql_session(connection: Any, _record: object) -> None:
@@ -257,7 +200,9 @@ def _postgresql_session(connection: Any, _record: object) -> None:
         "synchronous_commit": "coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on')",
         "lock_timeout": f"'{WAIT_SECONDS * 1000:.0f}ms'",
         "idle_in_transaction_session_timeout": f"'{IDLE_SECONDS * 1000:.0f}ms'",
-    }
+        # by default a server keeps the session of a host that vanished, and its lock of a run, for two hours
+        "tcp_keepalives_idle": "'30'", "tcp_keepalives_interval": "'10'", "tcp_keepalives_count": "'3'",
+    }  # fmt: skip
     cursor = connection.cursor()
     cursor.execute("SELECT " + ", ".join(f"set_config('{name}', {value}, false)" for name, value in settings.items()))
     cursor.close()
@@ -308,29 +253,31 @@ def _check(connection: Connection, url: URL) -> None:
         raise StoreError(f"the state store {_file(url)} is damaged ({str(result).splitlines()[-1]}): {_RESTORE}")
 
 
-def _revision(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+def _version(connection: Connection) -> int | None:
+    """Return the version of the database's schema; 0: its tables name none. None: there is no table yet."""
+    tables = set(inspect(connection).get_table_names())
+    if schema.schema_version.name in tables:
+        return int(connection.execute(select(schema.schema_version.c.version)).scalar_one())
+    return None if tables.isdisjoint(schema.metadata.tables) else 0
 
 
-def _create_schema(engine: Engine, current: str | None) -> None:
-    """Make the tables in one transaction: all of them, or none. Two processes that meet here take turns.
-
-    Raises StoreError where there is another schema (``current``).
-    """
-    from alembic import command
-    from alembic.config import Config
-
-    if current is not None:
+def _require_version(version: int, url: URL) -> None:
+    if version != schema.VERSION:
         raise StoreError(
-            f"the state store has schema {current}, and this version of layton-batch knows {HEAD} alone: use the "
-            "version that wrote it, or begin the run again in another folder (--runs) or database"
+            f"the state store {shown(url)} has schema version {version}, and this version of layton-batch knows "
+            f"version {schema.VERSION} only: use the layton-batch that wrote it, or begin the run again in another "
+            "folder (--runs) or database"
         )
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+
+
+def _create_schema(engine: Engine) -> None:
+    """Create the tables in one transaction: all of them, or none. Two processes that meet here take turns."""
     with engine.begin() as connection:
         if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATING})
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+            connection.execute(select(func.pg_advisory_xact_lock(_CREATING)))
+        version = _version(connection)
+        if version is None:
+            schema.metadata.create_all(connection, checkfirst=False)
+            connection.execute(schema.schema_version.insert(), {"version": schema.VERSION})
+        else:
+            _require_version(version, engine.url)

@@ -3,7 +3,7 @@
 An intent is a small file under the batch's name. It is written while the row is being committed, and comes to its name
 and to the disk after the commit and before the call that pays. So an intent that the store does not know means that the
 store is older than a payment, and nothing else does; such a store is refused when it is opened. A file of its own for
-each batch needs no lock: the run's driver is the only one to write it.
+each batch needs no lock of its own: only the process that drives the run writes it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.records import Event
 from layton_batch.store import schema
 from layton_batch.store.engine import shown
-from layton_batch.store.transactions import Events, Transactions
+from layton_batch.store.transactions import Transactions
 
 INTENT = "submitting"
 """The event that an intent is committed with."""
@@ -127,7 +127,7 @@ class RunFiles:
     intents: Mapping[Path, Sequence[Intent]]
     traces: tuple[str, ...]
 
-    def check(self, store: Events, *, has_run: bool) -> None:
+    def check(self, store: Transactions, *, has_run: bool) -> None:
         """Raise StoreError where the store is not the one of this workspace, or an older copy of it: whichever run is
         driven, it would pay again for what the store has forgotten."""
         if self.traces and not has_run:

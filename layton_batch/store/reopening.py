@@ -1,41 +1,50 @@
-"""A person's word on a run as a whole: what ended without an answer is asked again, and a cancelled run goes on."""
+"""Retry: one more attempt, on demand, for every request that ended without an answer. A cancelled run goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from sqlalchemy import and_, or_, select, update
 
-from sqlalchemy import update
-
-from layton_batch.states import JobState
+from layton_batch.states import AnswerState, JobState
 from layton_batch.store import request_rows, schema
-from layton_batch.store.orders import Order, is_pending
 from layton_batch.store.run_store import RunStore
 
+_ENDED = (str(AnswerState.FAILED), str(AnswerState.UNCERTAIN))
 
-def reopen(
-    store: RunStore, jobs: Collection[str], answers: Collection[bytes], at: float, detail: str, order: Order | None
-) -> None:
-    """Have ``answers`` be asked for again that brought nothing, and the ``jobs`` that want them graded again. What was
-    collected waits for a person no more.
 
-    Nothing happens where a cancel took the ``order`` of it back.
+def retry(store: RunStore, at: float) -> int:
+    """Have another attempt planned at all requests without an answer, permanent errors included. Return how many there
+    are.
+
+    A cancelled run goes on, and what was collected waits for a person no more. All of it is one transaction, whoever
+    drives the run meanwhile: its next step finds what is wanted. Predictions that come in this way go before a jury
+    like any other. What came from a file, or is larger than its provider takes, is left as it is.
     """
+    runs, jobs, requests = schema.runs.c, schema.jobs.c, schema.requests.c
+    answers, batches = schema.answers.c, schema.batches.c
+    has_ended = and_(answers.state.in_(_ENDED), or_(batches.run_id != store.run_id, batches.path != ""))
+    unanswered = (
+        select(jobs.job_id, requests.answer, answers.state)
+        .join_from(schema.requests, schema.jobs, jobs.key == requests.job)
+        .join(schema.answers, answers.fingerprint == requests.answer)
+        .outerjoin(schema.batches, batches.key == answers.batch)
+        .where(jobs.run_id == store.run_id, ~jobs.retired, ~requests.retired, requests.fingerprint.is_not(None))
+        .where(or_(answers.state == str(AnswerState.WANTED), has_ended))
+    )
     with store.writing() as writing:
-        if order is not None and not is_pending(writing, order):
-            return
-        request_rows.take_turn(writing.connection)
-        request_rows.want_again(writing.connection, answers)
-        store.move_jobs(writing, jobs, JobState.GRADED, JobState.PLANNED)
-        store.end_waits(writing)
-        writing.event(at, None, "reopened", detail)
-
-
-def go_on(store: RunStore, at: float, order: Order | None = None) -> None:
-    """Let a cancelled run send again. ``order``: the order of it; nothing changes where a cancel took that back."""
-    with store.writing() as writing:
-        if order is not None and not is_pending(writing, order):
-            return
-        writing.connection.execute(
-            update(schema.runs).where(schema.runs.c.run_id == store.run_id).values(cancelled=False, stopped_reason=None)
-        )
-        writing.event(at, None, "run_goes_on", "a person asked for it")
+        connection = writing.connection
+        was_cancelled = bool(connection.scalar(select(runs.cancelled).where(runs.run_id == store.run_id)))
+        rows = connection.execute(unanswered).all()
+        again = [row for row in rows if row.state in _ENDED]
+        if was_cancelled:
+            this_run = update(schema.runs).where(runs.run_id == store.run_id)
+            connection.execute(this_run.values(cancelled=False, stopped_reason=None))
+            writing.event(at, None, "run_goes_on", "a person asked for it")
+        count = len(rows if was_cancelled else again)  # what a cancel left to be sent is sent because the run goes on
+        waited = store.end_waits(writing)
+        if again or waited:
+            job_ids = {row.job_id for row in again}
+            request_rows.want_again(connection, {row.answer for row in again})
+            store.move_jobs(writing, job_ids, JobState.GRADED, JobState.PLANNED)
+            store.tell_jobs(writing, job_ids)
+            writing.event(at, None, "reopened", f"{count} requests without an answer go again: a person asked for it")
+    return count

@@ -13,7 +13,6 @@ from sqlalchemy import select, update
 
 from layton_batch.records import Job
 from layton_batch.store import schema
-from layton_batch.store.request_rows import take_turn
 from layton_batch.store.rows import spec_json
 from layton_batch.store.run_store import CHANGED, RunStore
 from layton_batch.store.transactions import Writing
@@ -37,7 +36,6 @@ def revise(store: RunStore, revision: Revision, at: float) -> None:
     runs = schema.runs
     this = update(runs).where(runs.c.run_id == store.run_id)
     with store.writing() as writing:
-        take_turn(writing.connection)
         new = _enter_jobs(writing, revision)
         writing.connection.execute(this.values(applied=revision.asked, items=revision.items))
         # what was planned while other prices held, and was put aside since, is bounded by those of now

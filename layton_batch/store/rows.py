@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Protocol
@@ -15,9 +14,6 @@ from layton_batch.states import BatchOutcome, ErrorClass, JobState, Lifecycle, R
 FLAGS = tuple(field.name for field in fields(BatchFacts) if isinstance(field.default, bool))
 COUNTERS = tuple(field.name for field in fields(BatchFacts) if field.name not in FLAGS)
 """Columns of a batch for what is in its ``BatchFacts``."""
-
-RESERVED, RELEASED, ACTUAL, UNKNOWN_COST = "reserved", "released", "actual", "untold"
-"""Kinds of ledger entries. ``untold``: the upper bound for requests whose cost is unknown."""
 
 ZERO = Decimal(0)
 
@@ -70,12 +66,9 @@ class RunMoney:
         return self.spent + self.reserved + self.unknown_cost
 
 
-def money_from(entries: Iterable[tuple[str, Decimal]]) -> RunMoney:
-    """Ledger entries, a kind and dollars each, added up."""
-    sums = dict.fromkeys((RESERVED, RELEASED, ACTUAL, UNKNOWN_COST), ZERO)
-    for kind, usd in entries:
-        sums[kind] += usd
-    return RunMoney(sums[ACTUAL], sums[RESERVED] - sums[RELEASED], sums[UNKNOWN_COST])
+def reserve(state: Lifecycle, max_cost: Decimal | None) -> Decimal:
+    """Return the USD set aside for a batch in this state: its maximum cost from the intent to pay to its collection."""
+    return ZERO if state in (Lifecycle.PLANNED, Lifecycle.COLLECTED) or max_cost is None else max_cost
 
 
 def event_from(row: Row) -> Event:
@@ -140,7 +133,8 @@ _FIXED = (
 _PLAIN = (
     "input_ref", "account", "organisation", "provider_id", "provider_status", "results_ref", "errors_ref", "reason",
     "due_at", "submitting_at", "submitted_at", "read_at", "ended_at", "deadline_at", "needs_person", "failures",
-    "failed_status", "stated_usd", "stated_input_tokens", "stated_output_tokens",
+    "failed_status", "expected_usd", "spent_usd", "unknown_usd", "creates_usd", "stated_usd", "stated_input_tokens",
+    "stated_output_tokens", "unclear_since", "listed_at",
 )  # fmt: skip
 _ENUMS = ("state", "outcome", "error_class")
 _FACTS = (*COUNTERS, *FLAGS)

@@ -1,12 +1,13 @@
 """The truth about one run's jobs and batches.
 
 Every change of a batch's state is one UPDATE that names the old state and must hit exactly one row, in one transaction
-with the event that tells of it, the money it moves and the rows it makes. Only the run's driver writes (driver.py).
+with the event that tells of it, the money it moves and the rows it makes. Two processes may decide about one batch: the
+second finds another state, and its decision is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from functools import lru_cache
@@ -14,19 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, Select, and_, bindparam, func, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from layton_batch.clock import Pacing, is_due
 from layton_batch.errors import IllegalMoveError, RunCancelledError, StaleStateError, StoreError
-from layton_batch.records import Batch, End, FileDigest, Job, LedgerEntry, Move, RequestCost, Wait
-from layton_batch.states import JOB_MOVES, OPEN, JobState, Lifecycle, is_legal
+from layton_batch.records import Batch, FileDigest, Job, Move, RequestCost, Wait
+from layton_batch.states import JOB_MOVES, OPEN, BatchOutcome, JobState, Lifecycle, is_legal
 from layton_batch.store import request_rows, schema
-from layton_batch.store.driver import was_left
 from layton_batch.store.intents import writing_intent
-from layton_batch.store.orders import take_back_retries
+from layton_batch.store.requests import Requests
 from layton_batch.store.rows import (
-    ACTUAL,
-    UNKNOWN_COST,
     RunMoney,
     RunRow,
     batch_from,
@@ -38,21 +35,22 @@ from layton_batch.store.rows import (
     spec_json,
 )  # fmt: skip
 from layton_batch.store.standing import ProviderLoad, read_load, read_money, visible
-from layton_batch.store.transactions import Events, Writing
+from layton_batch.store.transactions import Writing
 from layton_batch.text import plural
 
-_INSERT_MONEY = schema.ledger.insert()
 _CHANGE_BATCH = update(schema.batches).where(
     schema.batches.c.run_id == bindparam("this_run"),
     schema.batches.c.batch_id == bindparam("this_batch"),
     schema.batches.c.state == bindparam("this_state"),
 )
+_REFUSALS = ("upload_failed", "not_looked_for", "not_created", "create_unclear", "account_refused")
+"""Events of a provider that takes no batch, next to those of a status (``refused_429``)."""
 CHANGED, _APPLIED = "changed", "applied"
 """What the column ``prices`` says: the manifest's prices changed; what is not sent yet is bounded by them."""
 
 
 @dataclass(slots=True)
-class RunStore(Events):
+class RunStore(Requests):
     """One run in an open store. Safe to use from several threads: each call is one transaction of its own.
 
     ``intents``: the folder in which every intent to pay is written as well (see intents.py).
@@ -60,7 +58,8 @@ class RunStore(Events):
 
     intents: Path | None = None
     _collected: Mapping[int, Batch] = field(default_factory=dict)
-    """The collected batches that were read, by their numbers in the order of entry: none of them changes any more."""
+    """The collected batches that were read, by their numbers in the order of entry: none of them changes any more but
+    by what is learned of its creates."""
 
     # ---- the run -----------------------------------------------------------------------------------------------
 
@@ -68,15 +67,10 @@ class RunStore(Events):
         """Enter the run where the store has none of this id. ``identity``: of the manifest that begins it; it stays."""
         if self.row() is not None:
             return
-        values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at}
-        values |= {"cancelled": False, "driver_token": 0}
-        try:
-            with self.transaction() as writing:
-                writing.connection.execute(schema.runs.insert().values(run_id=self.run_id, **values))
-                writing.event(at, None, "run_created", f"identity {identity[:8]}")
-        except StoreError as error:
-            if not isinstance(error.__cause__, IntegrityError):  # else another process entered it at the same moment
-                raise
+        values = {"identity": identity, "manifest": manifest, "version": version, "created_at": at, "cancelled": False}
+        with self.writing() as writing:
+            writing.connection.execute(schema.runs.insert().values(run_id=self.run_id, **values))
+            writing.event(at, None, "run_created", f"identity {identity[:8]}")
 
     def note_revision(
         self, manifest: str, at: float, *, prices: Callable[[str], object], asked: str | None = None
@@ -109,31 +103,20 @@ class RunStore(Events):
         return None if row is None else run_from(row)
 
     def set_cancelled(self, at: float) -> None:
-        """Note that a person cancelled the run, whoever drives it: nothing more is sent, and what was ordered to be
-        tried again is not."""
-        with self.transaction() as writing:
-            self._lock(writing.connection)
+        """Note that a person cancelled the run, whoever drives it: nothing more is sent."""
+        with self.writing() as writing:
             now_cancelled = self._this_run().where(schema.runs.c.cancelled.is_(False)).values(cancelled=True)
             if writing.connection.execute(now_cancelled).rowcount:
                 writing.event(at, None, "run_cancelled", "a person asked for it")
             self.end_waits(writing)
-            take_back_retries(writing, at)
 
-    def end_waits(self, writing: Writing) -> None:
-        """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests."""
+    def end_waits(self, writing: Writing) -> int:
+        """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests.
+        Return how many batches waited."""
         table = schema.batches
         collected = and_(table.c.run_id == self.run_id, table.c.state == str(Lifecycle.COLLECTED), table.c.needs_person)
-        writing.connection.execute(update(table).where(collected).values(needs_person=False, reason=None))
-
-    def take_back_retries(self, at: float) -> None:
-        """Delete the pending orders to retry of a run that is done, where a person cancels it."""
-        with self.transaction() as writing:
-            self._lock(writing.connection)
-            take_back_retries(writing, at)
-
-    def _lock(self, connection: Connection) -> None:
-        """Keep the run's row from other transactions until this one ends (see ``DriverLease.check``)."""
-        connection.execute(select(schema.runs.c.run_id).where(schema.runs.c.run_id == self.run_id).with_for_update())
+        waits = update(table).where(collected).values(needs_person=False, reason=None)
+        return int(writing.connection.execute(waits).rowcount)
 
     def set_stopped(self, reason: str | None, at: float) -> None:
         """Why the run cannot go on (None: it can). An event is written where this changes."""
@@ -187,7 +170,7 @@ class RunStore(Events):
                 writing.connection.execute(schema.jobs.insert(), new)
                 if requests is not None and over:
                     request_rows.enter_requests(writing.connection, self.run_id, over[0].job_id, requests)
-                self._insert_batches(writing.connection, over)
+                self._insert_batches(writing, over)
                 writing.event(at, None, "jobs_planned", f"{len(new)} jobs")
 
     def jobs(self) -> list[Job]:
@@ -198,7 +181,7 @@ class RunStore(Events):
         """Retired jobs as well, at the end."""
         with self.reading() as connection:
             rows = connection.execute(_jobs_query(self.run_id)).mappings()
-            return self._with_files([job_from(row) for row in rows])
+            return [job_from(row) for row in rows]
 
     def plan_job(
         self,
@@ -218,7 +201,6 @@ class RunStore(Events):
         mine = and_(jobs.c.run_id == self.run_id, jobs.c.job_id == job.id)
         with self.writing() as writing:
             connection = writing.connection
-            request_rows.take_turn(connection)
             is_as_read = connection.execute(select(jobs.c.news).where(mine)).scalar_one() == job.news
             if self.move_jobs(writing, (job.id,), JobState.NEW, JobState.PLANNED) != 1:
                 raise StaleStateError(f"job {job.id} of run {self.run_id} is planned already")
@@ -226,15 +208,14 @@ class RunStore(Events):
                 self.plan_again(writing, (job.id,))
             request_rows.keep_requests(connection, self.run_id, job.id, remaining)
             request_rows.enter_requests(connection, self.run_id, job.id, new)
-            self._insert_batches(connection, batches)
+            self._insert_batches(writing, batches)
             self._tell_of_batches(writing, job.id, batches, at)
 
     def add_batches(self, job: Job, batches: Sequence[Batch], at: float) -> None:
         """Enter batches, whose files are on disk, for requests that a job has. It is graded when they are over."""
         with self.writing() as writing:
-            request_rows.take_turn(writing.connection)
             self.move_jobs(writing, (job.id,), JobState.GRADED, JobState.PLANNED)
-            self._insert_batches(writing.connection, batches)
+            self._insert_batches(writing, batches)
             self._tell_of_batches(writing, job.id, batches, at)
 
     def _tell_of_batches(self, writing: Writing, job_id: str, batches: Sequence[Batch], at: float) -> None:
@@ -252,13 +233,14 @@ class RunStore(Events):
     def reprice(
         self,
         batches: Sequence[Batch],
-        bounds: Mapping[str, Decimal | None],
+        bounds: Mapping[str, tuple[Decimal | None, Decimal | None]],
         at: float,
         *,
         new: bool,
         for_all: bool = True,
     ) -> bool:
-        """Give planned batches other upper bounds, by id; True where one has changed. ``new``: prices have.
+        """Give planned batches another reserve and another expected cost, by id; True where one has changed. ``new``:
+        prices have.
         ``for_all``: no job was left out; else a later process does the same once more.
 
         What a provider thread is about to send is not among them: its bound is what is set aside.
@@ -266,8 +248,9 @@ class RunStore(Events):
         number = 0
         with self.writing() as writing:
             for batch in batches:
-                if bounds[batch.id] != batch.max_cost:
-                    self._change(writing, batch, {"max_cost": bounds[batch.id]})
+                if bounds[batch.id] != (batch.max_cost, batch.expected_usd):
+                    most, expected = bounds[batch.id]
+                    self._change(writing, batch, {"max_cost": most, "expected_usd": expected})
                     number += 1
             if for_all and (number or new):
                 writing.connection.execute(self._this_run().values(prices=_APPLIED))
@@ -286,7 +269,6 @@ class RunStore(Events):
         mine = and_(mine, or_(~jobs.c.graded, jobs.c.graded_news != jobs.c.news))
         judging = select(jobs.c.job_id).where(jobs.c.run_id == self.run_id, jobs.c.depends_on == job.id)
         with self.writing() as writing:
-            request_rows.take_turn(writing.connection)
             graded = update(jobs).where(mine).values(graded=True, graded_news=job.news)
             is_so = writing.connection.execute(graded).rowcount == 1
             if is_so:
@@ -319,7 +301,7 @@ class RunStore(Events):
             return self._all_batches()
         query = _batches_query(self.run_id, None if states is None else frozenset(states), provider, model)
         with self.reading() as connection:
-            return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
+            return [batch_from(row) for row in connection.execute(query).mappings()]
 
     def _all_batches(self) -> list[Batch]:
         """Read open batches now, also what waits for a person, and collected ones only where there are more: a run of
@@ -331,14 +313,14 @@ class RunStore(Events):
             if connection.execute(count).scalar_one() != len(self._collected):
                 self._collected = {row["seq"]: batch_from(row) for row in connection.execute(collected).mappings()}
             batches |= self._collected
-        return self._with_files([batches[seq] for seq in sorted(batches)])
+        return [batches[seq] for seq in sorted(batches)]
 
     def job_batches(self, job_id: str) -> list[Batch]:
         """The batches of one job, in order of entry: what concerns a job must not cost more with every other one."""
         table = schema.batches
         query = select(table).where(table.c.run_id == self.run_id, table.c.job_id == job_id).order_by(table.c.seq)
         with self.reading() as connection:
-            return self._with_files([batch_from(row) for row in connection.execute(query).mappings()])
+            return [batch_from(row) for row in connection.execute(query).mappings()]
 
     def planned_of_retired(self) -> list[Batch]:
         """The planned batches of jobs that the manifest does not have any more: they are neither shown nor sent."""
@@ -359,10 +341,10 @@ class RunStore(Events):
     def apply(self, batch: Batch, decision: Move | Wait, at: float) -> Batch:
         """Apply a decision about the batch in one transaction. Return the batch as it is then.
 
-        To ``submitting``: the intent is committed and marked when this returns, and the driver lease renewed with it.
-        Raises IllegalMoveError (not in the table of moves), StaleStateError (the batch is in another state by now),
-        RunCancelledError (a person cancelled the run, and this would pay), SentElsewhereError (this would pay, and
-        another batch has, or asks for, some of the answers), AnotherDriverError.
+        To ``submitting``: the intent is committed and marked when this returns. Raises IllegalMoveError (not in the
+        table of moves), StaleStateError (the batch is in another state by now), RunCancelledError (a person cancelled
+        the run, and this would pay), SentElsewhereError (this would pay, and another batch has, or asks for, some of
+        the answers).
         """
         after = decision.after
         if after.state is not batch.state and not is_legal(batch.state, after.state):
@@ -372,41 +354,45 @@ class RunStore(Events):
             return after
         paying = changes.get("state") == str(Lifecycle.SUBMITTING)
         with writing_intent(self.intents if paying else None, batch.id) as mark, self.writing() as writing:
-            if paying:
-                if writing.cancelled:
-                    raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
-                self.lease.prolong(writing.connection)
+            if paying and writing.connection.execute(_run_query(self.run_id)).one().cancelled:
+                raise RunCancelledError(f"batch {batch.id} is not sent: the run was cancelled a moment ago")
             self._change(writing, batch, changes)
             if isinstance(decision, Move):
                 self._move(writing, batch, decision, at)
+            else:
+                self._know(writing.connection, batch.id, decision.extra_ids)
             for kind, detail in decision.events:
                 writing.event(at, batch.id, kind, detail)
             if paying:
                 mark(writing.events[-1])
+        if batch.state is Lifecycle.COLLECTED:
+            self._collected = {}
         return after
 
     def _move(self, writing: Writing, batch: Batch, move: Move, at: float) -> None:
-        """Have money, requests and job follow a move of a batch."""
+        """Have requests and job follow a move of a batch."""
         connection, after = writing.connection, move.after
-        self._enter_money(connection, move.entries, at)
         if after.state is not batch.state and after.state in request_rows.FOLLOWED:
-            request_rows.take_turn(connection)
             key = request_rows.batch_key(connection, self.run_id, batch.id)
             request_rows.follow_batch(connection, key, batch, move)
-            _enter_files(connection, self.run_id, move.raw_files)
+            _enter_files(connection, self.run_id, move.files)
         if after.state is Lifecycle.COLLECTED:
-            self._tell_job(connection, (batch.job_id,))
+            self.tell_jobs(writing, (batch.job_id,))
         if move.plan_again:
             self.plan_again(writing, (batch.job_id,))
 
-    def note_files(self, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
-        """Enter the digests of files that are about to get their names; forget those that are ``gone``, by name.
+    def of_run(self, run_id: str) -> RunStore:
+        """Return the store of another run of the database, to read from; this one for its own run."""
+        return self if run_id == self.run_id else RunStore(self.engine, run_id)
+
+    def note_files(self, files: Sequence[FileDigest]) -> None:
+        """Enter the digests of files that are about to get their names.
 
         ``earlier_sha256`` is what a file is now, if there is one. It stays in the record if the record before knew it,
         and so do the latest others: a process that was frozen may still give them the name.
         """
-        with self.transaction() as writing:
-            _enter_files(writing.connection, self.run_id, files, gone)
+        with self.writing() as writing:
+            _enter_files(writing.connection, self.run_id, files)
 
     def files(self, below: str = "") -> list[FileDigest]:
         """Return the digests of the run's files whose paths in the workspace begin with ``below``."""
@@ -425,37 +411,30 @@ class RunStore(Events):
         if changed_rows != 1:
             raise StaleStateError(f"batch {batch.id} of run {self.run_id} is no longer {batch.state}; call again")
         if provider_id := values.get("provider_id"):
-            provider_batch = {"run_id": self.run_id, "batch_id": batch.id, "provider_id": provider_id}
-            writing.connection.execute(schema.provider_batches.insert().values(**provider_batch))
+            self._know(writing.connection, batch.id, [str(provider_id)])
 
     def _one(self, batch_id: str) -> ColumnElement[bool]:
         return and_(schema.batches.c.run_id == self.run_id, schema.batches.c.batch_id == batch_id)
 
-    def _insert_batches(self, connection: Connection, batches: Sequence[Batch]) -> None:
+    def _insert_batches(self, writing: Writing, batches: Sequence[Batch]) -> None:
         if not batches:
             return
+        connection = writing.connection
         table = schema.batches
         query = select(func.coalesce(func.max(table.c.seq), -1)).where(table.c.run_id == self.run_id)
         first = int(connection.execute(query).scalar_one()) + 1
         rows = [{"run_id": self.run_id, "seq": first + n, **batch_values(batch)} for n, batch in enumerate(batches)]
         connection.execute(table.insert(), rows)
-        request_rows.take_turn(connection)
         request_rows.enter_attempts(connection, self.run_id, batches)
-        self._tell_job(connection, {batch.job_id for batch in batches})
+        self.tell_jobs(writing, {batch.job_id for batch in batches})
 
-    def _tell_job(self, connection: Connection, job_ids: Collection[str]) -> None:
+    def tell_jobs(self, writing: Writing, job_ids: Collection[str]) -> None:
         """Note that there is news of jobs: whoever read them before does not say of all of it that it is done."""
         jobs = schema.jobs
         these = update(jobs).where(jobs.c.run_id == self.run_id, jobs.c.job_id.in_(list(job_ids)))
-        connection.execute(these.values(news=jobs.c.news + 1))
+        writing.connection.execute(these.values(news=jobs.c.news + 1))
 
     # ---- requests and their answers ------------------------------------------------------------------------------
-
-    def rebind(self, job_id: str, fingerprints: Mapping[str, bytes]) -> None:
-        """Have requests of a job, by custom_id, ask as others from now on, for answers of their own."""
-        with self.writing() as writing:
-            request_rows.take_turn(writing.connection)
-            request_rows.rebind(writing.connection, self.run_id, job_id, fingerprints)
 
     def ask_anew(self, job_id: str) -> None:
         """Have a job be planned again: it may ask something else by now."""
@@ -472,129 +451,25 @@ class RunStore(Events):
     ) -> None:
         """Have answered requests of a job want a further answer each, with so many doublings of the room for it."""
         with self.writing() as writing:
-            request_rows.take_turn(writing.connection)
             request_rows.ask_once_more(writing.connection, self.run_id, job_id, requests, doublings)
             detail = f"{job_id}: {plural(len(requests), 'unusable reply is', 'unusable replies are')} asked for again"
             writing.event(at, None, "reopened", detail)
 
-    def known_requests(self, job_id: str) -> list[request_rows.KnownRequest]:
-        """Return every request that a job ever had, in the order of entry."""
+    def refused_since(self, provider: str) -> float | None:
+        """Return when the provider first refused to take a batch after its last answer (epoch seconds), by the events;
+        None if it did not."""
+        events, batches = schema.events, schema.batches
+        same = and_(batches.c.run_id == events.c.run_id, batches.c.batch_id == events.c.batch_id)
+        of_provider = and_(events.c.run_id == self.run_id, batches.c.provider == provider)
+        answers = and_(of_provider, events.c.kind == "collected", events.c.detail.contains("succeeded"))
+        last_answer = select(func.max(events.c.seq)).join(batches, same).where(answers).scalar_subquery()
+        whole_batch = and_(events.c.kind == "ended", events.c.detail.startswith(str(BatchOutcome.FAILED)))
+        refusals = or_(events.c.kind.in_(_REFUSALS), events.c.kind.startswith("refused"), whole_batch)
+        query = select(func.min(events.c.at)).join(batches, same).where(of_provider, refusals)
         with self.reading() as connection:
-            return request_rows.known_requests(connection, self.run_id, job_id)
-
-    def requests_to_ask(self, job_id: str) -> list[request_rows.KnownRequest]:
-        """Return the requests of a job for whose answers it is to write a batch, an answer once: those that are wanted,
-        and those that another run was to ask for and did not, or asked for in vain while this one never did."""
-        with self.reading() as connection:
-            return request_rows.requests_to_ask(connection, self.run_id, job_id)
-
-    def jobs_with_wanted(self) -> frozenset[str]:
-        """Return the jobs that want answers for which a batch is to be written."""
-        with self.reading() as connection:
-            return request_rows.jobs_with_wanted(connection, self.run_id)
-
-    def unfinished(self, job_ids: Collection[str]) -> frozenset[str]:
-        """Return those of the jobs that want answers which may still come, in whichever run's batch."""
-        with self.reading() as connection:
-            return request_rows.unfinished(connection, self.run_id, job_ids)
-
-    def awaited_batches(self) -> list[request_rows.OtherRunBatch]:
-        """Return the batches of other runs that have answers which this run waits for."""
-        with self.reading() as connection:
-            return request_rows.awaited_batches(connection, self.run_id, was_left(self.lease.clock()))
-
-    def answer_locations(self, job_id: str) -> list[request_rows.AnswerLocation]:
-        """Return where the answer to each request of a job is that is not retired, in the order of entry."""
-        with self.reading() as connection:
-            return request_rows.answer_locations(connection, self.run_id, job_id)
-
-    def locate_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.AnswerLocation]:
-        """Return where these answers are, of those that are here; the requests are left empty."""
-        with self.reading() as connection:
-            return request_rows.locate_answers(connection, fingerprints)
-
-    def count_requests(self) -> list[request_rows.RequestCount]:
-        """Count the requests of each job that are not retired."""
-        with self.reading() as connection:
-            return request_rows.count_requests(connection, self.run_id)
-
-    def bought_elsewhere(self, job_id: str) -> list[tuple[str, str, str, RequestCost]]:
-        """Return, for each request of a job that is not retired and whose answer another request paid for, in this run
-        or another one: its custom_id, the run and the batch that paid, and the charge."""
-        with self.reading() as connection:
-            return request_rows.bought_elsewhere(connection, self.run_id, job_id)
-
-    def answering_batches(self) -> list[tuple[str, str, str]]:
-        """Return job, run and batch wherever a batch has an answer that the job wants."""
-        with self.reading() as connection:
-            return request_rows.answering_batches(connection, self.run_id)
-
-    def items_of(self, job_id: str) -> dict[str, str]:
-        """Return the item of each request of a job that is not retired, by custom_id."""
-        with self.reading() as connection:
-            return request_rows.items_of(connection, self.run_id, job_id)
-
-    def asked_of(self, batch_id: str) -> dict[str, Decimal | None]:
-        """Return the custom_ids of a batch in the order of its lines, with the most that each request can cost in
-        USD."""
-        with self.reading() as connection:
-            return request_rows.asked_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
-
-    def charges_of(self, batch_id: str) -> list[RequestCost]:
-        """Return the charges of a collected batch's requests, in the order of its lines."""
-        with self.reading() as connection:
-            return request_rows.charges_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
-
-    def batches_of_unknown_cost(self) -> frozenset[str]:
-        """Return the collected batches with requests whose cost nobody can tell."""
-        with self.reading() as connection:
-            return request_rows.batches_of_unknown_cost(connection, self.run_id)
-
-    def answered_batches(self) -> list[str]:
-        """Return the batches that brought answers from a provider."""
-        with self.reading() as connection:
-            return request_rows.answered_batches(connection, self.run_id)
-
-    def ends_of(self, batch_id: str) -> dict[str, End]:
-        """Return how the requests of a collected batch ended, by custom_id in the order of its lines."""
-        with self.reading() as connection:
-            return request_rows.ends_of(connection, request_rows.batch_key(connection, self.run_id, batch_id))
-
-    def retired_among(self, batch: Batch) -> int:
-        """Count the requests of a batch that the manifest does not ask for any more."""
-        with self.reading() as connection:
-            key = request_rows.batch_key(connection, self.run_id, batch.id)
-            return request_rows.retired_among(connection, self.run_id, batch.job_id, key)
-
-    def was_absent_before(self, batch_id: str) -> bool:
-        """Tell whether no list showed a create of another batch, in whichever run, for some of a batch's answers."""
-        with self.reading() as connection:
-            key = request_rows.batch_key(connection, self.run_id, batch_id)
-            return request_rows.was_absent_before(connection, key)
-
-    def known_answers(self, fingerprints: Collection[bytes]) -> dict[bytes, request_rows.KnownAnswer]:
-        """Return what the database knows of these answers, bought or wanted by whichever run."""
-        with self.reading() as connection:
-            return request_rows.known_answers(connection, fingerprints)
-
-    def jobs_alike(self, identity: str, run_ids: Collection[str]) -> list[tuple[str, str]]:
-        """Return the jobs of these runs with the identity, as the run's id and the job's."""
-        table = schema.jobs
-        query = select(table.c.run_id, table.c.job_id).where(table.c.identity == identity)
-        with self.reading() as connection:
-            rows = connection.execute(query.where(table.c.run_id.in_(run_ids)).order_by(table.c.key))
-            return [(run_id, job_id) for run_id, job_id in rows]
-
-    def requests_of(self, answers: Collection[bytes]) -> list[tuple[bytes, str, str, str]]:
-        """Return the requests of any run that want these answers: the answer, the run's id, the job's and the item's.
-        Retired ones are left out: their items may ask something else by now."""
-        with self.reading() as connection:
-            return request_rows.requests_of(connection, answers)
-
-    def attempted(self, fingerprints: Collection[bytes]) -> frozenset[bytes]:
-        """Return those of these answers that a batch of this run has asked for."""
-        with self.reading() as connection:
-            return request_rows.attempted_by(connection, self.run_id, fingerprints)
+            after_answer = query.where(events.c.seq > func.coalesce(last_answer, 0))
+            since: float | None = connection.execute(after_answer).scalar_one()
+        return since
 
     def set_max_costs(self, batch_id: str, max_costs: Mapping[str, Decimal | None]) -> None:
         """Give the requests of a batch, by custom_id, other upper bounds in USD."""
@@ -622,19 +497,14 @@ class RunStore(Events):
         with self.reading() as connection:
             return read_load(connection, provider, at)
 
-    def wake(self) -> None:
+    def wake(self, at: float) -> None:
         """Let every open batch that waits for a person be due at once."""
         table = schema.batches
-        asleep = and_(table.c.run_id == self.run_id, table.c.state.in_(map(str, OPEN)), table.c.due_at > 0)
+        asleep = and_(table.c.run_id == self.run_id, table.c.state.in_(map(str, OPEN)), table.c.due_at > at)
         with self.writing() as writing:
-            writing.connection.execute(update(table).where(asleep, table.c.needs_person).values(due_at=0.0))
+            writing.connection.execute(update(table).where(asleep, table.c.needs_person).values(due_at=at))
 
     # ---- outcomes, money -------------------------------------------------------------------------------
-
-    def _enter_money(self, connection: Connection, money: Iterable[LedgerEntry], at: float) -> None:
-        for entry in money:
-            values = {"run_id": self.run_id, "batch_id": entry.batch_id, "kind": entry.kind, "usd": entry.usd, "at": at}
-            connection.execute(_INSERT_MONEY, values)
 
     def charge_again(
         self, batch_id: str, charges: Sequence[RequestCost], spent: Decimal, unknown: Decimal, at: float
@@ -643,22 +513,18 @@ class RunStore(Events):
         with self.writing() as writing:
             key = request_rows.batch_key(writing.connection, self.run_id, batch_id)
             request_rows.set_charges(writing.connection, key, charges)
-            money = read_money(writing.connection, self.run_id, batch_id)
-            more = {ACTUAL: spent - money.spent, UNKNOWN_COST: unknown - money.unknown_cost}
-            if any(more.values()):
-                entries = [LedgerEntry(batch_id, kind, usd) for kind, usd in more.items() if usd]
-                self._enter_money(writing.connection, entries, at)
-                writing.event(at, batch_id, "charged_again", f"${money.spent:f} became ${spent:f}: prices changed")
+            columns = schema.batches.c
+            mine = select(columns.spent_usd, columns.unknown_usd).where(columns.key == key)
+            before = writing.connection.execute(mine).one()
+            if tuple(before) != (spent, unknown):
+                costs = update(schema.batches).where(columns.key == key)
+                writing.connection.execute(costs.values(spent_usd=spent, unknown_usd=unknown))
+                writing.event(at, batch_id, "charged_again", f"${before.spent_usd:f} became ${spent:f}: prices changed")
 
     def money(self) -> RunMoney:
-        """The run's ledger, added up."""
+        """Return what the run's batches say of money, added up."""
         with self.reading() as connection:
             return read_money(connection, self.run_id)
-
-    def held(self, batch_id: str) -> Decimal:
-        """Return the USD still reserved for a batch."""
-        with self.reading() as connection:
-            return read_money(connection, self.run_id, batch_id).reserved
 
 
 # A statement that every tick executes is made once: making the key of its text takes longer than executing it.
@@ -725,10 +591,10 @@ def _fit(writing: Writing, column: str, value: object) -> object:
     return writing.text(value) if column in _FOR_PEOPLE else writing.identifier(value)
 
 
-def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
+def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest]) -> None:
     table = schema.files
     mine = table.c.run_id == run_id
-    names = [*(file.name for file in files), *gone]
+    names = [file.name for file in files]
     if not names:
         return
     query = select(table.c.name, table.c.sha256, table.c.earlier_sha256).where(mine, table.c.name.in_(names))
@@ -740,8 +606,7 @@ def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest
         present = [digest for digest in file.earlier_sha256 if digest in recorded]
         earlier = [*present, *(digest for digest in recorded if digest not in present)][: schema.EARLIER_DIGESTS]
         rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": " ".join(earlier) or None})
-    if rows:
-        connection.execute(table.insert(), rows)
+    connection.execute(table.insert(), rows)
 
 
 def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:

@@ -26,6 +26,8 @@ from sqlalchemy import (
 from layton_batch.store.rows import COUNTERS, FLAGS
 
 metadata = MetaData()
+VERSION = 1
+"""Version of these tables. It changes with them: a database of another version is refused."""
 EARLIER_DIGESTS = 3
 """Number of digests that are kept of what a file was before."""
 
@@ -43,6 +45,8 @@ class UsdColumn(TypeDecorator[Decimal]):
         return None if value is None else Decimal(value)
 
 
+schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
+
 runs = Table(
     "runs",
     metadata,
@@ -56,17 +60,7 @@ runs = Table(
     Column("asked", String(64)),  # digest of what the latest revision asks
     Column("applied", String(64)),  # the one that the jobs were made from
     Column("items", String(64)),  # digest of the items that the jobs were planned with
-    Column(
-        "host", String(64)
-    ),  # where the run was opened last, and its folder there: other runs look for answers in it
-    Column("folder", Text),
     Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
-    # the driver lease: which process moves the run, until when, and a number that grows with each change (driver.py)
-    Column("driver", String(256)),
-    Column("driver_host", String(64)),
-    Column("driver_since", Float),
-    Column("driver_until", Float),
-    Column("driver_token", Integer, nullable=False, default=0),
 )
 
 jobs = Table(
@@ -97,6 +91,8 @@ requests = Table(
     Column("item_id", Text, nullable=False),
     Column("fingerprint", LargeBinary(32)),  # of what it asks; NULL: its answer came from a file
     Column("answer", LargeBinary(32), nullable=False),  # the one that it wants: the first, or a later one to the same
+    Column("without_limit", LargeBinary(32)),  # of what it asks without its output limit
+    Column("room", Integer),  # its output limit in tokens; NULL: the provider's
     Column("reask", Integer, nullable=False, default=0),  # how often it was answered, and asked again all the same
     Column("doublings", Integer, nullable=False, default=0),  # of the room for its answer
     Column("retired", Boolean, nullable=False, default=False),  # the manifest does not ask for it any more
@@ -128,10 +124,12 @@ attempts = Table(
     Column("output_tokens", Integer),
     Column("reasoning_tokens", Integer),
     Column("cache_write_tokens", Integer),
+    Column("hour_write_tokens", Integer),
     Column("cost_usd", UsdColumn),
     Column("unbatched_usd", UsdColumn),
     Column("price_source", Text),
     Column("price_date", String(10)),
+    Column("is_cut", Boolean, nullable=False, default=False),  # the answer ended at its output limit
     Column("unknown_cost", String(32)),  # why nobody can tell what it cost; NULL: known, or nothing was billed
     Index(
         "unknown_costs",
@@ -164,6 +162,10 @@ batches = Table(
     Column("sha256", String(64), nullable=False),
     Column("size_bytes", BigInteger, nullable=False),
     Column("max_cost", UsdColumn),
+    Column("expected_usd", UsdColumn),
+    Column("spent_usd", UsdColumn, nullable=False, default=Decimal(0)),
+    Column("unknown_usd", UsdColumn, nullable=False, default=Decimal(0)),
+    Column("creates_usd", UsdColumn, nullable=False, default=Decimal(0)),
     Column("input_ref", Text),
     Column("account", String(32)),  # digest of the key and address that the create was intended for; never the key
     Column("organisation", String(32)),  # digest of the one that replies named then
@@ -178,6 +180,8 @@ batches = Table(
     Column("reask", Integer, nullable=False, default=0),
     Column("due_at", Float, nullable=False, default=0.0),
     Column("submitting_at", Float),
+    Column("unclear_since", Float),  # when the first of its last creates was not answered clearly
+    Column("listed_at", Float),  # when a list was last searched for its given-up creates
     Column("submitted_at", Float),
     Column("read_at", Float),
     Column("ended_at", Float),
@@ -196,7 +200,7 @@ batches = Table(
 )
 
 files = Table(
-    "files",  # of a run, that carry no digest in themselves: raw results, copies of inputs, snapshots of boards
+    "files",  # of a run: raw results, answers, items, copies of inputs, snapshots of boards
     metadata,
     Column("run_id", String(128), primary_key=True),
     Column("name", String(512), primary_key=True),  # its path in the workspace
@@ -214,28 +218,6 @@ provider_batches = Table(
     Column("provider_id", Text, nullable=False),
 )
 
-orders = Table(
-    "orders",  # of a person, given while a process drives the run: the driver carries them out and deletes them
-    metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
-    Column("run_id", String(128), nullable=False, index=True),
-    Column("kind", String(16), nullable=False),  # retry | adopt | resubmit | give_up
-    Column("batch_id", String(256)),
-    Column("argument", Text),
-    Column("at", Float, nullable=False),
-)
-
-ledger = Table(
-    "ledger",
-    metadata,
-    Column("seq", Integer, primary_key=True, autoincrement=True),
-    Column("run_id", String(128), nullable=False, index=True),
-    Column("batch_id", String(256), nullable=False),
-    Column("kind", String(16), nullable=False),  # reserved | released | actual | untold
-    Column("usd", UsdColumn, nullable=False),
-    Column("at", Float, nullable=False),
-)
-
 events = Table(
     "events",
     metadata,
@@ -245,14 +227,4 @@ events = Table(
     Column("batch_id", String(256)),
     Column("kind", String(64), nullable=False),
     Column("detail", Text, nullable=False),
-)
-
-COPY = "copy_of_"
-"""Prefix of the names of copies.
-
-A copy is an index of all columns of a table. SQLite writes it with each row, and its ``integrity_check`` compares both:
-so `verify` names a row whose bits changed. PostgreSQL has checksums of its own, and no room for long texts in an index.
-"""
-copies = tuple(
-    Index(f"{COPY}{table.name}", *table.columns).ddl_if(dialect="sqlite") for table in metadata.sorted_tables
 )

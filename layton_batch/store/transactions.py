@@ -1,36 +1,34 @@
 """Transactions on one run's rows: reading, writing with the events that tell of it, and errors as sentences.
 
-A driver's write transaction checks the driver lease first. On PostgreSQL that locks the run's row, so that two of them
-never wait for each other; on SQLite every write transaction is alone from its start.
+One write transaction of a database is under way at a time: SQLite sees to that itself, and on PostgreSQL each begins
+with the same advisory lock. So no two wait for each other, and what a transaction has read holds until it ends.
 
-Events are a log for people: no decision hangs on them.
+Events are a log for people: no decision rests on them.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from threading import Lock
 
-from sqlalchemy import Connection, Engine, or_, select
+from sqlalchemy import Connection, Engine, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from layton_batch.errors import StoreError
-from layton_batch.records import Batch, Event, Job
-from layton_batch.states import Lifecycle
+from layton_batch.errors import StorageError
+from layton_batch.records import Event
 from layton_batch.store import schema
-from layton_batch.store.driver import DriverLease
-from layton_batch.store.engine import READING, complaint
+from layton_batch.store.engine import READING, complaint, shown
 from layton_batch.store.rows import event_from
 
-Read = TypeVar("Read", Job, Batch)
 DETAIL_CHARS = 2000
 _NAMES_AT_ONCE = 500
 _INSERT_EVENT = schema.events.insert()
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_WRITERS = 0x616E7377
+"""PostgreSQL's advisory lock of write transactions."""
 
 
 def unchanged(text: str) -> str:
@@ -39,14 +37,12 @@ def unchanged(text: str) -> str:
 
 @dataclass(slots=True)
 class Writing:
-    """An open write transaction; its events are told to listeners when it has been committed. ``cancelled``: the run
-    is, as the driver's transactions read it."""
+    """An open write transaction; its events are told to listeners when it has been committed."""
 
     connection: Connection
     run_id: str
     clean: Callable[[str], str]
     clean_id: Callable[[str], str]
-    cancelled: bool = False
     events: list[Event] = field(default_factory=list)
 
     def event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
@@ -69,21 +65,17 @@ class Writing:
 
 @dataclass(slots=True)
 class Transactions:
-    """One run in an open store. ``clean`` takes secrets out of texts for people that are kept, ``clean_id`` keys out of
-    ids; ``listen`` hears of committed events;
-    ``arrive`` is told what was read here, and what this process will have written itself, and returns when the files of
-    the first are here (None: they always are)."""
+    """One run in an open store, and its events. ``clean`` takes secrets out of texts for people that are kept,
+    ``clean_id`` keys out of ids; ``listen`` hears of committed events. ``session``: the one that holds the run's lock
+    on PostgreSQL, while this process drives the run."""
 
     engine: Engine
     run_id: str
     clean: Callable[[str], str] = unchanged
     clean_id: Callable[[str], str] = unchanged
     listen: Callable[[Event], None] | None = None
-    arrive: Callable[[Collection[Hashable], Collection[Hashable]], None] | None = None
-    lease: DriverLease = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.lease = DriverLease(self.run_id)
+    session: Connection | None = None
+    _turn: Lock = field(default_factory=Lock)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -96,20 +88,11 @@ class Transactions:
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """One transaction of the run's driver.
-
-        Raises AnotherDriverError where this process does not drive the run, StoreError where the transaction cannot be
-        committed: then nothing of it happened.
-        """
-        with self.transaction() as writing:
-            writing.cancelled = self.lease.check(writing.connection)
-            yield writing
-
-    @contextmanager
-    def transaction(self) -> Iterator[Writing]:
-        """One write transaction of any process, for what is not the driver's alone to write. Raises StoreError."""
+        """One write transaction. Raises StoreError if it cannot be committed: then nothing of it happened."""
         try:
-            with self.engine.begin() as connection:
+            with self._begun() as connection:
+                if self.engine.dialect.name == "postgresql":
+                    connection.execute(select(func.pg_advisory_xact_lock(_WRITERS)))
                 writing = Writing(connection, self.run_id, self.clean, self.clean_id)
                 yield writing
         except SQLAlchemyError as error:
@@ -118,63 +101,29 @@ class Transactions:
             for event in writing.events:
                 self.listen(event)
 
-    # ---- the driver lease --------------------------------------------------------------------------------------
+    @contextmanager
+    def _begun(self) -> Iterator[Connection]:
+        """Begin a transaction, in the session of the run's lock if there is one. Raises StorageError if it broke."""
+        if (session := self.session) is None:
+            with self.engine.begin() as connection:
+                yield connection
+            return
+        with self._turn:
+            if session.invalidated:
+                raise StorageError(
+                    f"the connection to the state store {shown(self.engine.url)} broke, and with it the lock of run "
+                    f"{self.run_id}: call again"
+                )
+            with session.begin():
+                yield session
 
-    def drive(self) -> None:
-        """Become the run's driver, and wait for the files of the driver before. Raises AnotherDriverError."""
-        try:
-            with self.transaction() as writing:
-                token = self.lease.take(writing.connection)
-        except BaseException:
-            self.lease.forget()
-            raise
-        if self.arrive is not None:
-            before = [(self.run_id, "driver", token - 1)] if token > 1 else []
-            self.arrive(before, [(self.run_id, "driver", token)])
+    def require_session(self) -> None:
+        """Raise StorageError if the session that holds the run's lock broke: another process may drive the run."""
+        if self.session is not None:
+            with self.writing():
+                pass
 
-    def renew(self) -> None:
-        """Lengthen the driver lease. Raises AnotherDriverError where another process took it."""
-        with self.transaction() as writing:
-            self.lease.renew(writing.connection)
-
-    def require_driver(self) -> None:
-        """Raise AnotherDriverError where this process does not drive the run any more."""
-        with self.reading() as connection:
-            self.lease.check(connection, lock=False)
-
-    def require_undriven(self) -> None:
-        """Raise AnotherDriverError where another process drives the run."""
-        with self.reading() as connection:
-            self.lease.require_undriven(connection)
-
-    def stop_driving(self) -> None:
-        """Give the driver lease back."""
-        try:
-            with self.transaction() as writing:
-                self.lease.give_back(writing.connection)
-        except StoreError as error:
-            logging.getLogger(__name__).warning("the driver lease is left to run out: %s", error)
-        finally:
-            self.lease.forget()
-
-    def _with_files(self, read: list[Read]) -> list[Read]:
-        """Wait for the files of the records that were read: of a job its requests and predictions, of a batch its
-        requests and, where it is collected, its answers."""
-        if self.arrive is not None:
-            self.arrive([_files_of(self.run_id, record) for record in read], ())
-        return read
-
-
-def _files_of(run_id: str, record: Job | Batch) -> Hashable:
-    """Return a key that changes when the record's files change."""
-    if isinstance(record, Batch):
-        return run_id, record.id, "collected" if record.state is Lifecycle.COLLECTED else "open"
-    return run_id, record.id, record.news, record.planned, record.graded
-
-
-@dataclass(slots=True)
-class Events(Transactions):
-    """The events of one run in an open store."""
+    # ---- events ------------------------------------------------------------------------------------------------
 
     def add_event(self, at: float, batch_id: str | None, kind: str, detail: str) -> None:
         """Write down something that moved no state."""
@@ -216,9 +165,13 @@ class Events(Transactions):
 
     def know_provider_ids(self, batch_id: str, provider_ids: Iterable[str]) -> None:
         """Have batches at a provider be known from now on, because a person said what to make of them."""
+        with self.writing() as writing:
+            self._know(writing.connection, batch_id, provider_ids)
+
+    def _know(self, connection: Connection, batch_id: str, provider_ids: Iterable[str]) -> None:
         rows = [{"run_id": self.run_id, "batch_id": batch_id, "provider_id": name} for name in provider_ids]
-        with self.transaction() as writing:
-            writing.connection.execute(schema.provider_batches.insert(), rows)
+        if rows:
+            connection.execute(schema.provider_batches.insert(), rows)
 
     def known_provider_ids(self) -> frozenset[str]:
         """Return every batch at a provider that was ever known to be of a run of this database."""

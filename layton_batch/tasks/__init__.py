@@ -102,4 +102,4 @@ def _factory(name: str) -> Factory:
 
 def unknown_task(name: str) -> str:
     """Say that there is no task of this name, and which ones there are."""
-    return f"{_REGISTRY.unknown(name)}; {OWN} is for questions of your own"
+    return _REGISTRY.unknown(name)

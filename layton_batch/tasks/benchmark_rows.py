@@ -82,7 +82,7 @@ def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -
 
     Raises DataError: no base64, no JPEG, PNG, WebP or GIF, too large, or a path that is missing or leads elsewhere.
     """
-    values = _listed(row.get("img"))
+    values = _listed(row.get("img"), f"{where}: column 'img'")
     pictures = tuple(_decoded(value, f"{where}: column 'img'") for value in values) or tuple(_files(row, where, folder))
     if len(pictures) > MAX_PICTURES:
         raise DataError(f"{where}: {len(pictures)} pictures; at most {MAX_PICTURES} are sent")
@@ -94,7 +94,7 @@ def pictures_named(value: JsonValue, where: str, folder: Path | None) -> tuple[I
 
     Raises DataError as :func:`pictures_of`.
     """
-    values = _listed(value)
+    values = _listed(value, where)
     if len(values) > MAX_PICTURES:
         raise DataError(f"{where}: {len(values)} pictures; at most {MAX_PICTURES} are sent")
     return tuple(
@@ -119,7 +119,7 @@ def with_folders(
 
 def has_pictures(row: Mapping[str, JsonValue]) -> bool:
     """Return whether the row names or carries a picture."""
-    return bool(_listed(row.get("img")) or _listed(row.get("img_path")))
+    return any(_filled(row.get(column)) for column in ("img", "img_path"))
 
 
 def list_example(text: str) -> str:
@@ -128,7 +128,17 @@ def list_example(text: str) -> str:
     return json.dumps([part.strip() for part in re.split("[,;|]", text)][:4], ensure_ascii=False)
 
 
-def _listed(value: JsonValue) -> list[JsonValue]:
+def _listed(value: JsonValue, where: str) -> list[JsonValue]:
+    """Return the entries of a column with one or several; none where it is empty. Raises DataError for an empty one
+    among others: the item would be asked without a picture."""
+    filled = _filled(value)
+    if filled and isinstance(value, list) and len(filled) < len(value):
+        number = next(at for at, entry in enumerate(value, 1) if entry in (None, ""))
+        raise DataError(f"{where}: picture {number} of {len(value)} is empty; write it, or take the entry out")
+    return filled
+
+
+def _filled(value: JsonValue) -> list[JsonValue]:
     values = value if isinstance(value, list) else [value]
     return [entry for entry in values if entry not in (None, "")]
 
@@ -140,7 +150,7 @@ def _decoded(value: JsonValue, where: str) -> Image:
 
 
 def _files(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> Iterator[Image]:
-    for name in _listed(row.get("img_path")):
+    for name in _listed(row.get("img_path"), f"{where}: column 'img_path'"):
         if not isinstance(name, str):
             raise DataError(f"{where}: column 'img_path' must be a text or a list of texts")
         yield _file(name, where, folder)

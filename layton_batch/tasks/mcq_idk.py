@@ -1,6 +1,6 @@
 """mcq_idk: multiple choice where "I don't know" is the last option, and a mistake costs a point (evaluate-idk).
 
-Any data set with 2 to 25 options an item; ``mcq_idk_rules/items.py`` says which columns are read. The options are
+Any data set with 2 to 25 options an item; ``mcq_idk_rules/mcq_items.py`` says which columns are read. The options are
 shuffled once, when rows become items, and kept on the item: ``payload`` has ``options`` as shown, ``gold`` and
 ``idk_letter`` (letters), ``order`` (of each shown option, its index in the row) and ``seed``.
 """
@@ -16,7 +16,6 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
-from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading, without_think_blocks
 from layton_batch.tasks.mcq_idk_rules.mcq_items import (
     MAX_OPTIONS,
     MIN_OPTIONS,
@@ -28,8 +27,7 @@ from layton_batch.tasks.mcq_idk_rules.mcq_items import (
     option_letters,
 )
 from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, McqOutcome, mark
-from layton_batch.tasks.mcq_idk_rules.original_letters import read_original
-from layton_batch.tasks.offline import GradingOptions
+from layton_batch.tasks.mcq_idk_rules.original_letters import read_original, without_think_blocks
 from layton_batch.tasks.protocol import TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.templates import Templates, TemplateVariables, without_surrogates
@@ -37,6 +35,7 @@ from layton_batch.tasks.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from layton_batch.tasks.mcq_idk_rules.evaluate_idk_files import McqForm
+    from layton_batch.tasks.offline import GradingOptions
 
 HERE = Path(__file__).parent
 ORIGINAL, ORIGINAL_V2, CORRECTED = "original", "original_v2", "corrected"
@@ -141,13 +140,13 @@ class McqIdkTask:
         options, ended = item.payload.get("options"), ending(response)
         n_options = len(options) if isinstance(options, list) else None
         note = _ENDINGS.get(ended)
-        reading = self._reading(raw, ended, MAX_OPTIONS if n_options is None else n_options)
-        if reading.letter is None:
-            notes = _joined(note, reading.note)
-            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=notes, ending=ended)
-        abstained = n_options is not None and reading.letter == idk_letter(n_options)
+        letter = self._letter(raw, ended, MAX_OPTIONS if n_options is None else n_options)
+        if letter is None:
+            note = note or "no letter"
+            return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
+        abstained = n_options is not None and letter == idk_letter(n_options)
         kind = PredictionKind.ABSTAINED if abstained else PredictionKind.ANSWERED
-        return Prediction(item.id, model, kind, answer=reading.letter, raw_text=raw, note=note, ending=ended)
+        return Prediction(item.id, model, kind, answer=letter, raw_text=raw, note=note, ending=ended)
 
     def grade(self, item: Item, prediction: Prediction) -> Grade:
         """Marks of the reply, read again among the item's own letters. No readable letter costs a point, as published.
@@ -158,12 +157,11 @@ class McqIdkTask:
             key = self.key(item)
         except DataError as error:
             return Grade(item.id, prediction.model, dict.fromkeys(METRICS, 0.0), "ungradable", str(error))
-        reading = self._reading(prediction.raw_text, prediction.ending, key.n_options)
-        if prediction.kind is PredictionKind.MISSING:
-            reading = NOTHING
-        marks = mark(reading.letter, key.gold, key.n_options)
+        is_missing = prediction.kind is PredictionKind.MISSING
+        letter = None if is_missing else self._letter(prediction.raw_text, prediction.ending, key.n_options)
+        marks = mark(letter, key.gold, key.n_options)
         values = {name: float(value) for name, value in marks.as_dict().items()}
-        return Grade(item.id, prediction.model, values, tag_of(marks.outcome, prediction), reading.note)
+        return Grade(item.id, prediction.model, values, tag_of(marks.outcome, prediction))
 
     def key(self, item: Item) -> Key:
         """Return the key of an item. Raises DataError where its payload is not what the task made it."""
@@ -175,15 +173,11 @@ class McqIdkTask:
 
         return McqForm(self, options)
 
-    def _reading(self, raw: str | None, ended: FinishReason | None, n_options: int) -> LetterReading:
-        """The original scores whatever text there is; corrected, a refusal answers nothing."""
+    def _letter(self, raw: str | None, ended: FinishReason | None, n_options: int) -> str | None:
+        """Read the letter. The original scores the text of a refusal too; corrected, a refusal has no letter."""
         if self.protocol == CORRECTED and ended is FinishReason.REFUSAL:
-            return NOTHING
-        return read_letters(raw or "", self.protocol, n_options, cut=ended is FinishReason.LENGTH)
-
-
-def _joined(note: str | None, more: str | None) -> str | None:
-    return f"{note}: {more}" if note and more else note or more or "no letter"
+            return None
+        return read_letter(raw or "", self.protocol, n_options)
 
 
 def tag_of(outcome: McqOutcome, prediction: Prediction) -> str | None:
@@ -198,11 +192,11 @@ def tag_of(outcome: McqOutcome, prediction: Prediction) -> str | None:
 
 
 @lru_cache(maxsize=1)  # parsing and grading a reply read it in turn
-def read_letters(text: str, protocol: str, n_options: int, *, cut: bool = False) -> LetterReading:
-    """Read the letter of a reply. ``cut``: it hit the output limit, which only the corrected protocol minds.
+def read_letter(text: str, protocol: str, n_options: int) -> str | None:
+    """Read the letter of a reply, None without one.
 
     The original knows no number of options: it reads A-E in prose and A-K in the requested forms, whatever was asked.
     """
     if protocol != CORRECTED:
-        return read_original(without_think_blocks(text))
-    return read_corrected(without_thoughts(text), n_options, cut=cut)
+        return read_original(without_think_blocks(text)).letter
+    return read_corrected(without_thoughts(text), n_options)

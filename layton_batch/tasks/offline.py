@@ -1,4 +1,4 @@
-"""Predictions made elsewhere, graded by a task's own ``parse`` and ``grade``: what ``grade`` needs of a benchmark.
+"""Predictions made elsewhere: a benchmark reads them into a frame, one graded prediction a row, and reports the frame.
 
 ``OfflineForm`` is the plain form, which every rule task has: items in the task's own form, and predictions as rows of
 ``item_id`` (or ``id``), ``response`` (text; null: no reply came) and, if they like, ``finish_reason`` and ``error``
@@ -10,28 +10,37 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass
+from itertools import islice
 from math import sqrt
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-import orjson
+import msgspec
+import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.item_ids import unknown_item
-from layton_batch.files.sources import json_list, read_rows, stream_rows
+from layton_batch.files.sources import placed_rows
+from layton_batch.files.wrong_rows import unknown_item
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks import validate_items
-from layton_batch.tasks.protocol import RuleTask, mark_span, stratum_of
-from layton_batch.text import NONE, Table
+from layton_batch.tasks.protocol import RuleTask, stratum_of
 
 if TYPE_CHECKING:
     import altair as alt
 
 FileRow = Mapping[str, JsonValue]
 """A row of a file of predictions or items, as it was read."""
+Document = Mapping[str, JsonValue]
+"""A report. Its ``metrics`` have ``mean`` and ``se`` each, its ``summary`` texts."""
+Columns = Mapping[str, "type[pl.DataType] | pl.DataType"]
+GRADED: Columns = dict.fromkeys(("item_id", "set", "kind", "tag", "stratum", "asked"), pl.String)
+"""Columns of every graded prediction, before a column a metric. ``asked``: differs if the questions do."""
+_ASKED = ("prompt_sha1", "asked", "query", "question", "puzzle")
+"""Columns with the question that was asked."""
+_ROWS_AT_ONCE = 500
 _ENDINGS = {
     **dict.fromkeys(("stop", "end_turn", "stop_sequence", "eos"), FinishReason.STOP),
     **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "truncated"), FinishReason.LENGTH),
@@ -43,195 +52,139 @@ _ENDINGS = {
 class GradingOptions:
     """Options of ``grade`` that only some benchmarks use. ``samples``: how several outputs make one answer.
 
-    ``named_ensembles``: by name the models that vote as one. ``every_run``: of a folder all runs of a model
-    count. ``keep_rows``: include every graded row in the document.
-    ``title``: title of charts.
+    ``benchmark``: which of a folder with several. ``every_run``: each run of a model in a folder counts.
     """
 
     samples: str | None = None
-    named_ensembles: Mapping[str, Sequence[str]] = field(default_factory=dict)
     benchmark: str | None = None
     every_run: bool = False
-    keep_rows: bool = True
-    title: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GradedReply:
-    """A row of predictions, graded by its item."""
-
-    row: FileRow
-    item: Item
-    prediction: Prediction
-    grade: Grade
-
-
-@dataclass(frozen=True, slots=True)
-class ItemOutcome:
-    """Result of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and the failure.
-
-    ``failure``: None for a right answer. ``stratum``: the item's kind, for benchmarks composed of kinds.
-    """
-
-    mark: float | None
-    kind: str
-    failure: str | None
-    stratum: str = ""
-
-
-class Report(Protocol):
-    """One model's graded replies, added up as they come."""
-
-    def add(self, reply: GradedReply) -> None: ...
-
-    def document(self) -> dict[str, JsonValue]:
-        """The report in the form ``grade`` writes."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file of one model. ``published``: its totals, where the file has these and no replies."""
+    """A file of one model. ``published``: the report of a file that has totals and no replies."""
 
     name: str
     path: Path
-    published: Report | None = None
-
-
-@dataclass(slots=True)
-class GradedModel:
-    """A model's predictions, graded. ``report`` and ``document`` are None for the mean of several rounds.
-
-    ``outcomes``, by item: only where there will be a board. ``asked``: by item, something that differs where the
-    questions do; empty where all models are graded by one file. ``twice``: an item with several predictions.
-    ``is_published``: totals alone, without replies.
-    ``unanswered``: ids in the file of items that have no prediction.
-    """
-
-    name: str
-    where: str
-    provider: str
-    report: Report | None = None
-    document: Mapping[str, JsonValue] | None = None
-    outcomes: dict[str, ItemOutcome] = field(default_factory=dict)
-    asked: dict[str, object] = field(default_factory=dict)
-    twice: str | None = None
-    n_rows: int = 0
-    is_published: bool = False
-    n_hints: int = 0
-    unanswered: Sequence[str] = ()
+    published: Document | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class GradedSet:
-    """Everything that was graded: one of each model in the order given, all rounds by model, and the ranked names."""
+class Estimate:
+    """A mean and its standard error, as fractions; one observation has no standard error."""
 
-    models: Sequence[GradedModel]
-    rounds: Mapping[str, Sequence[GradedModel]]
-    ranked: Sequence[str] = ()
+    mean: float
+    se: float | None
 
 
 class OfflineForm:
-    """The plain form. ``options``: the options of ``grade`` that the benchmark knows, each with what else to tell those
-    who use it elsewhere. ``protocol``: by which it grades, None where it has none. ``no_reply``: what stands in the
-    column of texts where no reply came."""
+    """The plain form. ``options``: the options of ``grade`` that the benchmark knows, each with a note for those who
+    use the option elsewhere. ``columns``: columns of its graded rows besides ``GRADED`` and the metrics. ``shown``:
+    those of them that a report shows. ``protocol``: None for a task without protocols. ``no_reply``: the text of a
+    missing reply. ``default_output``: name of the report beside the predictions, if the published program writes one.
+    """
 
     options: ClassVar[Mapping[str, str]] = {}
     id_columns: Sequence[str] = ("item_id", "id")
     text_column = "response"
     gold_columns: Sequence[str] = ()
+    columns: ClassVar[Columns] = {}
+    shown: Sequence[str] = ()
     no_reply: JsonValue = None
+    default_output: str | None = None
     protocol: str | None = None
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
         self.asked = options
-        self._task = task
+        self.task = task
 
     @property
     def metrics(self) -> Sequence[str]:
         """Return the metrics that can rank a board; the first is the default."""
-        return self._task.metrics
+        return self.task.metrics
 
-    def span(self, metric: str) -> tuple[float, float]:
-        """The least and the greatest mark by this metric."""
-        return mark_span(self._task, metric)
+    # ---- files to frames -------------------------------------------------------------------------------------------
 
-    # ---- files -----------------------------------------------------------------------------------------------------
+    def models(self, path: Path) -> Sequence[ModelFile]:
+        """Return the model of a file, or the models of a folder in the benchmark's own layout (none in any other)."""
+        return [] if path.is_dir() else [ModelFile(path.stem, path)]
 
-    def predictions(self, path: Path, settings: Settings) -> Iterable[FileRow]:
-        """A file of predictions. Raises DataError (file, line, reason): not there, empty, in another form."""
-        return json_list(path) or stream_rows(settings.cwd / path)
+    def rows(self, path: Path, settings: Settings) -> Iterable[FileRow]:
+        """Yield the rows of a file of predictions or items. Raises DataError (file, line, reason)."""
+        return (row for _, row in placed_rows(str(path), settings.cwd, settings))
 
-    def item_rows(self, path: Path, settings: Settings) -> Sequence[FileRow]:
-        """A file of items. Raises DataError as for predictions."""
-        return json_list(path) or read_rows(str(path), settings.cwd, settings)
-
-    def model_file(self, path: Path) -> ModelFile:
-        """Identify the model of a file of predictions."""
-        return ModelFile(path.stem, path)
-
-    def model_files(self, folder: Path) -> Sequence[ModelFile]:
-        """The models of a folder in the benchmark's own layout; none in any other folder."""
-        return ()
-
-    # ---- rows ------------------------------------------------------------------------------------------------------
-
-    def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
-        """The items of a file. Raises DataError naming the row that is wrong."""
-        items = self._task.items(rows)
+    def items(self, rows: Iterable[FileRow]) -> Sequence[Item]:
+        """Return the items of a file. Raises DataError naming the row that is wrong."""
+        items = self.task.items(rows)
         validate_items(items)
         return items
 
-    def item(self, row: FileRow, where: str) -> Item:
-        """The item of a prediction that carries it. Raises DataError, or ManifestError where predictions do not."""
-        raise ManifestError(f"grade: --items is needed: predictions of {self._task.name} do not carry their items")
+    def read(
+        self, path: Path, settings: Settings, items: Sequence[Item] | None = None, updated: RowsFile | None = None
+    ) -> pl.DataFrame:
+        """Read and grade a file of predictions, as ``graded``. Raises DataError for a file without predictions."""
+        frame = self.graded(self.rows(path, settings), items, updated)
+        if frame.is_empty():
+            raise DataError(f"{path}: there are no predictions in it")
+        return frame
 
-    def graded(self, items: Sequence[Item] | None, rows: Iterable[FileRow], model: str) -> Iterator[GradedReply]:
-        """Each prediction as the task reads and grades it, one at a time; without ``items`` they carry their own.
+    def graded(
+        self, rows: Iterable[FileRow], items: Sequence[Item] | None = None, updated: RowsFile | None = None
+    ) -> pl.DataFrame:
+        """Grade predictions; without ``items`` they carry their own. Texts are not kept.
 
-        Raises DataError naming the row that is wrong.
+        ``updated`` takes every row with its grade, in the forms that know ``--updated``. Raises DataError naming the
+        row that is wrong.
         """
-        shelf = None if items is None else _by_id(items)
+        schema = {**GRADED, **dict.fromkeys(self.task.metrics, pl.Float64), **self.columns}
+        records = self._records(rows, items, updated)
+        parts = [pl.DataFrame(schema=schema)]
+        while part := list(islice(records, _ROWS_AT_ONCE)):
+            parts.append(pl.DataFrame(part, schema=schema))
+        return pl.concat(parts)
+
+    def _records(
+        self, rows: Iterable[FileRow], items: Sequence[Item] | None, updated: RowsFile | None
+    ) -> Iterator[Mapping[str, object]]:
+        by_id: dict[str, list[Item]] = {}
+        for item in items or ():
+            by_id.setdefault(item.id, []).append(item)
         for number, row in enumerate(rows, 1):
-            name, where = self.named(row, number)
-            if shelf is not None and name not in shelf:
-                raise DataError(f"prediction {number}: {unknown_item(name, shelf)}")
-            item = self.item(row, where) if shelf is None else self.found(shelf[name], row, where)
-            prediction, grade = self.grade(item, row, where, model)
-            if lacking := [metric for metric in self._task.metrics if metric not in grade.marks]:
-                raise DataError(f"{where}: task {self._task.name!r} gives no mark for its metric {lacking[0]!r}")
-            yield GradedReply(row, item, prediction, grade)
+            item_id = self._id(row, f"prediction {number}")
+            where = f"prediction {number} (item {item_id!r})"
+            if items is not None and item_id not in by_id:
+                raise DataError(f"prediction {number}: {unknown_item(item_id, by_id)}")
+            item = self._item(row, where) if items is None else self._chosen(by_id[item_id], row, where)
+            prediction, grade = self._grade(item, row, where)
+            if lacking := [metric for metric in self.task.metrics if metric not in grade.marks]:
+                raise DataError(f"{where}: task {self.task.name!r} gives no mark for its metric {lacking[0]!r}")
+            if updated is not None:
+                updated.add(self._updated(row, item, grade))
+            record = {**self._record(row, item, prediction, grade), "asked": _asked(row, self.gold_columns)}
+            yield {name: storable(value) for name, value in record.items()}
 
-    def named(self, row: FileRow, number: int) -> tuple[str, str]:
-        """A prediction's item id, and what errors call the row."""
-        name = item_id(row, self.id_columns, f"prediction {number}")
-        return name, f"prediction {number} (item {name!r})"
+    def _id(self, row: FileRow, where: str) -> str:
+        return id_in(row, self.id_columns, where)
 
-    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
-        """Choose the item of a prediction among the items with its id: one at least."""
+    def _item(self, row: FileRow, where: str) -> Item:
+        """Make the item of a prediction that carries it. Raises ManifestError for a form whose predictions do not."""
+        raise ManifestError(f"grade: --items is needed: predictions of {self.task.name} do not carry their items")
+
+    def _chosen(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
+        """Choose the item of a prediction among the items with its id."""
         return items[-1]
 
-    def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
-        """One prediction by the task itself."""
-        return self.judged(item, self.response(row, where), model)
+    def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
+        return self._judged(item, self._response(row, where))
 
-    def judged(self, item: Item, response: Response, model: str) -> tuple[Prediction, Grade]:
-        """One reply by the task itself."""
-        prediction = self._task.parse(item, model, response)
-        return prediction, self._task.grade(item, prediction)
+    def _judged(self, item: Item, response: Response) -> tuple[Prediction, Grade]:
+        """Grade one reply by the task itself."""
+        prediction = self.task.parse(item, "", response)
+        return prediction, self.task.grade(item, prediction)
 
-    def check_text(self, row: FileRow, where: str) -> None:
-        """Raise DataError where the column of replies is missing."""
-        if self.text_column not in row:
-            raise DataError(
-                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
-                f"with the model's whole replies to {self.text_column!r}"
-            )
-
-    def response(self, row: FileRow, where: str) -> Response:
-        """A prediction's reply."""
+    def _response(self, row: FileRow, where: str) -> Response:
         if "error" not in row:
-            self.check_text(row, where)
+            self._check_text(row, where)
         text, error = row.get(self.text_column), row.get("error")
         if text is None:
             return no_response(error if isinstance(error, str) else "no reply")
@@ -239,73 +192,51 @@ class OfflineForm:
             raise DataError(f"{where}: column {self.text_column!r} must be text or null, not {type(text).__name__}")
         return response(text, row)
 
-    @property
-    def notes(self) -> Sequence[str]:
+    def _check_text(self, row: FileRow, where: str) -> None:
+        if self.text_column not in row:
+            raise DataError(
+                f"{where}: column {self.text_column!r} is missing; the columns are {', '.join(row)}: rename the one "
+                f"with the model's whole replies to {self.text_column!r}"
+            )
+
+    def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:
+        """Return a graded row: its values by column."""
+        of_set = row.get("set")
+        return {
+            "item_id": item.id,
+            "set": of_set if isinstance(of_set, str) and of_set else None,
+            "kind": str(prediction.kind),
+            "tag": grade.tag,
+            "stratum": stratum_of(self.task, item),
+            **{metric: float(grade.marks[metric]) for metric in self.task.metrics},
+        }
+
+    def _updated(self, row: FileRow, item: Item, grade: Grade) -> FileRow:
+        raise NotImplementedError
+
+    # ---- frames to documents ---------------------------------------------------------------------------------------
+
+    def report(self, frame: pl.DataFrame, *, with_rows: bool = True) -> Document:
+        """Report the predictions of one model: means with standard errors by metric, and a row a prediction."""
+        metrics = self.task.metrics
+        listed = frame.select("item_id", *self.shown, "tag", *metrics) if with_rows else pl.DataFrame()
+        rows: list[JsonValue] = [*listed.to_dicts()]
+        return {"metrics": as_json(estimates(frame, metrics)), "n": frame.height, "rows": rows}
+
+    def notes(self, frame: pl.DataFrame) -> Sequence[str]:
         """Return what a reader has to know of how predictions were read."""
         return ()
 
-    # ---- reports ---------------------------------------------------------------------------------------------------
-
-    def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> Report:
-        """An empty report. ``items``: what may have been asked, where that is known. ``updated`` takes every prediction
-        with its grade, in the forms that know ``--updated``."""
-        return PlainReport(self._task.metrics, keep_rows=self.asked.keep_rows)
-
-    def outcome(self, reply: GradedReply, metric: str) -> ItemOutcome:
-        """Return the result of an item by one metric."""
-        mark, stratum = float(reply.grade.marks[metric]), stratum_of(self._task, reply.item)
-        return ItemOutcome(mark, str(reply.prediction.kind), reply.grade.tag, stratum)
-
-    @property
-    def default_output(self) -> str | None:
-        """Return the file name that one model's report has beside its predictions where nobody names any; None: none
-        is written."""
-        return None
-
-    def report_text(self, document: JsonValue) -> str:
-        """The report of one model as a file."""
-        return orjson.dumps(document, option=orjson.OPT_INDENT_2).decode() + "\n"
-
-    def lines(self, document: Mapping[str, JsonValue]) -> Iterator[tuple[str, str]]:
-        """Yield the totals of one model as text, a line each."""
-        metrics = document["metrics"]
-        for name, total in metrics.items() if isinstance(metrics, Mapping) else ():
-            if isinstance(total, Mapping):
-                error = total["se"]
-                spread = f" ± {100 * float(error):.2f}" if isinstance(error, int | float) else ""
-                yield name, f"{percent(total['mean'])}{spread}"
-        yield "n", NONE if document["n"] is None else str(document["n"])
-
-    def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
-        """Yield this benchmark's own tables for one model."""
-        yield from ()
-
-    def tables(self, graded: GradedSet) -> Iterator[Table]:
-        """Yield this benchmark's own tables for several models."""
-        yield from ()
-
-    def extras(self, graded: GradedSet) -> Mapping[str, JsonValue]:
-        """Return this benchmark's own fields in the document of several models."""
-        return {}
-
-    def rounds(self, rounds: Sequence[GradedModel]) -> Mapping[str, JsonValue]:
-        """A model's rounds in the document of several models, for forms that know ``--rounds``."""
-        return {}
-
-    def rounds_tables(self, graded: GradedSet) -> Iterator[Table]:
-        """Yield the rounds as tables."""
-        yield from ()
-
-    def unranked(self, graded: GradedSet) -> Iterator[Table]:
-        """Tables of models of which no board is made."""
+    def ensemble(self, frames: Sequence[pl.DataFrame]) -> Document:
+        """Report several models as one, for ``--ensemble``. Raises DataError if they have no item in common."""
         raise NotImplementedError
 
-    def published_table(self, graded: GradedSet) -> str:
-        """The table that ``--table`` asks for, as text."""
+    def table(self, documents: Mapping[str, Document]) -> str:
+        """Return the published table of reports by model, for ``--table``."""
         raise NotImplementedError
 
-    def chart(self, graded: GradedSet) -> alt.LayerChart:
-        """The chart that ``--chart`` asks for. Raises DataError where there is nothing to draw."""
+    def chart(self, documents: Mapping[str, Document], title: str) -> alt.LayerChart:
+        """Return the published chart of reports by model, for ``--chart``."""
         raise NotImplementedError
 
 
@@ -324,55 +255,58 @@ def offline_form(task: RuleTask, options: GradingOptions) -> OfflineForm:
     return task.offline(options) if isinstance(task, GradesFiles) else OfflineForm(task, options)
 
 
-@dataclass(slots=True)
-class PlainReport:
-    """Means with the sample's standard error (n - 1), by metric, as grades come."""
+# ---- means ---------------------------------------------------------------------------------------------------------
 
-    metrics: Sequence[str]
-    n: int = 0
-    keep_rows: bool = True
-    _rows: list[JsonValue] = field(default_factory=list)
-    _means: dict[str, float] = field(default_factory=dict)
-    _squares: dict[str, float] = field(default_factory=dict)
 
-    def add(self, reply: GradedReply) -> None:
-        marks, self.n = reply.grade.marks, self.n + 1
-        for name in self.metrics:
-            value, mean = float(marks[name]), self._means.get(name, 0.0)
-            self._means[name] = mean + (value - mean) / self.n
-            self._squares[name] = self._squares.get(name, 0.0) + (value - mean) * (value - self._means[name])
-        if self.keep_rows:
-            shown = {name: float(mark) for name, mark in marks.items()}
-            self._rows.append({"item_id": reply.grade.item_id, "tag": reply.grade.tag, **shown})
+def estimates(frame: pl.DataFrame, metrics: Sequence[str]) -> dict[str, Estimate]:
+    """Return means with the sample's standard error (n - 1) by metric; none for an empty frame."""
+    return {name: _estimate(frame[name]) for name in metrics} if frame.height else {}
 
-    def document(self) -> dict[str, JsonValue]:
-        metrics: dict[str, JsonValue] = {
-            name: {"mean": self._means.get(name), "se": self._error(name)} for name in self.metrics
-        }
-        return {"metrics": metrics, "n": self.n, "rows": self._rows}
 
-    def _error(self, name: str) -> float | None:
-        return sqrt(self._squares[name] / (self.n - 1) / self.n) if self.n > 1 else None
+def _estimate(marks: pl.Series) -> Estimate:
+    spread = marks.std()
+    error = spread / sqrt(len(marks)) if isinstance(spread, float) else None
+    return Estimate(sum(marks) / len(marks), error)
+
+
+def estimates_in(document: Document) -> dict[str, Estimate]:
+    """Return the estimates by metric in a report; none in a report of another kind."""
+    metrics = document.get("metrics")
+    return msgspec.convert(metrics, dict[str, Estimate]) if isinstance(metrics, Mapping) else {}
+
+
+def as_json(estimates: Mapping[str, Estimate]) -> dict[str, JsonValue]:
+    """Return means and standard errors by metric, as a report has them."""
+    return {name: asdict(estimate) for name, estimate in estimates.items()}
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _by_id(items: Iterable[Item]) -> Mapping[str, Sequence[Item]]:
-    shelf: dict[str, list[Item]] = {}
-    for item in items:
-        shelf.setdefault(item.id, []).append(item)
-    return shelf
-
-
-def item_id(row: FileRow, columns: Sequence[str], where: str) -> str:
-    """The id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
+def id_in(row: FileRow, columns: Sequence[str], where: str) -> str:
+    """Return the id in the first of the columns that has one. Raises DataError for none, and for what is no id."""
     if not any(name in row for name in columns):
         raise DataError(f"{where}: column {' or '.join(map(repr, columns))} is missing; the row has {', '.join(row)}")
     value = next((row[name] for name in columns if row.get(name) is not None), None)
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise DataError(f"{where}: column {columns[0]!r} must be text or a whole number")
     return str(value)
+
+
+def _asked(row: FileRow, gold_columns: Iterable[str]) -> str | None:
+    """Return a text that differs if the questions do; it begins with what was compared."""
+    name = next((name for name in _ASKED if isinstance(row.get(name), str)), None)
+    if name is not None:
+        return f"{name}:{hash(row[name])}"
+    gold = [repr(row[name]) for name in gold_columns if row.get(name) is not None]
+    return f"gold:{hash(tuple(gold))}" if gold else None
+
+
+def storable(value: object) -> object:
+    """Return a value of a column; lone surrogates in texts, which no encoding has, are replaced."""
+    if isinstance(value, list):
+        return [storable(part) for part in value]
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def response(text: str, row: FileRow) -> Response:
@@ -388,11 +322,6 @@ def response(text: str, row: FileRow) -> Response:
 def no_response(why: str) -> Response:
     """Make the response for a missing reply."""
     return Response("", RequestOutcome.ERRORED, error_message=why)
-
-
-def percent(value: JsonValue) -> str:
-    """A fraction for people."""
-    return f"{100 * float(value):.2f} %" if isinstance(value, int | float) else NONE
 
 
 # ---- rows written ---------------------------------------------------------------------------------------------------

@@ -119,6 +119,12 @@ def read_object(text: str, fields: Sequence[str], *, repair: bool = True) -> Rep
     return _repaired(body, fields) if repair else ReplyObject(None, "not JSON")
 
 
+def is_whole_object(text: str) -> bool:
+    """Return whether the text is one JSON object and nothing else, perhaps in a code fence and after a thought."""
+    whole = _whole(text)
+    return whole is not None and whole.value is not None
+
+
 def as_text(value: JsonValue) -> str | None:
     """A field as text: strings, numbers, booleans and flat lists of them; None for anything else."""
     match value:

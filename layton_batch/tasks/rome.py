@@ -19,7 +19,6 @@ from layton_batch.files.item_list import item_list
 from layton_batch.records import Grade, Image, Item, JsonValue, Prediction, Prompt, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.benchmark_rows import has_pictures, id_of, needed_text, pictures_of, text_of, with_folders
-from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import Candidate, Task, TaskOptions
 from layton_batch.tasks.reply_json import ending, failure
 from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
@@ -30,6 +29,7 @@ from layton_batch.tasks.templates import Templates, TemplateVariables, block, fe
 from layton_batch.tasks.thoughts import without_thoughts
 
 if TYPE_CHECKING:
+    from layton_batch.tasks.offline import GradingOptions
     from layton_batch.tasks.rome_rules.rome_files import RomeForm
 
 HERE = Path(__file__).parent

@@ -17,30 +17,39 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response
 from layton_batch.states import FinishReason, PredictionKind
 from layton_batch.tasks.benchmark_rows import id_of, needed_text
-from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.reply_json import ending, failure, joined
+from layton_batch.tasks.reply_json import ending, failure, is_whole_object, joined
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, without_surrogates
-from layton_batch.tasks.zebralogic_rules.corrected_grids import CORRECTED
 from layton_batch.tasks.zebralogic_rules.grading import (
     REFUSED,
     TRUNCATED,
+    GoldGrid,
     GridGrade,
     GridReading,
     GridRules,
     Tag,
     ended,
 )
+from layton_batch.tasks.zebralogic_rules.grids import CORRECTED, gold_from
 from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL
-from layton_batch.tasks.zebralogic_rules.right_grids import GROUPS, GoldGrid, gold_from
 from layton_batch.tasks.zebralogic_rules.zeroeval import ZEROEVAL
 
 if TYPE_CHECKING:
+    from layton_batch.tasks.offline import GradingOptions
     from layton_batch.tasks.zebralogic_rules.agi_evals_files import ZebraForm
 
 HERE = Path(__file__).parent
 PROTOCOLS: Mapping[str, GridRules] = {rules.name: rules for rules in (CORRECTED, ORIGINAL, ZEROEVAL)}
 """The protocols by name; the first is the default."""
+_SIZES: Mapping[str, frozenset[str]] = {
+    "Small": frozenset({"2*2", "2*3", "2*4", "2*5", "2*6", "3*2", "3*3", "4*2"}),
+    "Medium": frozenset({"3*4", "3*5", "3*6", "4*3", "4*4", "5*2", "6*2"}),
+    "Large": frozenset({"4*5", "5*3", "4*6", "5*4", "6*3"}),
+    "XL": frozenset({"5*5", "5*6", "6*4", "6*5", "6*6"}),
+}
+_EASY = _SIZES["Small"] - {"4*2"}
+GROUPS: Mapping[str, frozenset[str]] = {"Easy": _EASY, "Hard": frozenset().union(*_SIZES.values()) - _EASY, **_SIZES}
+"""Groups of sizes that ZebraLogic's tables count by (WildEval/ZeroEval). A size outside 2…6 × 2…6 is in none."""
 ALL = ("llm", "all")
 """Splits that mean every row; the first is what a manifest without a split says."""
 SPLITS = (*ALL, *(name.lower() for name in GROUPS))
@@ -131,13 +140,13 @@ class ZebraLogicTask:
 
     def parse(self, item: Item, model: str, response: Response) -> Prediction:
         """``answered`` with the grid as JSON text; ``unparsed`` with the reason in the note; ``missing`` without a
-        reply. A reply that the output limit cut off says so in the note, whatever was found in it."""
+        reply. A reply that the output limit cut off says so in the note."""
         raw = without_surrogates(response.text) if response.text is not None else None
         missing = failure(response)
         if missing is not None:
             return Prediction(item.id, model, PredictionKind.MISSING, raw_text=raw, note=missing)
-        reading = self.rules.read(raw or "")
         ended = ending(response)
+        reading = self.rules.read(self._counted_text(raw, ended))
         note = joined(_told(ended, response.refusal), reading.note)
         if reading.tag is not Tag.NONE:
             return Prediction(item.id, model, PredictionKind.UNPARSED, raw_text=raw, note=note, ending=ended)
@@ -152,7 +161,16 @@ class ZebraLogicTask:
             return self.cell_grade(prediction, GridGrade(Tag.HARNESS_ERROR, note=str(error)))
         if prediction.kind is PredictionKind.MISSING:
             return self.cell_grade(prediction, GridGrade(Tag.ADAPTER_ERROR, note=prediction.note), gold)
-        return self.cell_grade(prediction, self.rules.grade(prediction.raw_text or "", gold), gold)
+        text = self._counted_text(prediction.raw_text, prediction.ending)
+        return self.cell_grade(prediction, self.rules.grade(text, gold), gold)
+
+    def _counted_text(self, text: str | None, ended: FinishReason | None) -> str:
+        """Return the text that is read. In the corrected protocol a cut reply counts only if it is one whole object."""
+        if text is None or (
+            ended is FinishReason.LENGTH and self.rules.name == "corrected" and not is_whole_object(text)
+        ):
+            return ""
+        return text
 
     def cell_grade(self, prediction: Prediction, grade: GridGrade, gold: GoldGrid | None = None) -> CellGrade:
         """Return the grade of a prediction from its grid's grade and from how its reply ended."""

@@ -132,9 +132,11 @@ class TaskContract:
         form = offline_form(task, GradingOptions())
         for text in ("", "an answer", HOSTILE[4]):
             row = {form.id_columns[0]: items[0].id, form.text_column: text}
-            (graded,) = form.graded(items, [row], "m")
+            (graded,) = form.graded([row], items).iter_rows(named=True)
             prediction = task.parse(items[0], "m", Response("", RequestOutcome.SUCCEEDED, text))
-            assert (graded.prediction, graded.grade) == (prediction, task.grade(items[0], prediction))
+            grade = task.grade(items[0], prediction)
+            assert (graded["kind"], graded["tag"]) == (prediction.kind, grade.tag)
+            assert {name: graded[name] for name in task.metrics} == dict(grade.marks)
 
     def _mark(self, task: Task, item: Item, prediction: Prediction) -> None:
         if not task.uses_jury:

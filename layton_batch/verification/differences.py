@@ -1,7 +1,11 @@
-"""What is stored beside what was computed again, byte for byte; what differs is named by file, byte and row."""
+"""Differences between stored files and the same files computed again, named by file, byte and row.
+
+Pictures of charts are not compared, for fonts differ between machines: their data are, which stand beside them as JSON.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from itertools import chain
 from pathlib import Path
@@ -9,16 +13,17 @@ from pathlib import Path
 import polars as pl
 from polars.testing import assert_frame_equal
 
-from layton_batch.files import sealed
-
 _CHUNK = 1 << 20
 _RELATIVE, _ABSOLUTE = 1e-9, 1e-12
 """Numbers of other processors may differ in their last digits, which no board prints."""
 
 
 def compare_folders(stored: Path, computed: Path, without: Set[str] = frozenset()) -> Iterator[str]:
-    """Yield a sentence for each file below ``computed`` that is not the same below ``stored``, and for each damaged
-    table there. ``without``: names of files and folders that are not compared."""
+    """Yield a sentence for each file below ``computed`` that is not the same below ``stored``.
+
+    Tables are the same if their numbers and texts are, pages if all but the pictures of charts is. ``without``: names
+    of files and folders that are not compared.
+    """
     names = {path.relative_to(folder) for folder in (stored, computed) for path in _files(folder)}
     for name in sorted(names):
         if without.isdisjoint({name.as_posix(), name.parts[0]}):
@@ -39,38 +44,40 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _compare(stored: Path, computed: Path) -> Iterator[str]:
-    is_table = stored.suffix == ".parquet"
     if not stored.exists():
         yield f"{stored}: is gone"
-    elif not computed.exists():  # of what the manifest asks no more: there is nothing to compare it with
-        if is_table and not sealed.is_whole(stored):
-            yield f"{stored}: was changed since it was written (its digest differs)"
+    elif not computed.exists() or _is_same_page(stored, computed):  # the manifest asks no more for what is not computed
+        return
     elif (byte := first_difference(stored, computed)) is not None:
-        if is_table:
-            yield from _compare_tables(stored, computed, byte)
-        else:
+        if stored.suffix != ".parquet":
             yield f"{stored}: byte {byte} differs from what the raw replies give"
+        elif (row := _differing_row(stored, computed)) is not None:
+            yield f"{stored}: byte {byte}, {row}: differs from what the raw replies give"
 
 
-def _compare_tables(stored: Path, computed: Path, byte: int) -> Iterator[str]:
-    is_whole = sealed.is_whole(stored)
-    row = _differing_row(stored, computed)
-    where = f"byte {byte}" + (f", {row}" if row else "")
-    if not is_whole:
-        yield f"{stored}: {where}: was changed since it was written (its digest differs)"
-    elif row:
-        yield f"{stored}: {where}: differs from what the raw replies give"
+_PICTURES = (".svg", ".png")
+_CHART = re.compile(rb'<svg [^>]*class="chart".*?</svg>', re.DOTALL)
+
+
+def _is_same_page(stored: Path, computed: Path) -> bool:
+    """Tell whether two files of a site are pictures, or pages that differ in their pictures alone."""
+    return stored.suffix in _PICTURES or (stored.suffix == ".html" and _words(stored) == _words(computed))
+
+
+def _words(page: Path) -> bytes:
+    """Read a page without the pictures of its charts."""
+    return _CHART.sub(b"", page.read_bytes())
 
 
 def _differing_row(stored: Path, computed: Path) -> str | None:
-    """Describe the first difference (row and column); None if equal, or if the stored table cannot be read.
+    """Describe the first difference (row and column); None if equal.
 
     Messages of requests without an answer may have come with the batch's status, of which nothing else is kept.
     """
     try:
         own, again = (pl.read_parquet(path, glob=False) for path in (stored, computed))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return None
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        return f"cannot be read ({' '.join(str(error).split())[:200]})"
     if own.schema != again.schema or own.height != again.height:
         return f"{own.height} rows with {own.width} columns, where {again.height} with {again.width} are computed"
     for column in own.columns:

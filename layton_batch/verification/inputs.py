@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -22,7 +22,6 @@ from layton_batch.files.run_folder import RunFolder, Workspace
 from layton_batch.store import schema
 from layton_batch.store.copying import CopiedBatch, copy_run
 from layton_batch.store.engine import open_engine, sqlite_url
-from layton_batch.store.places import other_places
 from layton_batch.store.run_store import RunStore
 
 _ABOUT = "sources.json"
@@ -61,9 +60,8 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
     for path in files:
         if not path.name.startswith("."):
             _link(path, copy.root / path.relative_to(folder.root))
-    homes = {place.run_id: RunFolder(place.folder).workspace for place in other_places(store)}
     for batch in batches:
-        original = _home(folder, batch, homes).batch(batch.run_id, batch.batch_id)
+        original = folder.workspace.batch(batch.run_id, batch.batch_id)
         target = workspace.batch(batch.run_id, batch.batch_id)
         paths = [path for copies in raw_results.copies(original.root).values() for path in copies]
         if not original.request_file.exists():
@@ -74,12 +72,6 @@ def copy_sources(folder: RunFolder, store: RunStore, workspace: Workspace) -> Ru
         target.root.mkdir(parents=True, exist_ok=True)
     board = folder.part("leaderboard", "leaderboard")
     return RunSources(copy, tuple(batches), board.stat().st_mtime_ns if board.exists() else None)
-
-
-def _home(folder: RunFolder, batch: CopiedBatch, homes: Mapping[str, Workspace]) -> Workspace:
-    """The workspace that has the batch: another one where another run of the database sent it."""
-    is_here = folder.workspace.batches(batch.run_id).is_dir()
-    return folder.workspace if is_here else homes.get(batch.run_id, folder.workspace)
 
 
 def _link(path: Path, to: Path) -> None:

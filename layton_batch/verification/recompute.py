@@ -10,7 +10,7 @@ from decimal import Decimal
 from layton_batch.batches.answer_table import read_tally, write_answers
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import has_cost_tables, write_cost_tables
-from layton_batch.batches.outcomes import ReplyTally
+from layton_batch.batches.outcomes import ReplyTally, put_out_of_reach
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch, End, Job, RequestCost
 from layton_batch.runs.context import Run
@@ -59,7 +59,7 @@ def recompute(sources: RunSources, settings: Settings, *, with_pages: bool = Tru
                 _collect(run, store, batch, jobs.get(batch.job_id) if copied.run_id == run.id else None, done)
         spent = run.store.money().spent
         if spent != done.dollars:
-            done.differences.append(f"state: the ledger says ${spent:f} spent, the answers cost ${done.dollars:f}")
+            done.differences.append(f"state: its batches cost ${spent:f}, and their answers ${done.dollars:f}")
         row = run.store.row()
         done.is_revised = row is not None and row.is_revised
         if not done.is_revised:
@@ -109,8 +109,8 @@ def _take_recorded_ends(tally: ReplyTally, recorded: Mapping[str, End]) -> None:
     for custom_id, (outcome, error_class) in recorded.items():
         reply = tally.replies[custom_id]
         if error_class is ErrorClass.OUT_OF_REACH and reply.response.outcome is not RequestOutcome.SUCCEEDED:
-            response = replace(reply.response, outcome=outcome, error_class=error_class)
-            tally.replies[custom_id] = replace(reply, response=response)
+            tally.replies[custom_id] = replace(reply, response=replace(reply.response, outcome=outcome))
+            put_out_of_reach(tally, [custom_id])
 
 
 def _compare_charges(
@@ -137,5 +137,6 @@ def _compare_charges(
 
 _TOKENS: tuple[str, ...] = (
     "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens", "cache_write_tokens",
+    "hour_write_tokens",
 )  # fmt: skip
 _COSTS = ("cost_usd", "unbatched_usd")

@@ -1,16 +1,14 @@
-"""The rows of a run beside each other, beside its files, and beside the indexes of its database.
+"""Checks that the rows of a run agree with each other, with its files and with the indexes of its database.
 
-SQLite has a copy of each row in an index (``schema.copies``). Numbers of answers are computed again from the raw
-replies. Checked here are the copies, and what links rows.
+Numbers of answers are computed again from the raw replies, elsewhere.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import and_, select
 
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.manifest.manifest import Manifest
@@ -19,8 +17,6 @@ from layton_batch.store.engine import shown
 from layton_batch.store.run_store import RunStore
 
 _MOST_NAMED = 20
-_CHANGED = re.compile(rf"row (\d+) missing from index {schema.COPY}(\w+)")
-_ROW = r"row \1 of table \2 was changed since it was written (its copy differs)"
 
 
 def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterator[str]:
@@ -30,7 +26,7 @@ def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterat
     with store.reading() as connection:
         if store.engine.dialect.name == "sqlite":
             lines = connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_NAMED})").scalars()
-            yield from (f"{place}: {_CHANGED.sub(_ROW, line)}" for line in lines if line != "ok")
+            yield from (f"{place}: {line}" for line in lines if line != "ok")
         runs = schema.runs
         frozen = connection.scalar(select(runs.c.manifest).where(runs.c.run_id == store.run_id))
         is_same = frozen is not None and json.loads(frozen) == manifest.frozen()
@@ -44,12 +40,9 @@ def check_rows(folder: RunFolder, store: RunStore, manifest: Manifest) -> Iterat
         for job_id, custom_id in connection.execute(other):
             yield f"{place}: job {job_id} ({custom_id}): its row wants an answer of another fingerprint"
         batch_ids = {batch.id for batch in store.batches()}
-        for table in (schema.ledger, schema.provider_batches):
-            is_mine: ColumnElement[bool] = table.c.run_id == store.run_id
-            names = set(connection.execute(select(table.c.batch_id).where(is_mine)).scalars())
-            yield from (
-                f"{place}: table {table.name} names batch {name!r}, which is none" for name in names - batch_ids
-            )
+        known = schema.provider_batches
+        names = set(connection.execute(select(known.c.batch_id).where(known.c.run_id == store.run_id)).scalars())
+        yield from (f"{place}: table {known.name} names batch {name!r}, which is none" for name in names - batch_ids)
     yield from _check_batches(folder, store, place)
 
 

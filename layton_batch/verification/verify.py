@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
@@ -11,17 +11,19 @@ from tempfile import TemporaryDirectory
 import orjson
 
 from layton_batch.costs.notes import bill_notes
-from layton_batch.errors import DataError, MissingSourceError
-from layton_batch.files import sealed, tables
+from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
+from layton_batch.files import tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import FileDigest
 from layton_batch.runs.event_log import event_row
 from layton_batch.runs.folders import stored_manifest
+from layton_batch.runs.imported import is_imported
 from layton_batch.runs.label_log import read_label_actions
 from layton_batch.runs.recorded_files import recorded_files
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_store
+from layton_batch.scoring.leaderboard import complete
 from layton_batch.settings import Settings
 from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from
 from layton_batch.site.front import MARKER as FRONT
@@ -74,7 +76,7 @@ class Verification:
         folder = done.folder.tables
         self.predictions = tables.read(folder, "predictions", ["item_id"]).height
         self.labels = tables.read(folder, "labels", ["item_id"]).height
-        self.models = tables.read(folder, "leaderboard", ["model"]).height
+        self.models = complete(tables.read(folder, "leaderboard", ["progress"])).height
         self.verdicts = sum(tables.read(folder, name, ["item_id"]).height for name in ("verdicts", "rejudged"))
 
 
@@ -131,24 +133,26 @@ def _verify_run(folder: RunFolder, settings: Settings, checked: Verification) ->
 
 
 def check_inputs(folder: RunFolder, store: RunStore, checked: Verification) -> Iterator[str]:
-    """Yield differences of the run's inputs from their digests, and of log and intents from their rows."""
+    """Yield differences of the run's inputs from their digests, and of log and intents from their rows.
+
+    Answers are inputs if they were imported. Else they are computed again from the raw results.
+    """
     root = folder.workspace.root
     batches = [
         batch
         for batch in store.batches()
         if batch.path and (root / batch.path).parent.is_dir() and not batch.was_withdrawn
     ]
+    computed = {folder.batch(batch.id).answers.relative_to(root) for batch in store.batches() if not is_imported(batch)}
+    of_batches = store.files(f"{folder.batches.relative_to(root).as_posix()}/")
     recorded = [
         *recorded_files(store, folder),
-        *store.files(f"{folder.batches.relative_to(root).as_posix()}/"),
+        *(file for file in of_batches if Path(file.name).parent not in computed),
         *(FileDigest(batch.path, batch.size_bytes, batch.sha256) for batch in batches),
     ]
     checked.files += len(recorded)
     for path in changed_files(root, recorded):
         yield f"{path}: {CHANGED}" if path.exists() else f"{path}: is gone"
-    items, row = folder.part("items", "items"), store.row()
-    if items.exists() or row is None or row.applied is not None:  # else the run was stopped before it planned anything
-        yield from _damaged_tables([items])
     actions = read_label_actions(folder)
     yield from (f"{path}: {count} lines cannot be read" for path, count in actions.damaged.items())
     yield from actions.foreign
@@ -178,21 +182,20 @@ def _check_log(folder: RunFolder, store: RunStore) -> Iterator[str]:
             position += len(line)
 
 
-def _damaged_tables(paths: Iterator[Path] | list[Path]) -> Iterator[str]:
+def _unreadable_tables(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         try:
-            if not sealed.is_whole(path):
-                yield f"{path}: {CHANGED}"
-        except OSError as error:
-            yield f"{path}: cannot be read ({error.strerror or error})"
+            tables.read_part(path)
+        except DamagedTableError as error:
+            yield str(error)
 
 
 def check_computed(folder: RunFolder, checked: Verification) -> Iterator[str]:
-    """Check the tables and pages of a run by their digests alone; ``check_inputs`` names the table of items."""
+    """Check that the tables of a run can be read, and its pages by their digests; ``check_inputs`` checks the items."""
     checked.notes.append("nothing was computed again, for that begins with these files")
     parts = (folder.tables, *(batch / "answers" for batch in folder.batches.glob("*")))
     paths = [path for part in parts for path in part.rglob("[!.]*.parquet")]
-    yield from _damaged_tables([path for path in paths if path != folder.part("items", "items")])
+    yield from _unreadable_tables(path for path in paths if path != folder.part("items", "items"))
     if (folder.site / DIGESTS).exists():
         yield from differing_files(folder.site)
 
@@ -200,7 +203,7 @@ def check_computed(folder: RunFolder, checked: Verification) -> Iterator[str]:
 def compare_run(folder: RunFolder, sources: RunSources, progress: Progress, checked: Verification) -> Iterator[str]:
     """Yield differences between the run's answers, tables, prompts and pages and the recomputed ones.
 
-    What is still to be made, or to be made again, is checked by its digests alone, and a note says so.
+    What is still to be made, or to be made again, is not compared, and a note says so.
     """
     copy = sources.folder
     site, site_of_now = made_from(folder.site), made_from(copy.site)
@@ -209,18 +212,18 @@ def compare_run(folder: RunFolder, sources: RunSources, progress: Progress, chec
     is_board_of_now = board == board_of_now or (board is None and is_site_of_now)
     if not progress.is_finished:
         checked.notes.append(
-            "the run is not finished: tables and pages that it has still to make, or to make again, are checked by "
-            "their digests alone; `layton-batch run` makes them"
+            "the run is not finished: tables and pages that it has still to make, or to make again, are not compared; "
+            "`layton-batch run` makes them"
         )
     elif not is_board_of_now:
         checked.notes.append(
             "the board is not made yet: `layton-batch run` makes it"
             if board is None
-            else "the board is of other labels or another version: `layton-batch leaderboard --update` computes it anew"
+            else "the board is of other labels or another version: `layton-batch site` computes it anew"
         )
     behind = _behind(progress, is_board_of_now=is_board_of_now, is_site_of_now=is_site_of_now)
-    yield from _damaged_tables(
-        [path for path in folder.tables.rglob("[!.]*.parquet") if _is_among(behind, folder, path)]
+    yield from _unreadable_tables(
+        path for path in folder.tables.rglob("[!.]*.parquet") if _is_among(behind, folder, path)
     )
     checked.files += count_files(folder.tables)
     yield from compare_folders(folder.tables, copy.tables, without=behind)
@@ -241,7 +244,7 @@ def compare_run(folder: RunFolder, sources: RunSources, progress: Progress, chec
         yield f"{folder.site / DIGESTS}: is gone"
     if is_site_of_now:
         checked.pages = count_files(copy.site)
-        yield from compare_folders(folder.site, copy.site)
+        yield from compare_folders(folder.site, copy.site, without={DIGESTS})  # of pictures, too
     elif progress.is_finished:
         checked.notes.append("the pages are of an earlier board: `layton-batch run` makes them again")
 

@@ -18,7 +18,7 @@ from layton_batch.batches.completeness import (
     lack,
 )
 from layton_batch.batches.replies import read_replies
-from layton_batch.providers.protocol import ResultPart
+from layton_batch.providers.protocol import NO_REASON, ResultPart
 from layton_batch.records import Batch, Snapshot
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.batches.test_outcomes import batch
@@ -120,3 +120,26 @@ def test_a_row_without_a_reply_beside_an_answer_explains_nothing_else(tmp_path: 
     rows = [error_row("c0", 0), *(error_row(name, 500) for name in ("c2", "c3", "c4"))]
     found = lacking(tmp_path, batch(BatchOutcome.COMPLETED), ended((3, 2, 5)), "c0", "c1", errors=rows)
     assert found == MissingResults("2 answers came, the provider counts 3", billed=True, downloads=DOWNLOADS)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts", "more", "is_over"),
+    [
+        (BatchOutcome.FAILED, (None, None, None), {}, True),
+        (BatchOutcome.FAILED, (0, 0, 0), {}, True),
+        (BatchOutcome.EXPIRED, (0, 0, 0), {}, False),
+        (BatchOutcome.FAILED, (0, 0, 0), {"message": NO_REASON}, False),
+        (BatchOutcome.FAILED, (0, 0, 0), {"results_ref": "file-1"}, False),
+        (BatchOutcome.FAILED, (0, 0, 0), {"errors_ref": "file-2"}, False),
+        (BatchOutcome.FAILED, (2, 3, 5), {}, False),
+    ],
+)
+def test_a_batch_that_failed_at_validation_ends_at_once_with_the_provider_s_sentence(
+    tmp_path: Path,
+    outcome: BatchOutcome,
+    counts: tuple[int | None, int | None, int | None],
+    more: dict[str, str],
+    is_over: bool,
+) -> None:
+    failed = ended(counts, **{"message": "Enqueued token limit reached", **more})
+    assert (lacking(tmp_path / "raw", batch(outcome), failed) is None) == is_over

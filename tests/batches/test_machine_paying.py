@@ -9,6 +9,8 @@ from decimal import Decimal
 import pytest
 
 from layton_batch.batches import machine
+from layton_batch.batches.machine import DecisionLimits
+from layton_batch.clock import utc
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
@@ -17,8 +19,9 @@ from layton_batch.errors import (
     ProviderReplyError,
     TransientProviderError,
 )
-from layton_batch.records import Account, BatchFacts, LedgerEntry, MatchingBatch, Move, Wait
+from layton_batch.records import Account, Batch, BatchFacts, MatchingBatch, Move, Wait
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
+from layton_batch.store.standing import ProviderLoad, UnclearCreates
 from tests.support.batch_states import (
     AT,
     COST,
@@ -27,8 +30,6 @@ from tests.support.batch_states import (
     NO_CREDIT,
     NO_QUOTA,
     PACING,
-    RELEASED,
-    RESERVED,
     UNLISTED,
     WRONG_KEY,
     busy,
@@ -41,7 +42,7 @@ from tests.support.batch_states import (
     submitting,
     told,
 )
-from tests.support.store_rows import NOW, batch
+from tests.support.store_rows import NOW
 
 # ---- before the create ---------------------------------------------------------------------------------------------
 
@@ -103,16 +104,13 @@ def test_a_provider_that_an_upload_does_not_reach_is_not_said_to_refuse_the_file
         (404, BatchFacts(not_found=machine.TRIES - 1), ErrorClass.INVALID_REQUEST),
     ],
 )
-def test_what_is_refused_for_good_ends_and_lets_go_of_what_was_set_aside(
-    status: int, facts: BatchFacts, error_class: ErrorClass
-) -> None:
+def test_what_is_refused_for_good_ends(status: int, facts: BatchFacts, error_class: ErrorClass) -> None:
     of_file = [(planned(), machine.after_upload(planned(), refused(status), AT))] if facts == BatchFacts() else []
     of_create = (submitting(facts=facts), machine.after_create(submitting(facts=facts), refused(status), AT))
-    for before, decision in (*of_file, of_create):
+    for _, decision in (*of_file, of_create):
         assert isinstance(decision, Move)
         assert (decision.after.state, decision.after.outcome) == (Lifecycle.ENDED, BatchOutcome.FAILED)
         assert (decision.after.error_class, decision.after.ended_at) == (error_class, NOW)
-        assert decision.entries == ((RELEASED,) if before.state is Lifecycle.SUBMITTING else ())
         assert told(decision) == ["refused"]
 
 
@@ -153,11 +151,8 @@ def test_an_intent_sets_money_aside_and_counts_looks_anew() -> None:
         before, decision, Move, state=Lifecycle.SUBMITTING, input_ref="file-1", submitting_at=NOW, reason=None,
         needs_person=False, facts=BatchFacts(0, 0, 5, 1, absent_creates=1),
     )  # fmt: skip
-    assert decision.entries == (RESERVED,)
     paid = machine.before_create(before, "file-1", replace(AT, account=Account("key", "organisation"))).after
     assert (paid.account, paid.organisation) == ("key", "organisation")
-    free = machine.before_create(planned(max_cost=None), None, AT)
-    assert free.entries == (LedgerEntry(batch(0).id, "reserved", Decimal(0)),)
 
 
 @pytest.mark.parametrize(("age", "is_fresh"), [(0.0, True), (60.0, True), (-60.0, True), (61.0, False), (-61.0, False)])
@@ -207,7 +202,7 @@ def test_a_create_that_certainly_did_nothing_goes_again(
     after = decision.after
     assert (after.state, after.due_at, after.input_ref) == (Lifecycle.PLANNED, NOW + pause, input_ref)
     assert (after.failures, after.facts) == (failures, facts)
-    assert (decision.entries, told(decision)) == ((RELEASED,), [event])
+    assert told(decision) == [event]
 
 
 @pytest.mark.parametrize("error", [refused(401), refused(402), refused(403), WRONG_KEY, NO_CREDIT, NO_QUOTA])
@@ -217,12 +212,10 @@ def test_the_accounts_trouble_ends_no_batch_and_a_person_is_told_in_the_end(erro
         decision = machine.after_create(submitting(facts=BatchFacts(failed_calls=failed)), error, AT)
         assert (decision.after.state, decision.after.needs_person) == (Lifecycle.PLANNED, needs_person)
         assert str(error) in str(decision.after.reason)
-        looked = machine.after_look(
-            submitting(facts=BatchFacts(unsure_looks=failed), submitting_at=NOW - DAY), error, AT
-        )
+        looked = look(submitting(facts=BatchFacts(unsure_looks=failed), submitting_at=NOW - DAY), error)
         if error.status != machine.FORBIDDEN:  # a key may never read the list, and nobody else can tell then
             assert (looked.after.state, looked.after.needs_person) == (Lifecycle.SUBMITTING, needs_person)
-        assert not machine.after_look(looked.after, [], AT).after.needs_person
+        assert not look(looked.after, []).after.needs_person
     assert type(machine.after_upload(planned(), error, AT)) is Wait
 
 
@@ -231,14 +224,74 @@ def test_a_create_without_a_clear_answer_is_looked_for_and_keeps_its_money(reply
     before = submitting(failures=3, facts=BatchFacts(2, 2))
     decision = machine.after_create(before, reply, AT)
     due = NOW + PACING.looks[0]
-    check(before, decision, Wait, reason=str(reply), failures=0, due_at=due, facts=BatchFacts())
+    check(before, decision, Wait, reason=str(reply), failures=0, due_at=due, facts=BatchFacts(), unclear_since=NOW)
     assert told(decision) == ["create_unclear"]
+    earlier = machine.after_create(replace(before, unclear_since=NOW - DAY), reply, AT)
+    assert earlier.after.unclear_since == NOW - DAY
+
+
+CLEAR: list[str | ProviderError | FileError] = ["b-1", busy(), refused(400), refused(401), FileError("it is gone")]
+
+
+@pytest.mark.parametrize("reply", CLEAR)
+def test_a_clear_answer_ends_the_outage_of_its_batch(reply: str | ProviderError | FileError) -> None:
+    assert machine.after_create(submitting(unclear_since=NOW - DAY), reply, AT).after.unclear_since is None
+
+
+def outage(number: int, last: float, status: int | None = 503) -> ProviderLoad:
+    return ProviderLoad(unclear=UnclearCreates(number, NOW - 7200.0, last, status))
+
+
+@pytest.mark.parametrize(
+    ("load", "facts", "due"),
+    [
+        (ProviderLoad(), BatchFacts(), None),
+        (ProviderLoad(sending=3), BatchFacts(absent_creates=2), None),
+        *((outage(n, NOW), BatchFacts(), 60.0 * pause) for n, pause in ((1, 1), (2, 2), (3, 4), (5, 16), (6, 30))),
+        (outage(99, NOW), BatchFacts(), 1800.0),
+        (outage(1, NOW - 59.0), BatchFacts(), 1.0),
+        (outage(1, NOW - 60.0), BatchFacts(), None),
+        (outage(99, NOW - 1800.0), BatchFacts(absent_creates=1), None),
+        (outage(99, NOW - 1800.0), BatchFacts(absent_creates=2), 1600.0),
+        (outage(99, NOW - 9000.0), BatchFacts(absent_creates=2), 1600.0),
+        (outage(1, NOW + 9000.0), BatchFacts(), None),  # our clock was put back
+    ],
+)
+def test_after_unclear_creates_a_provider_gets_one_create_at_a_time_with_growing_pauses(
+    load: ProviderLoad, facts: BatchFacts, due: float | None
+) -> None:
+    before = planned(facts=facts, submitting_at=NOW - 2000.0)
+    decision = machine.paused(before, load, NOW, PACING)
+    if due is None:
+        assert decision is None
+        if load.unclear is not None:  # another one is tried: the rest is due as before
+            rest = machine.paused(before, load.plus(before, NOW), NOW, PACING)
+            assert rest is not None
+            check(before, rest, Wait, reason=rest.after.reason)
+        return
+    assert decision is not None
+    check(before, decision, Wait, due_at=NOW + due, reason=decision.after.reason)
+
+
+@pytest.mark.parametrize(("status", "words"), [(503, "answered with HTTP 503"), (None, "not answered")])
+def test_an_outage_is_said_with_its_begin_and_the_next_try(status: int | None, words: str) -> None:
+    decision = machine.paused(planned(), outage(6, NOW, status), NOW, PACING)
+    assert decision is not None
+    since, until = (f"{utc(moment):%H:%M} UTC" for moment in (NOW - 7200.0, NOW + 1800.0))
+    expected = f"{planned().provider}: creates {words} since {since}; next try {until}"
+    assert decision.after.reason == machine.HELD + expected
 
 
 # ---- is it there ---------------------------------------------------------------------------------------------------
 
 OURS, SHY = MatchingBatch("b-1", certain=True), MatchingBatch("b-2", certain=False, may_tell=True)
 MUTE, NAMELESS = MatchingBatch("b-3", certain=False), MatchingBatch("", certain=True)
+
+
+def look(
+    before: Batch, found: Sequence[MatchingBatch] | ProviderError, at: DecisionLimits = AT, absent_creates: int = 0
+) -> Move | Wait:
+    return machine.after_look(before, found, at, bound=COST, absent_creates=absent_creates)
 
 
 MADE = {"account": "key", "organisation": "acme"}
@@ -251,17 +304,17 @@ def test_under_another_account_a_person_decides_and_nothing_is_sent(
     account: Account, found: Sequence[MatchingBatch] | ProviderError
 ) -> None:
     before = submitting(**MADE, facts=BatchFacts(absent_looks=LOOKS))
-    decision = machine.after_look(before, found, replace(AT, account=account))
+    decision = look(before, found, replace(AT, account=account))
     check(before, decision, Move, state=Lifecycle.LOST, reason=decision.after.reason)
     assert "created with another key" in (decision.after.reason or "")
-    assert (decision.entries, told(decision)) == ((), ["lost"])
+    assert told(decision) == ["lost"]
 
 
 @pytest.mark.parametrize("account", [Account("key", "acme"), Account("key"), Account()])
 def test_the_same_account_or_an_unknown_one_is_no_other(account: Account) -> None:
     now = replace(AT, account=account)
-    assert machine.after_look(submitting(**MADE), [OURS], now).after.state is Lifecycle.IN_FLIGHT
-    assert machine.after_look(submitting(), [OURS], now).after.state is Lifecycle.IN_FLIGHT
+    assert look(submitting(**MADE), [OURS], now).after.state is Lifecycle.IN_FLIGHT
+    assert look(submitting(), [OURS], now).after.state is Lifecycle.IN_FLIGHT
 
 
 def test_what_is_at_another_account_is_said_once() -> None:
@@ -278,19 +331,19 @@ def test_what_is_at_another_account_is_said_once() -> None:
 
 
 def test_what_carries_our_marks_is_the_batch() -> None:
-    decision = machine.after_look(submitting(), [OURS, SHY], AT)
+    decision = look(submitting(), [OURS, SHY])
     assert (decision.after.state, decision.after.provider_id) == (Lifecycle.IN_FLIGHT, "b-1")
     assert decision.events == (("found", "b-1"),)
 
 
 def test_two_that_carry_our_marks_are_for_a_person() -> None:
-    decision = machine.after_look(submitting(), [OURS, MatchingBatch("b-9", certain=True)], AT)
+    decision = look(submitting(), [OURS, MatchingBatch("b-9", certain=True)])
     assert decision.after.state is Lifecycle.LOST
     assert "b-1, b-9" in str(decision.after.reason)
 
 
 def test_one_of_ours_that_the_list_does_not_name_is_waited_for() -> None:
-    decision = machine.after_look(submitting(), [NAMELESS], AT)
+    decision = look(submitting(), [NAMELESS])
     assert type(decision) is Wait
     assert "without an id" in str(decision.after.reason)
 
@@ -298,39 +351,31 @@ def test_one_of_ours_that_the_list_does_not_name_is_waited_for() -> None:
 @pytest.mark.parametrize("looks", range(LOOKS))
 def test_a_list_without_the_batch_is_looked_at_again(looks: int) -> None:
     before = submitting(facts=BatchFacts(absent_looks=looks))
-    decision = machine.after_look(before, [], AT)
+    decision = look(before, [])
     due = NOW + PACING.looks[looks]
     check(before, decision, Wait, reason=decision.after.reason, due_at=due, facts=BatchFacts(absent_looks=looks + 1))
 
 
-def test_a_batch_that_no_list_ever_showed_goes_again_once_and_its_create_stays_in_doubt() -> None:
-    before = submitting(facts=BatchFacts(absent_looks=LOOKS))
-    decision = machine.after_look(before, [], AT)
+@pytest.mark.parametrize("earlier", range(machine.MOST_REPEATS + 1))
+def test_a_batch_that_no_list_ever_showed_goes_again_five_times_whichever_batch_made_the_creates(earlier: int) -> None:
+    """What its create may have cost is unknown cost; of a lost batch it stays set aside."""
+    before = submitting(facts=BatchFacts(absent_looks=LOOKS, absent_creates=earlier // 2), creates_usd=COST)
+    decision = look(before, [], absent_creates=earlier)
     assert isinstance(decision, Move)
-    assert (decision.after.state, decision.after.due_at, decision.has_unknown_cost) == (Lifecycle.PLANNED, NOW, True)
-    assert decision.after.facts.absent_creates == decision.after.facts.creates_of_unknown_cost == 1
-    second = machine.after_look(replace(before, facts=BatchFacts(absent_looks=LOOKS, absent_creates=1)), [], AT)
-    assert second.after.state is Lifecycle.LOST
-    assert isinstance(second, Move)
-    assert not second.has_unknown_cost  # what was set aside stays set aside
-
-
-def test_a_second_create_for_an_answer_that_no_list_shows_is_lost_whichever_batch_made_the_first() -> None:
-    before = submitting(facts=BatchFacts(absent_looks=LOOKS))
-    assert machine.after_look(before, [], AT, absent_before=True).after.state is Lifecycle.LOST
-
-
-def test_a_create_in_doubt_is_entered_with_what_it_may_have_cost() -> None:
-    before = submitting(facts=BatchFacts(absent_looks=LOOKS))
-    decision = machine.after_look(before, [], AT)
-    assert isinstance(decision, Move)
-    cost = machine.settle(before, reserved=COST, unknown_cost=Decimal("0.30"))
-    assert machine.with_unknown_cost(decision, cost) == replace(decision, entries=cost)
+    if earlier == machine.MOST_REPEATS:
+        check(before, decision, Move, state=Lifecycle.LOST, reason=decision.after.reason)
+        return
+    facts = replace(before.facts, absent_creates=earlier // 2 + 1)
+    check(
+        before, decision, Move, state=Lifecycle.PLANNED, reason=decision.after.reason, facts=facts,
+        creates_usd=2 * COST,
+    )  # fmt: skip
+    assert told(decision) == ["not_in_list"]
 
 
 @pytest.mark.parametrize("looks", range(LOOKS + 1))
 def test_a_list_that_proves_no_absence_is_read_as_often_as_any_and_then_a_person_decides(looks: int) -> None:
-    decision = machine.after_look(submitting(facts=BatchFacts(absent_looks=looks)), [], UNLISTED)
+    decision = look(submitting(facts=BatchFacts(absent_looks=looks)), [], UNLISTED)
     assert decision.after.state is (Lifecycle.SUBMITTING if looks < LOOKS else Lifecycle.LOST)
     assert looks < LOOKS or "which proves nothing" in str(decision.after.reason)
 
@@ -354,9 +399,109 @@ def test_looks_that_tell_nothing_go_on_until_nothing_can_be_told(
     found: list[MatchingBatch] | ProviderError, facts: BatchFacts, since: float, state: Lifecycle
 ) -> None:
     before = submitting(facts=facts, submitting_at=NOW - since)
-    decision = machine.after_look(before, found, AT)
+    decision = look(before, found)
     assert decision.after.state is state
     if state is Lifecycle.SUBMITTING:
         assert decision.after.facts.unsure_looks == facts.unsure_looks + 1
         pause = PACING.looks[min(facts.unsure_looks, LOOKS - 1)]
         assert decision.after.due_at == NOW + pause
+
+
+# ---- what given-up creates cost, by a later list ---------------------------------------------------------------------
+
+HOUR = 3600.0
+GIVEN_UP = BatchFacts(absent_creates=2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "sent", "is_due"),
+    [
+        ({}, HOUR - 1, False),
+        ({}, HOUR, True),
+        ({"listed_at": NOW - 60.0}, 2 * HOUR, False),
+        ({"listed_at": NOW - HOUR}, 2 * HOUR, True),
+        ({"listed_at": NOW + 60.0}, 2 * HOUR, True),  # our clock was put back
+        ({"facts": BatchFacts(absent_creates=2, closed_creates=2)}, DAY - 1, False),
+        ({"facts": BatchFacts(absent_creates=2, closed_creates=2)}, DAY, True),
+        ({}, 29 * DAY, False),
+        ({"facts": BatchFacts()}, DAY, False),
+        ({"state": Lifecycle.SUBMITTING}, DAY, False),
+        ({"account": "another"}, DAY, False),
+    ],
+)
+def test_a_list_is_searched_for_given_up_creates_after_an_hour_and_then_once_a_day(
+    changes: dict[str, object], sent: float, *, is_due: bool
+) -> None:
+    batch = flying(**{"facts": GIVEN_UP, "submitting_at": NOW - sent, **changes})
+    assert machine.is_to_look_later(batch, replace(AT, account=Account("key"))) is is_due
+
+
+LATER = {"submitting_at": NOW - HOUR, "creates_usd": 2 * COST}
+ANYWHERE = [planned(facts=GIVEN_UP, **LATER), flying(facts=GIVEN_UP, **LATER), ended(facts=GIVEN_UP, **LATER)]
+
+
+@pytest.mark.parametrize("before", ANYWHERE)
+def test_creates_that_a_complete_list_lacks_an_hour_later_cost_nothing(before: Batch) -> None:
+    decision = machine.after_later_look(before, [], AT, bound=COST)
+    facts = replace(GIVEN_UP, closed_creates=2)
+    check(before, decision, Wait, listed_at=NOW, creates_usd=Decimal(0), facts=facts)
+    assert told(decision) == ["create_closed"]
+    assert facts.creates_of_unknown_cost == 0
+
+
+@pytest.mark.parametrize(
+    ("found", "at", "changes"),
+    [
+        ([], UNLISTED, {}),
+        ([], AT, {"submitting_at": NOW - HOUR + 1}),
+        ([SHY], AT, {}),
+        ([NAMELESS], AT, {}),
+        ([OURS], AT, {"state": Lifecycle.PLANNED}),  # it is found when the batch is sent
+        ([OURS], AT, {"state": Lifecycle.LOST}),
+        (busy(), AT, {}),
+        (refused(403), AT, {}),
+    ],
+)
+def test_a_list_that_proves_nothing_leaves_the_bill_open(
+    found: list[MatchingBatch] | ProviderError, at: DecisionLimits, changes: dict[str, object]
+) -> None:
+    before = flying(**{"facts": GIVEN_UP, **LATER, **changes})
+    check(before, machine.after_later_look(before, found, at, bound=COST), Wait, listed_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("facts", "closed", "usd"),
+    [
+        (GIVEN_UP, 0, 2 * COST),  # the bill is open already
+        (replace(GIVEN_UP, closed_creates=2), 1, COST),
+        (replace(GIVEN_UP, closed_creates=1, extra_batches=1), 0, 2 * COST),
+    ],
+)
+def test_a_create_that_a_list_shows_after_all_opens_the_bill_again(
+    facts: BatchFacts, closed: int, usd: Decimal
+) -> None:
+    before = flying(**LATER | {"creates_usd": COST * facts.creates_of_unknown_cost}, facts=facts)
+    decision = machine.after_later_look(before, [OURS, SHY], AT, bound=COST)
+    assert (decision.after.facts.closed_creates, decision.after.creates_usd) == (closed, usd)
+    assert decision.after.facts.extra_batches == facts.extra_batches + 1
+    assert (told(decision), decision.extra_ids) == (["made_after_all"], ("b-1",))
+    later = machine.after_later_look(decision.after, [], AT, bound=COST)  # one of them is known to have been made
+    assert later.after.facts.creates_of_unknown_cost == later.after.facts.extra_batches
+    assert later.after.creates_usd == COST * later.after.facts.extra_batches
+
+
+@pytest.mark.parametrize("before", [flying(facts=GIVEN_UP, **LATER), ended(facts=GIVEN_UP, **LATER)])
+def test_a_person_closes_the_bill_of_a_batch_that_goes_on(before: Batch) -> None:
+    decision = machine.never_made(before, NOW, bound=COST)
+    check(before, decision, Wait, creates_usd=Decimal(0), facts=replace(GIVEN_UP, closed_creates=2))
+    assert told(decision) == ["create_closed"]
+
+
+def test_a_lost_batch_that_was_never_made_is_planned_again_and_none_of_its_creates_cost_anything() -> None:
+    before = submitting(**LATER, state=Lifecycle.LOST, facts=GIVEN_UP, unclear_since=NOW - DAY)
+    decision = machine.never_made(before, NOW, bound=COST)
+    check(
+        before, decision, Move, state=Lifecycle.PLANNED, submitting_at=None, input_ref=None, unclear_since=None,
+        creates_usd=Decimal(0), facts=replace(GIVEN_UP, closed_creates=2),
+    )  # fmt: skip
+    assert told(decision) == ["never_made", "create_closed"]

@@ -71,8 +71,10 @@ def test_each_request_has_one_outcome(decoded: list[Reply | str], outcome: Batch
     ],
 )
 def test_a_request_that_no_line_names_ends_as_its_batch_did(outcome: BatchOutcome, ends: RequestOutcome) -> None:
-    tally = assign_outcomes([], SENT, batch(outcome))
+    tally = assign_outcomes([], SENT, batch(outcome), "why")
     assert {reply.response.outcome for reply in tally.replies.values()} == {ends}
+    says = "why" if outcome is BatchOutcome.FAILED else None  # why it was waited for is no part of another outcome
+    assert {reply.response.error_message for reply in tally.replies.values()} == {says}
 
 
 def test_of_two_answers_the_first_counts_and_the_second_is_told() -> None:

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.runs.environment_notes import NEED_A_PATH
 from tests.support.lab import MODELS
 
 QUIZ = "question,answer\nWhat is 12 times 12?,144\nHow many legs has a spider?,8\n"
 KEYS = tuple(f"{name}_API_KEY" for name in ("OPENAI", "ANTHROPIC", "GEMINI", "MISTRAL"))
+NEED_A_PATH = ("openai", "doubleword", "openrouter")
+"""Providers whose own address ends in a path."""
 NOBODY = "http://127.0.0.1:9"
 """The discard port of this machine: nothing that is sent arrives."""
 

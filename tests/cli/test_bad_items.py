@@ -33,11 +33,11 @@ def without(rows: list[dict[str, object]], column: str) -> bytes:
 
 WHOLE = lines(ROWS)
 WRONG_ITEMS: dict[str, tuple[bytes, list[str]]] = {
-    "truncated": (WHOLE[:-40], ["line 4", "cut off"]),
+    "truncated": (WHOLE[:-40], ["line 4", "not JSON"]),
     "not UTF-8": (WHOLE.replace(b"id", b"\xff\xfe", 1), ["line 1", "not UTF-8"]),
-    "truncated UTF-16": (WHOLE.decode().encode("utf-16")[:-41], ["line 4", "cut off"]),
-    "a JSON array": (json.dumps(ROWS).encode(), ["line 1", "JSON array"]),
-    "a JSON array over lines": (json.dumps(ROWS, indent=1).encode(), ["line 1", "JSON array"]),
+    "truncated UTF-16": (WHOLE.decode().encode("utf-16")[:-41], ["line 4", "not JSON"]),
+    "a JSON array": (json.dumps(ROWS).encode(), ["line 1"]),
+    "a JSON array over lines": (json.dumps(ROWS, indent=1).encode(), ["line 1"]),
     "a string where an object is due": (WHOLE + b'"a riddle"\n', ["line 5", "object"]),
     "not JSON": (WHOLE + b"id: lb-t-001\n", ["line 5", "not JSON"]),
     "nothing at all": (b"", ["there is no row"]),
@@ -65,7 +65,7 @@ WRONG_GOLD: dict[str, tuple[bytes, list[str]]] = {
     "no item column": (without(GOLD, "riddle_id"), ["riddle_id"]),
     "a word for a verdict": (changed(GOLD, 2, {"human_answer_correct": "yes"}), ["line 2", "human_answer_correct"]),
     "the same prediction twice": (lines([*GOLD, GOLD[0]]), ["line 5", "already"]),
-    "truncated": (lines(GOLD)[:-40], ["line 4", "cut off"]),
+    "truncated": (lines(GOLD)[:-40], ["line 4", "not JSON"]),
 }
 
 
@@ -126,7 +126,7 @@ def test_what_is_only_strange_goes_through_whole(tmp_path: Path, monkeypatch: py
         jobs = end.table()["jobs"]
         assert isinstance(jobs, list)
         assert [(job["requests"], job["succeeded"]) for job in jobs] == [(4, 4), (4, 4)]
-        shown = [call("run", "manifest.toml"), call("events", "lab"), call("leaderboard", "lab")]
+        shown = [call("run", "manifest.toml"), call("status", "lab", "--log"), call("leaderboard", "lab")]
         sent = b"".join(path.read_bytes() for path in bench.lab.runs.glob("batches/*/predict-*/request.jsonl"))
     assert not any(char in text for one in shown for text in (one.out, one.err) for char in "\x1b\x00\x07\u202e\x7f")
     assert len(sent) > len(STRANGE[-1])

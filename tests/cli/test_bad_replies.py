@@ -23,7 +23,7 @@ def run(bench: Desk, text: str) -> Ending:
 
 
 def kinds() -> dict[str, str]:
-    events = cast("list[Document]", call("events", "lab", "--json").json)
+    events = cast("list[Document]", call("status", "lab", "--log", "--json").json)
     return {str(event["kind"]): str(event["detail"]) for event in events}
 
 
@@ -96,7 +96,7 @@ def test_an_unknown_status_is_named_to_the_person_and_never_taken_for_running(
         call("run", "manifest.toml", "--once")
         shown = call("status", "lab")
         assert "pondering" in shown.out
-        assert "\x1b" not in shown.out + call("events", "lab").out
+        assert "\x1b" not in shown.out + call("status", "lab", "--log").out
 
 
 def test_answers_that_are_broken_refused_cut_or_without_a_message_are_outcomes_of_their_own_and_charged(

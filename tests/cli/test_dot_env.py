@@ -44,7 +44,7 @@ def manifest(offline: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write(offline, manifest_text(("openai",), limit=1, jury=ONLY_HERE))
 
 
-@pytest.mark.parametrize("command", ["plan", "doctor", "run"])
+@pytest.mark.parametrize("command", ["plan", "check", "run"])
 def test_an_address_in_dot_env_gets_no_key_of_the_environment(
     offline: Path, manifest: Path, stranger: Loopback, command: str
 ) -> None:
@@ -73,7 +73,7 @@ def test_an_address_beside_its_key_is_used_and_said_before_the_first_call(
     assert f"openai is called at {stranger.url} (OPENAI_BASE_URL in {offline / '.env'})" in end.err
 
 
-@pytest.mark.parametrize("command", ["plan", "doctor", "run"])
+@pytest.mark.parametrize("command", ["plan", "check", "run"])
 def test_an_address_of_the_environment_is_said_before_a_key_goes_there(
     manifest: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -130,7 +130,7 @@ def test_doctor_says_what_was_read_from_where(offline: Path, monkeypatch: pytest
     for name in ("GROQ_API_KEY", "GROQ_BASE_URL", "MISTRAL_API_KEY"):
         monkeypatch.delenv(name)
     write(offline, "GROQ_API_KEY=file\nGROQ_BASE_URL=http://127.0.0.1:9\nHF_ENDPOINT=http://127.0.0.1:9\n", ".env")
-    found = {one["check"]: one["detail"] for one in json.loads(call("doctor", "--offline", "--json").out)}
+    found = {one["check"]: one["detail"] for one in json.loads(call("check", "--offline", "--json").out)}
     assert found["key openai"] == "set (OPENAI_API_KEY in the environment)"
     assert found["key groq"] == f"set (GROQ_API_KEY in {offline / '.env'})"
     assert found["address groq"] == f"http://127.0.0.1:9 (GROQ_BASE_URL in {offline / '.env'})"

@@ -21,7 +21,6 @@ from tests.support.tiers import tiered
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "site": ("site", "lab", "--out", "out"),
     "site with data": ("site", "lab", "--out", "out", "--with-data"),
-    "score": ("score", "lab"),
     "export ppi": ("export", "lab", "--to", "ppi", "--out", "out"),
     "export csv": ("export", "lab", "--to", "csv", "--out", "out"),
     "export parquet": ("export", "lab", "--to", "parquet", "--out", "out"),

@@ -64,7 +64,7 @@ def test_a_json_list_of_results_is_read_too(tmp_path: Path, capsys: pytest.Captu
     ("arguments", "told"),
     [
         (["layton", "--predictions", "x.jsonl"], "not graded by rule"),
-        (["qa", "--predictions", "x.jsonl"], "`layton-batch judge FILE --task qa` puts answers before a jury"),
+        (["qa", "--predictions", "x.jsonl"], "'qa' is not graded by rule"),
         (["mcq_idk", "--predictions", "x.jsonl", "--protocol", "zeroeval"], "protocol 'zeroeval'"),
         (["mcq_idk", "--predictions", "nowhere.jsonl"], "nowhere.jsonl"),
         (["zebralogic", "--predictions", "x.jsonl", "--updated", "u.json"], "--updated is for rome"),
@@ -82,14 +82,13 @@ def test_wrong_use_is_told_and_exits_with_2(
 
 @real
 def test_rome_reproduces_its_files_byte_for_byte(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    example = DATA / "rome" / "example"
-    scores, updated = tmp_path / "scores.json", tmp_path / "updated.json"
-    files = ["--items", str(example / "annotation.json"), "--predictions", str(example / "predictions.json")]
-    code, _, _ = run(
-        capsys, "rome", *files, "--protocol", "original", "--output", str(scores), "--updated", str(updated)
-    )
+    example, given = DATA / "rome" / "example", tmp_path / "predictions.json"
+    given.write_bytes((example / "predictions.json").read_bytes())
+    updated = tmp_path / "updated.json"
+    files = ["--items", str(example / "annotation.json"), "--predictions", str(given)]
+    code, _, _ = run(capsys, "rome", *files, "--protocol", "original", "--updated", str(updated))
     assert code == 0
-    assert scores.read_bytes() == (example / "scores.json").read_bytes()
+    assert (tmp_path / "scores.json").read_bytes() == (example / "scores.json").read_bytes()
     assert updated.read_bytes() == (example / "updated_predictions.json").read_bytes()
 
 

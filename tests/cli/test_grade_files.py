@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from layton_batch.grading.forms import form_of
+from layton_batch.grading.graded_models import GradedModel
 from layton_batch.grading.ranking import grade
 from layton_batch.grading.submissions import ModelPredictions
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import load_task
-from layton_batch.tasks.offline import GradedModel, GradingOptions
+from layton_batch.tasks.offline import GradingOptions
 from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import call
 from tests.support.graded_files import answers, lines, refused, replies
@@ -31,8 +33,8 @@ def at_desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--chart", "silent.jsonl/c.svg"],
-        ["mcq_idk", "--predictions", "silent.jsonl", "--output", "o", "--ensemble", "x=silent,other"],
+        ["mcq_idk", "--predictions", "silent.jsonl", "--table", "o", "--chart", "silent.jsonl/c.svg"],
+        ["mcq_idk", "--predictions", "silent.jsonl", "--table", "o", "--ensemble", "x=silent,other"],
     ],
     ids=["no folder", "an unknown model"],
 )
@@ -45,9 +47,8 @@ def test_what_cannot_all_be_made_leaves_nothing_behind(arguments: list[str]) -> 
 
 def test_everything_is_written_where_everything_can_be_made() -> None:
     path = lines("p.jsonl", answers("AB"))
-    end = call("grade", "rome", "--predictions", path, "--output", "o", "--updated", "u")
-    assert end.code == 0
-    assert all(Path(name).stat().st_size for name in ("o", "u"))
+    end = call("grade", "rome", "--predictions", path, "--updated", "u", "--json")
+    assert (end.code, end.table()["final_score"][1], Path("u").stat().st_size > 0) == (0, 2, True)  # type: ignore[index]
 
 
 def test_items_without_a_prediction_are_named() -> None:
@@ -87,24 +88,24 @@ def rows_of(task: str, count: int) -> Iterator[Row]:
 
 
 @pytest.mark.parametrize("task", ["mcq_idk", "zebralogic", "rome"])
-def test_a_file_is_graded_line_by_line_and_nothing_is_kept_that_nobody_asked_for(task: str) -> None:
+def test_a_file_is_graded_line_by_line_and_its_texts_are_not_kept(task: str) -> None:
     settings = Settings.from_process()
 
     def graded(count: int) -> tuple[GradedModel, int]:
         path = Path(lines(f"{task}{count}.jsonl", list(rows_of(task, count))))
-        form = form_of(task, "corrected", GradingOptions(keep_rows=False))
-        one = ModelPredictions("m", str(path), form, lambda: form.predictions(path, settings))
+        form = form_of(task, "corrected", GradingOptions())
+        one = ModelPredictions("m", str(path), form, partial(form.read, path, settings))
         tracemalloc.start()
-        found = grade(one, None)
+        found = grade(one, None, with_rows=False)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return found, peak
 
     graded(10)  # what is imported and compiled once
-    few = graded(20)[1]
+    few = graded(600)[1]
     for _ in range(3):  # what threads of earlier tests put into memory meanwhile counts as well
-        many, peak = graded(300)
-        assert (many.n_rows, many.outcomes, many.asked) == (300, {}, {})
-        if peak < few + 200_000:  # the files are 2 kB a line
+        many, peak = graded(1_800)
+        assert (many.n_rows, many.outcomes, many.asked) == (1_800, {}, {})
+        if peak < few + 1_000_000:  # the files are 2 kB a line
             return
-    raise AssertionError(f"{peak} bytes for 300 lines, {few} for 20")
+    raise AssertionError(f"{peak} bytes for 1,800 lines, {few} for 600")

@@ -68,7 +68,7 @@ def test_replies_are_graded_and_models_without_them_stand_as_published() -> None
     assert (report["metrics"]["trad_score"], report["n"], report["rows"]) == ({"mean": 0.7, "se": 0.01}, None, [])
     assert "grok-4-fast: as published" in str(document["notes"])
     shown = call("grade", "mcq_idk", "--predictions", "results").out
-    assert "as published" in shown
+    assert "grok-4-fast: as published" in shown
     assert "70.00 ± 1.00" in shown
 
 

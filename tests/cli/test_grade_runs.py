@@ -54,16 +54,6 @@ def test_a_run_is_graded_by_another_protocol_too_by_name_or_folder(task: str, ru
     assert found[0]["protocol"] == "original"
 
 
-def test_rounds_of_a_runs_models_go_by_their_names(runs: Path) -> None:
-    twice = ["--predictions", "rome", "--predictions", "rome"]
-    document = board("rome", *twice, "--runs", runs, "--rounds")
-    assert len(models(document)) == 3
-    for one in models(document).values():
-        reports = one["reports"]
-        assert isinstance(reports, list)
-        assert len(reports) == 2
-
-
 def test_a_run_and_its_copy_are_told_apart_and_a_name_goes_before_a_runs_models(runs: Path) -> None:
     twice = ["--predictions", "rome", "--predictions", "again=rome"]
     names = list(models(board("rome", *twice, "--runs", runs)))

@@ -22,18 +22,12 @@ ROWS = 2
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    """A folder with ``jobs/`` and a manifest, as the working folder, and another folder ``elsewhere/``."""
+    """A folder with ``jobs/`` and a manifest, as the working folder."""
     monkeypatch.delenv("LAYTON_BATCH_RUNS", raising=False)
     with desk(tmp_path, monkeypatch) as found:
-        prepare(found)
-        (tmp_path / "elsewhere").mkdir()
+        (found.folder / "jobs").symlink_to(ROOT / "jobs")
+        found.write(quiz_text(limit=2))
         yield found
-
-
-def prepare(bench: Desk) -> None:
-    """Put ``jobs/`` and a manifest into the working folder."""
-    (bench.folder / "jobs").symlink_to(ROOT / "jobs")
-    bench.write(quiz_text(limit=2))
 
 
 def job(bench: Desk, name: str, *arguments: str | Path) -> Ending:
@@ -66,8 +60,7 @@ def bought(bench: Desk) -> list[int]:
     ("name", "place"),
     [
         (TICK, "environment"),
-        (TICK, "from elsewhere back"),
-        pytest.param(NIGHT, "elsewhere", marks=pytest.mark.nightly),
+        pytest.param(NIGHT, "working folder", marks=pytest.mark.nightly),
     ],
 )
 def test_a_job_sends_nothing_the_second_time(
@@ -76,15 +69,9 @@ def test_a_job_sends_nothing_the_second_time(
     workspace = bench.folder / "workspace"
     if place == "environment":
         monkeypatch.setenv("LAYTON_BATCH_RUNS", str(workspace))
-    elif place == "from elsewhere back":
-        monkeypatch.chdir(bench.folder / "elsewhere")
     assert finish(bench, name, "manifest.toml").code == 0
     assert bought(bench) == [1] * ROWS
     creates = bench.lab.server.request_counts()
-    if place == "elsewhere":
-        monkeypatch.chdir(bench.folder / "elsewhere")
-    elif place == "from elsewhere back":
-        monkeypatch.chdir(bench.folder)
     for again in (TICK, NIGHT):
         end = finish(bench, again, "manifest.toml")
         assert (again, end.code) == (again, 0), end.err
@@ -106,32 +93,6 @@ def test_a_job_refuses_a_place_of_runs_in_dot_env(bench: Desk, name: str) -> Non
     assert bought(bench) == []
 
 
-def test_an_edited_manifest_goes_on_where_its_run_was_begun(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert finish(bench, NIGHT, "manifest.toml").code == 0
-    bench.write(quiz_text(limit=3))
-    monkeypatch.chdir(bench.folder / "elsewhere")
-    end = finish(bench, NIGHT, "manifest.toml")
-    assert end.code == 0
-    assert f"lab goes on in {bench.folder / 'runs'}, where it was begun" in end.err
-    assert bought(bench) == [1] * (ROWS + 1)
-    assert "| lab | done |" in Path("public/summary.md").read_text(encoding="utf-8")
-
-
-def test_a_night_does_not_begin_a_copy_of_a_manifest_that_was_paid_for(
-    bench: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert finish(bench, TICK, "manifest.toml").code == 0
-    monkeypatch.chdir(bench.folder / "elsewhere")
-    Path("manifest.toml").write_text(quiz_text(limit=2), encoding="utf-8")
-    for name in (TICK, NIGHT):
-        end = job(bench, name, "manifest.toml")
-        assert end.code == 2
-        assert f"lab was begun in {bench.run_root()}" in end.err
-        assert f"`--runs {bench.folder / 'runs'}` continues that run" in end.err
-    assert finish(bench, NIGHT, "manifest.toml", "--runs", bench.folder / "runs").code == 0
-    assert bought(bench) == [1] * ROWS
-
-
 def test_who_names_a_folder_of_runs_means_it(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAYTON_BATCH_RUNS", str(bench.folder / "named by the environment"))
     for name in (TICK, NIGHT):
@@ -140,11 +101,6 @@ def test_who_names_a_folder_of_runs_means_it(bench: Desk, monkeypatch: pytest.Mo
     assert "larch-2-mini" in job(bench, BILL, "--runs", bench.folder / "named", "lab").out
 
 
-def test_a_bill_says_where_it_looked(bench: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bill_says_where_it_looked(bench: Desk) -> None:
     assert f"no runs under {bench.folder / 'runs'} yet" in job(bench, BILL).out
-    for place in ("one", "two"):
-        assert job(bench, TICK, "manifest.toml", "--runs", bench.folder / place).code == 75
-    end = job(bench, BILL)
-    assert end.code == 2
-    assert f"--runs names one of {bench.folder / 'one'}, {bench.folder / 'two'}" in end.err
     assert job(bench, BILL, "--runs", "ftp://somewhere").code == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +37,10 @@ def test_a_file_of_answers_is_judged_and_ranked_and_twice_pays_once(folder: Path
     assert (manifest.name, manifest.task, manifest.models) == ("answers-judged", "qa", ())
     board = json.loads(call("leaderboard", "runs-sandbox/answers-judged", "--format", "json").out)
     assert {row["model"] for row in board} == {"finch", "wren"}
-    costs = call("cost", "runs-sandbox/answers-judged", "--json").table()
+    costs = call("cost", "runs-sandbox/answers-judged", "--format", "json").table()
     again = call(*judged)
     assert (again.code, "12 answered already, 0 to send" in again.err) == (0, True), again.err
-    assert call("cost", "runs-sandbox/answers-judged", "--json").table() == costs
+    assert call("cost", "runs-sandbox/answers-judged", "--format", "json").table() == costs
     assert call("run", "answers-judged.toml", "--sandbox").code == 0
 
 
@@ -105,7 +104,7 @@ def test_a_panel_of_ones_own_judges_and_paths_are_the_manifests_own(folder: Path
     (folder / "judges").mkdir()
     (folder / "judges" / "panel.toml").write_text(PANEL, encoding="utf-8")
     (folder / "answers.jsonl").rename(folder / "judges" / "answers.jsonl")
-    given = ("judges/answers.jsonl", "--items", "quiz.csv", "--panel", "judges/panel.toml", "--seats", "1")
+    given = ("judges/answers.jsonl", "--items", "quiz.csv", "--panel", "judges/panel.toml")
     ended = call("judge", *given, "--sandbox")
     assert ended.code == 0, ended.err
     text = (folder / "judges" / "answers-judged.toml").read_text(encoding="utf-8")
@@ -127,8 +126,8 @@ def test_answers_to_romes_questions_go_to_a_judge_in_its_own_forms(folder: Path)
     (folder / "annotation.json").write_text(json.dumps(annotations), encoding="utf-8")
     predictions = [{"question_id": "q0", "answer": "Final Answer: neon"}, {"question_id": "q1", "answer": "argon"}]
     (folder / "predictions.json").write_text(json.dumps(predictions), encoding="utf-8")
-    given = ("predictions.json", "--items", "annotation.json", "--task", "rome", "--protocol", "original")
-    ended = call("judge", *given, "--seats", "1", "--sandbox")
+    given = ("predictions.json", "--items", "annotation.json", "--protocol", "original")
+    ended = call("judge", *given, "--sandbox")
     assert ended.code == 0, ended.err
     manifest = load_manifest(folder / "predictions-judged.toml")
     assert manifest.task_options == {"judge": True, "protocol": "original"}
@@ -139,9 +138,9 @@ def test_answers_to_romes_questions_go_to_a_judge_in_its_own_forms(folder: Path)
 def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
-    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline", "--seats", "9")
+    monkeypatch.setattr("layton_batch.cli.driving.refuse_dead_models", lambda *_: ())
+    ended = call("judge", "answers.jsonl", "--items", "quiz.csv")
     assert (ended.code, "give --max-usd or --yes; nothing was sent" in ended.err) == (3, True), ended.err
-    assert re.search(r"seats = 9, and the panel has \d judges of another maker for finch: only these judge", ended.err)
 
 
 @pytest.mark.parametrize(
@@ -150,11 +149,7 @@ def test_without_a_budget_and_a_terminal_nothing_is_sent(folder: Path, monkeypat
         (("answers.jsonl", "--items", "none.csv"), "none.csv: no such file"),
         (("none.jsonl", "--items", "quiz.csv"), "none.jsonl: no such file"),
         ((".", "--items", "quiz.csv"), ". is a folder; name a file"),
-        (("answers.jsonl", "--items", "answers.jsonl"), "answers.jsonl: no task takes these rows"),
-        (
-            ("answers.jsonl", "--items", "bundled", "--task", "zebralogic"),
-            "zebralogic is graded by a rule, no jury sits",
-        ),
+        (("answers.jsonl", "--items", "answers.jsonl"), "no task takes these rows"),
         (("answers.jsonl", "--items", "quiz.csv", "--protocol", "original"), "task 'qa' has no protocols"),
         (("answers.jsonl", "--items", "quiz.csv", "--model", "robin"), "no predictions of a model called 'robin'"),
         (("answers.jsonl", "--items", "quiz.csv", "--panel", "none.toml"), "judge: --panel none.toml: no such file"),
@@ -182,22 +177,6 @@ TABLE = "id,question,reference,{}\n1,What is 12 times 12?,144,{}\n2,How many sid
                 "plain answers belong in a column 'answer'"
             ),
         ),
-        (
-            TABLE.format("answer", "144", "six"),
-            ("--model", "openai:gpt-6.1-sol"),
-            (
-                "--model names who answered, and no row of own.csv names this model; judges: --panel FILE; an "
-                "answering model: --model gpt-6.1-sol --provider openai"
-            ),
-        ),
-        (
-            "id,question,answer\n1,What is 12 times 12?,144\n",
-            (),
-            (
-                "no column 'reference' or 'model'. If the answers are the key, `layton-batch run own.csv --model "
-                "PROVIDER:ID` asks models. If a model gave them, name it: --model NAME"
-            ),
-        ),
     ],
 )
 def test_a_table_that_is_meant_otherwise_begins_nothing(
@@ -215,10 +194,11 @@ def test_replies_that_cannot_be_read_are_counted_before_anyone_is_paid(
 ) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
+    monkeypatch.setattr("layton_batch.cli.driving.refuse_dead_models", lambda *_: ())
     table = TABLE.replace("id,", "model,id,").replace("\n1", "\nopenai:x,1").replace("\n2", "\nopenai:x,2")
     text = table.format("response", '"{""answer"": ""144""}"', "six")
     (folder / "own.csv").write_text(text, encoding="utf-8")
-    ended = call("judge", "own.csv", "--model", "openai:x", "--offline")
+    ended = call("judge", "own.csv", "--model", "openai:x")
     assert (ended.code, "own.csv: 1 of 2 replies cannot be read and count as wrong" in ended.err) == (3, True), (
         ended.err
     )
@@ -229,12 +209,11 @@ def test_a_manifest_of_another_jury_is_named_with_the_key_that_differs(
 ) -> None:
     for name in KEYS:
         monkeypatch.setenv(name, "a-key")
-    assert call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline").code == 3
-    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--offline", "--seats", "9")
-    assert (ended.code, "answers-judged.toml is there and asks for something else (jury.seats)" in ended.err) == (
-        2,
-        True,
-    )
+    monkeypatch.setattr("layton_batch.cli.driving.refuse_dead_models", lambda *_: ())
+    assert call("judge", "answers.jsonl", "--items", "quiz.csv").code == 3
+    (folder / "panel.toml").write_text(PANEL, encoding="utf-8")
+    ended = call("judge", "answers.jsonl", "--items", "quiz.csv", "--panel", "panel.toml")
+    assert (ended.code, "answers-judged.toml is there and asks for something else (jury" in ended.err) == (2, True)
 
 
 def test_a_manifest_without_models_takes_predictions_and_its_run_judges_them(folder: Path) -> None:
@@ -276,10 +255,10 @@ def test_a_refused_file_changes_neither_the_run_nor_its_items_and_is_not_priced(
     folder: Path, rows: tuple[tuple[str, str, str, str], ...]
 ) -> None:
     _own_rows(folder, *FIRST, *WREN)
-    assert call("judge", "own.jsonl", "--sandbox", "--seats", "1").code == 0
+    assert call("judge", "own.jsonl", "--sandbox").code == 0
     _own_rows(folder, *rows)
     before = _content(folder)
-    ended = call("judge", "own.jsonl", "--sandbox", "--seats", "1")
+    ended = call("judge", "own.jsonl", "--sandbox")
     assert (ended.code, "the run has other predictions of a model called 'finch'" in ended.err) == (2, True), ended.err
     assert "to send" not in ended.err
     assert _content(folder) == before
@@ -288,18 +267,20 @@ def test_a_refused_file_changes_neither_the_run_nor_its_items_and_is_not_priced(
 
 def test_rows_that_a_file_got_since_are_answered_and_judged_at_once(folder: Path) -> None:
     _own_rows(folder, *FIRST)
-    assert call("judge", "own.jsonl", "--sandbox", "--seats", "1").code == 0
+    assert call("judge", "own.jsonl", "--sandbox").code == 0
     _own_rows(folder, *FIRST, ("3", "A new one?", "one", "finch"))
-    ended = call("judge", "own.jsonl", "--sandbox", "--seats", "1")
-    assert (ended.code, "3 requests, of which 2 answered already, 1 to send" in ended.err) == (0, True), ended.err
+    ended = call("judge", "own.jsonl", "--sandbox")
+    assert (ended.code, "9 requests, of which 6 answered already, 3 to send" in ended.err) == (0, True), ended.err
     (row,) = json.loads(call("leaderboard", "runs-sandbox/own-judged", "--format", "json").out)
     assert (row["n_items"], row["n_missing"]) == (3, 0)
 
 
 def test_a_manifest_of_another_jury_leaves_the_items_as_they_are(folder: Path) -> None:
     _own_rows(folder, *FIRST)
-    assert call("judge", "own.jsonl", "--sandbox", "--seats", "1").code == 0
+    assert call("judge", "own.jsonl", "--sandbox").code == 0
     _own_rows(folder, *FIRST, ("3", "A new one?", "one", "finch"))
     before = _content(folder)
-    assert call("judge", "own.jsonl", "--sandbox", "--seats", "2").code == 2
+    (folder / "panel.toml").write_text(PANEL, encoding="utf-8")
+    before = _content(folder)
+    assert call("judge", "own.jsonl", "--sandbox", "--panel", "panel.toml").code == 2
     assert _content(folder) == before

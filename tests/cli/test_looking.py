@@ -99,7 +99,7 @@ def test_a_leaderboard_needs_no_run_and_no_source_is_a_usage_error(offline: Path
 
 
 def test_the_bill_is_what_the_sandbox_billed_in_every_format(finished: Finished, here: Path) -> None:
-    document = call("cost", "lab", "other", "--json").table()
+    document = call("cost", "lab", "other", "--format", "json").table()
     total = cast("Document", document["total"])
     assert Decimal(str(total["cost_usd"] if "cost_usd" in total else total["batched_usd"])) == finished.billed
     assert call("cost", "lab", "other", "--format", "json").json == document
@@ -143,30 +143,38 @@ def test_no_table_is_wider_than_eighty_columns(
 
 
 @pytest.mark.usefixtures("here")
-@pytest.mark.parametrize("by", ["run", "provider", "model", "stage", "day", "month"])
+@pytest.mark.parametrize("by", ["run", "provider,model", "stage", "day,model", "week", "month"])
 def test_costs_added_up_by_anything_are_the_whole_bill(finished: Finished, by: str) -> None:
-    groups = cast("list[Document]", call("cost", "lab", "other", "--by", by, "--json").json)
+    names, command = by.split(","), ("cost", "lab", "other", "--by", by)
+    document = call(*command, "--format", "json").table()
+    groups = cast("list[Document]", document["rows"])
     assert sum(Decimal(str(row["cost_usd"])) for row in groups) == finished.billed
-    assert len({str(row[by]) for row in groups}) == len(groups) > 0
-    assert all(str(row[by]).startswith("2026-11") for row in groups) == (by in ("day", "month"))
-    rows = list(csv.DictReader(io.StringIO(call("cost", "lab", "other", "--by", by, "--format", "csv").out)))
-    assert [row[by] for row in rows] == [str(row[by]) for row in groups]
-    assert call("cost", "lab", "--by", by).out
+    assert Decimal(str(cast("Document", document["total"])["cost_usd"])) == finished.billed
+    assert document["by"] == names
+    assert len({tuple(str(row[name]) for name in names) for row in groups}) == len(groups) > 0
+    rows = list(csv.DictReader(io.StringIO(call(*command, "--format", "csv").out)))
+    assert [[row[name] for name in names] for row in rows[:-1]] == [[row[name] for name in names] for row in groups]
+    assert rows[-1][names[0]] == "total"
+    assert call(*command).out
 
 
 @pytest.mark.usefixtures("here")
-def test_costs_are_drawn() -> None:
-    assert call("cost", "lab", "--by", "model", "--chart", "bill.svg").code == 0
-    assert "US dollars" in Path("bill.svg").read_text(encoding="utf-8")
-    assert call("cost", "lab", "--chart", "bill.pdf").code == 2
-    assert call("cost", "lab", "--by", "moon").code == 2
+def test_the_cost_of_a_night_is_that_of_the_batches_that_ended_then(finished: Finished) -> None:
+    def total(*options: str) -> Decimal:
+        document = call("cost", "lab", "other", "--format", "json", *options).table()
+        return Decimal(str(cast("Document", document["total"])["cost_usd"]))
+
+    (day,) = cast("list[Document]", call("cost", "lab", "--by", "day", "--format", "json").table()["rows"])
+    assert total("--since", str(day["day"]), "--until", str(day["day"])) == finished.billed
+    assert total("--until", "2026-01-01") == total("--since", "2999-01-01") == 0
+    assert call("cost", "lab", "--since", "soon").code == 2
 
 
 @pytest.mark.usefixtures("here")
 def test_json_on_stdout_is_one_document_and_nothing_else() -> None:
-    looking = (("status",), ("events", "lab"), ("cost", "lab"), ("leaderboard", "lab"), ("judges", "lab"))
-    for command in ((*asked, "--json") for asked in looking):
-        end = call(*command)
+    forms = ("status --json", "status lab --log --json", "judges lab --json", "cost lab --format json")
+    for command in (*forms, "leaderboard lab --format json"):
+        end = call(*command.split())
         assert json.loads(end.out) is not None
         assert [line for line in end.err.splitlines() if not line.startswith("Made up: ")] == []
 
@@ -183,17 +191,8 @@ def test_raw_results_that_are_gone_after_the_end_are_named(here: Path) -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_score_again_gives_the_same_board_without_a_network_and_commands_say_what_they_did_as_json_too() -> None:
-    before = call("leaderboard", "other", "--json").json
-    assert call("score", "other", "--json").json == before == call("leaderboard", "other", "--json").json
-    name = str(cast("Document", call("status", "other", "--json").json)["run"])
-    assert call("site", "other", "--out", "pages", "--json").json == {name: "pages/index.html"}
-    assert Path("pages/index.html").is_file()
-
-
-@pytest.mark.usefixtures("here")
 def test_events_can_be_followed_to_the_end_as_json_lines() -> None:
-    whole = cast("list[Document]", call("events", "lab", "--json").json)
-    followed = call("events", "lab", "--follow", "--json")
+    whole = cast("list[Document]", call("status", "lab", "--log", "--json").json)
+    followed = call("status", "lab", "--log", "--watch", "--json")
     assert [json.loads(line) for line in followed.out.splitlines()] == whole
-    assert call("events", "lab", "-f").out == call("events", "lab").out
+    assert call("status", "lab", "--log", "--watch").out == call("status", "lab", "--log").out

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from datetime import datetime
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from layton_batch.cli.overnight import main
+from layton_batch.cli.overnight import NightOptions, refresh
 from layton_batch.cli.webhook import TRIES, post
+from layton_batch.clock import iso
 from layton_batch.errors import FileError
 from layton_batch.files import tables
 from layton_batch.sandbox import Fault
 from layton_batch.scoring.history import BoardSnapshot, changes, keep, snapshots
 from layton_batch.text import money
-from tests.support.cli_harness import Desk, desk
+from tests.support.cli_harness import Desk, call, desk
 from tests.support.lab import quiz_text
 from tests.support.manual_clock import ManualClock
 
@@ -60,12 +64,13 @@ class Listener:
                 thread.join()
 
 
-def night(bench: Desk, *arguments: str | Path) -> tuple[int, dict[str, list[dict[str, object]]], str]:
+def night(
+    bench: Desk, *manifests: Path, webhook: str | None = None
+) -> tuple[int, dict[str, list[dict[str, object]]], str]:
     """The exit code, the summary as JSON, and as Markdown; our clock passes by itself."""
     out = io.StringIO()
-    asked = [str(one) for one in arguments]
     with redirect_stdout(out):
-        code = main(["--site", "public", "--poll-seconds", "60", *asked], bench.lab.clock)
+        code = refresh(NightOptions(manifests, "07:00", Path("public"), webhook, Path("runs")), bench.lab.clock)
     return code, json.loads(Path("public/summary.json").read_bytes()), out.getvalue()
 
 
@@ -136,12 +141,55 @@ def test_a_lost_batch_is_told_at_once_and_the_other_runs_go_on(tmp_path: Path, m
     with desk(tmp_path, monkeypatch, *faults) as bench, listener.at() as address:
         lost = bench.write(quiz_text(limit=2))
         fine = bench.write(quiz_text(("mistral",), limit=2).replace('name = "lab"', 'name = "two"'), "two.toml")
-        code, summary, said = night(bench, lost, fine, "--webhook", address, "--poll-seconds", "900")
+        code, summary, said = night(bench, lost, fine, webhook=address)
         assert code == 4
         assert [run["state"] for run in summary["runs"]] == ["waits for a person", "done"]
         assert [one["event"] for one in listener.told] == ["lost", "end"]
         assert "Lost: predict-larch-2-mini.s0001.a1." in said.replace("\\", "")
         assert not any(secret in json.dumps(listener.told) for secret in bench.lab.settings.secrets())
+
+
+def test_a_night_in_which_a_provider_takes_nothing_says_who_why_and_since_when_and_needs_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusals = Fault(on="create", action="status", provider="mistral", status=429, times=999)
+    listener = Listener()
+    with desk(tmp_path, monkeypatch, refusals) as bench, listener.at() as address:
+        begun = bench.lab.clock.now()
+        monkeypatch.setattr("layton_batch.cli.overnight.deadline", lambda _until, clock: clock.now() + 2 * 3600)
+        path = bench.write(quiz_text(("openai", "mistral"), limit=2))
+        code, summary, said = night(bench, path, webhook=address)
+        [run] = summary["runs"]
+        [trouble] = cast("list[dict[str, object]]", run["troubles"])
+        assert (code, run["state"], run["waiting"], run["unanswered"]) == (4, "waits for a person", 2, 0)
+        assert (trouble["provider"], trouble["requests"]) == ("mistral", 2)
+        assert "429" in str(trouble["message"])
+        assert str(trouble["since"])[:16] == iso(begun)[:16]
+        assert [told["event"] for told in listener.told] == ["end"]
+        for text in (str(listener.told[0]["text"]), said.replace("\\", "")):
+            assert "mistral: 2 requests wait since" in text
+            assert str(trouble["message"]) in text
+            assert "Not complete yet: sirocco-large, 0 of 2 answered." in text
+        # the other model's board is published
+        assert "larch-2-mini" in Path(str(run["page"])).read_text(encoding="utf-8")
+        soon = datetime.fromtimestamp(bench.lab.clock.now() + 120)  # noqa: DTZ006  the clock on the wall is meant
+        assert call("run", path, "--until", f"{soon:%H:%M}").code == 4
+        assert call("run", path, "--once").code == 75
+        assert "mistral: 2 requests wait since" in call("status", "lab").out
+
+
+def test_what_a_killed_night_spent_is_in_the_next_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with desk(tmp_path, monkeypatch) as bench:
+        path = bench.write(quiz_text(limit=2))
+        with monkeypatch.context() as patch:
+            patch.setattr("layton_batch.cli.overnight._published", lambda *_: sys.exit(9))
+            with pytest.raises(SystemExit):
+                night(bench, path)
+        spent = bench.server_total()
+        assert spent > 0
+        _, summary, _ = night(bench, path)
+        assert [Decimal(str(run["spent_usd"])) for run in summary["runs"]] == [spent]
+        assert [Decimal(str(run["spent_usd"])) for run in night(bench, path)[1]["runs"]] == [0]
 
 
 def test_a_webhook_is_tried_again_and_its_address_is_never_shown() -> None:

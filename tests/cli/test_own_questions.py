@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from layton_batch.manifest.checks import load_manifest
-from tests.cli.conftest import KEYS, QUIZ
+from tests.cli.conftest import KEYS
 from tests.support.cli_harness import call
 
 MODELS = ("--model", "openai:gpt-5.2", "--model", "anthropic:claude-opus-4-8")
@@ -31,12 +31,9 @@ def test_a_quiz_and_models_are_enough_for_a_board_and_a_page_that_say_they_are_m
     edited = (folder / "quiz.toml").read_text(encoding="utf-8") + "[budget]\nmax_usd = 3\n"
     (folder / "quiz.toml").write_text(edited, encoding="utf-8")
     again = call("run", "quiz.csv", *MODELS, "--sandbox")
-    assert (again.code, "submitted" in again.err) == (0, False), again.err
+    assert (again.code, "at the provider" in again.err) == (0, False), again.err
     assert (folder / "quiz.toml").read_text(encoding="utf-8") == edited
 
-    for place in ((), ("--runs", "runs-sandbox")):
-        planned = call("plan", "quiz.toml", "--sandbox", "--json", *place)
-        assert (planned.code, planned.table()["to_send"]) == (0, 0), planned.err
     assert "`layton-batch leaderboard runs-sandbox/quiz`" in call("status", "--runs", "runs-sandbox").out
     assert not (folder / "runs").exists()
     for name in KEYS:
@@ -64,20 +61,14 @@ def test_without_a_terminal_and_a_budget_nothing_is_sent(folder: Path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("quiz.csv",), "quiz.csv is a file of items: say whom to ask, with --model"),
+        (("quiz.csv",), "quiz.csv: say whom to ask, with --model"),
         (("other.csv", *MODELS), "other.csv: no such file"),
         (("wrong.csv", *MODELS), "there is no column 'question'; the columns are: 'Frage', 'Antwort'"),
-        (("quiz.csv", *MODELS, "--items", "other.csv"), "--items is for a task"),
-        (("old.xls", *MODELS), "a file of items (.csv, .tsv, .json, .jsonl, .parquet, .xlsx), such as"),
-        (("rome",), "rome is a task: say whom to ask, with --model PROVIDER:ID"),
-        (("rome", *MODELS, "--items", "other.csv"), "other.csv: no such file"),
+        (("old.xls", *MODELS), "old.xls is no manifest"),
+        (("rome",), "rome: say whom to ask, with --model PROVIDER:ID"),
         (("options.csv", *MODELS), "column 'options' is no list, so it is no multiple choice, and qa shows no options"),
-        (
-            ("quiz.csv", "--model", "openai:a,anthropic:b, c"),
-            "names several models; repeat the option: --model openai:a --model anthropic:b --model openai:c",
-        ),
         (("quiz.csv", "--model", "opnai:x"), "--model 'opnai:x': unknown provider 'opnai'; did you mean"),
-        (("quiz.csv", "--model", "xai:grok-5", "--sandbox"), "--sandbox does not play xai"),
+        (("quiz.csv", "--model", "vertex:x", "--sandbox"), "--sandbox does not play vertex"),
     ],
 )
 def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, arguments: tuple[str, ...], told: str) -> None:
@@ -86,7 +77,7 @@ def test_what_cannot_be_run_is_told_and_leaves_no_manifest(folder: Path, argumen
     (folder / "options.csv").write_text('question,options,answer\nTwo?,"3,4,5",4\n', encoding="utf-8")
     ended = call("run", *arguments)
     assert (ended.code, told in ended.err) == (2, True), ended.err
-    if "xai:grok-5" not in arguments:
+    if "vertex:x" not in arguments:
         assert not list(folder.glob("*.toml"))
 
 
@@ -96,22 +87,12 @@ def test_columns_that_models_do_not_see_are_named(folder: Path) -> None:
     assert words in call("run", "wide.csv", *MODELS).err
 
 
-def test_a_file_of_questions_where_another_file_belongs_is_told_apart(folder: Path) -> None:
-    (folder / "wide.csv").write_bytes(QUIZ.encode("utf-16"))
-    for name in ("quiz.csv", "wide.csv"):
-        assert f"`layton-batch run {name} --model PROVIDER:ID`" in call("plan", name).err
-        assert "a table of scores has the columns model, item_id and score" in call("leaderboard", name).err
-    (folder / "scores.csv").write_text("item_id,score\n1,0.5\n", encoding="utf-8")
-    named = call("leaderboard", "finch=scores.csv")
-    assert "finch=scores.csv: a table of scores also has the column model" in named.err
-
-
 def test_a_manifest_beside_the_file_that_asks_something_else_stays(folder: Path) -> None:
     assert call("run", "quiz.csv", *MODELS).code == 2  # no key, but the manifest is there
     before = (folder / "quiz.toml").read_bytes()
     ended = call("run", "quiz.csv", "--model", "openai:gpt-5.2")
     assert (ended.code, (folder / "quiz.toml").read_bytes()) == (2, before)
-    assert "quiz.toml is there and asks for something else (models): edit it, then" in ended.err
+    assert "quiz.toml is there and asks for something else (models)" in ended.err
 
 
 def test_a_file_with_the_columns_of_a_task_is_that_task_s(folder: Path) -> None:

@@ -72,8 +72,8 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         path.chmod(mode)
 
 
-LOOKING = (["status"], ["events"], ["leaderboard"], ["cost"], ["status", "--json"])
-CHANGING = ("cancel", "retry", "score")
+LOOKING = (["status"], ["status", "--log"], ["leaderboard"], ["cost"], ["status", "--json"])
+CHANGING = ("cancel", "retry")
 
 
 def test_a_run_in_a_read_only_folder_can_be_looked_at_and_what_changes_it_says_that_it_cannot(

@@ -51,24 +51,18 @@ def test_plan_prints_the_jobs_and_their_bound_and_leaves_nothing(offline: Path) 
     assert "the upper bound is above the budget" in " ".join(told.out.split())
 
 
-def test_a_plans_notes_on_providers_are_a_line_each_unless_they_are_asked_for(offline: Path) -> None:
+def test_a_plans_notes_on_providers_are_a_line_each(offline: Path) -> None:
     path = write(offline, manifest_text(("openai", "mistral")))
     notes = [line for line in call("plan", path).out.splitlines() if line.startswith("note")]
     for name in ("openai", "mistral", "gemini"):
         assert len([line for line in notes if line.startswith(f"note {name}: ")]) == 1
-    assert "`plan --notes` shows the notes on providers in full" in notes[-1]
-    whole = " ".join(call("plan", path, "--notes").out.split())
-    caveats = cast("list[str]", call("plan", path, "--json").table()["caveats"])
-    assert all(caveat in whole for caveat in caveats if caveat.startswith("mistral: "))
-    assert len([caveat for caveat in caveats if caveat.startswith("mistral: ")]) > 1
-    assert "plan --notes" not in whole
 
 
 def test_plan_writes_batch_files_where_it_is_told_the_same_every_time(offline: Path) -> None:
     path = write(offline, manifest_text(("openai", "gemini")))
     contents = []
     for name in ("a", "b"):
-        assert call("plan", path, "--write", name).code == 0
+        assert call("plan", path, "--out", name).code == 0
         files = sorted((offline / name).rglob("*.jsonl"))
         contents.append([(one.relative_to(offline / name), one.read_bytes()) for one in files])
     assert contents[0] == contents[1]
@@ -77,7 +71,7 @@ def test_plan_writes_batch_files_where_it_is_told_the_same_every_time(offline: P
 
 def test_plan_says_when_it_cannot_write(offline: Path) -> None:
     write(offline, "", "taken")
-    end = call("plan", write(offline, manifest_text()), "--write", "taken")
+    end = call("plan", write(offline, manifest_text()), "--out", "taken")
     assert end.code == 2
     assert "taken" in end.err
 
@@ -125,7 +119,10 @@ def test_a_run_tick_by_tick_ends_with_75_until_it_is_done_and_events_tell_in_ord
         last = call("run", path, "--json")
         assert last.json == call("status", "lab", "--json").json
         assert call("status", "--json").json == [last.json]
-        told, documents = call("events", "lab"), cast("list[Document]", call("events", "lab", "--json").json)
+        told, documents = (
+            call("status", "lab", "--log"),
+            cast("list[Document]", call("status", "lab", "--log", "--json").json),
+        )
     assert set(last.table()) >= STATUS_KEYS
     assert last.table()["state"] == "done"
     assert all(set(job) >= JOB_KEYS for job in listed(last, "jobs"))
@@ -187,7 +184,7 @@ def lose(bench: Desk, path: Path) -> str:
     return str(batch["id"])
 
 
-@pytest.mark.parametrize("word", ["adopt", "resubmit"])
+@pytest.mark.parametrize("word", ["adopt", "resubmit", "not-made"])
 def test_a_lost_batch_waits_for_a_persons_word_and_goes_on_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
 ) -> None:
@@ -205,11 +202,13 @@ def test_a_lost_batch_waits_for_a_persons_word_and_goes_on_with_it(
         assert f"run lab has no batch 'nothing'; the lost batches of the run: {name}" in unknown
         told = call("run", path)
         assert (told.code, "resolve" in told.err) == (4, True)
-        words = ("--resubmit",) if word == "resubmit" else ("--adopt", known_batch(bench))
+        words = ("--adopt", known_batch(bench)) if word == "adopt" else (f"--{word}",)
         assert call("resolve", "lab", name, *words).code == 0
         assert call("resolve", "lab", name, *words).code == 2  # no longer lost
         assert call("run", path).code == 0
         assert set(bench.lab.billed().values()) == {1}
+        unknown = Decimal(str(call("status", "lab", "--json").table()["unknown_cost_usd"]))
+        assert (unknown > 0) is (word == "resubmit")
 
 
 def test_a_lost_batch_that_is_given_up_ends_its_requests_and_what_it_may_have_cost_counts(

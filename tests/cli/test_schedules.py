@@ -83,7 +83,7 @@ def cron_lines() -> list[str]:
 def test_the_crontab_works_on_a_fresh_folder_and_ends_with_a_page_and_a_bill(machine: Machine) -> None:
     tick, night, bill = cron_lines()
     assert machine.sh(tick).returncode in (0, 75)  # 0: the batches ended while it was at it
-    done = machine.sh(night.replace("--until 07:00", "--until 23:59 --poll-seconds 0.2"))
+    done = machine.sh(night.replace("--until 07:00", "--until 23:59"))
     assert done.returncode == 0, (machine.folder / "runs" / "cron.log").read_text(encoding="utf-8")
     assert len(list((machine.folder / "public").glob("*/index.html"))) == 1
     assert machine.sh(bill).returncode == 0
@@ -124,7 +124,7 @@ def test_the_workflow_refreshes_and_keeps_what_was_paid_for_however_it_ends(mach
     workflow = yaml.safe_load((SCHEDULES / "github-actions.yml").read_text(encoding="utf-8"))
     steps = workflow["jobs"]["refresh"]["steps"]
     [refresh] = [step for step in steps if step.get("name") == "refresh"]
-    command = refresh["run"].replace("--site public", "--site public --poll-seconds 0.2")
+    command = refresh["run"]
     assert machine.sh(command, machine.folder).returncode == 0
     assert (machine.folder / "public" / "summary.json").is_file()
     [kept] = [step for step in steps if "cache/save" in step.get("uses", "")]

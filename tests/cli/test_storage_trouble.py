@@ -14,13 +14,12 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from layton_batch import errors
 from layton_batch.errors import FileError, StaleStateError, StorageError, file_error
-from layton_batch.stages import rank
 from layton_batch.store import engine
 from tests.cli.test_read_only_folder import look
 from tests.support.cli_harness import Desk, call, desk
 from tests.support.lab import quiz_text
 
-WRITING = (["run", "manifest.toml", "--once"], ["score", "lab"], ["retry", "lab"])
+WRITING = (["run", "manifest.toml", "--once"], ["retry", "lab"])
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +67,8 @@ def test_an_operating_system_that_refuses_where_nobody_expected_it_is_told_witho
     def full(*_: object) -> NoReturn:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
 
-    monkeypatch.setattr(rank, "board", full)
-    end = call("score", "lab")
+    monkeypatch.setattr("layton_batch.grading.board_sources.board_of", full)
+    end = call("leaderboard", "lab")
     assert (end.code, end.out) == (74, "")
     assert end.err.splitlines()[-1] == ("layton-batch: No space left on device (somewhere); run the same command again")
 

@@ -77,7 +77,7 @@ def test_at_another_address_plan_only_says_it(own_addresses: Path, monkeypatch: 
 
 
 def test_doctor_finds_it_too(own_addresses: Path) -> None:
-    end = call("doctor", write(own_addresses, GONE), "--offline")
+    end = call("check", write(own_addresses, GONE), "--offline")
     assert end.code == 2
     assert "gpt-4-turbo was shut down" in " ".join(end.out.split())
 
@@ -163,7 +163,7 @@ def test_at_another_address_a_run_begins_and_says_it(
     )
 
 
-@pytest.mark.parametrize("command", ["plan", "doctor"])
+@pytest.mark.parametrize("command", ["plan", "check"])
 def test_plan_and_doctor_end_with_2_too_unless_they_are_not_to_ask(
     own_sandbox: Sandbox, offline: Path, command: str
 ) -> None:

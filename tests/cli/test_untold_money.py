@@ -17,7 +17,7 @@ DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)
 def test_status_and_cost_say_how_much_more_it_may_have_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch, DAMAGED) as bench:
         assert call("run", bench.write(quiz_text(limit=3))).code == 5
-        status, cost = call("status", "lab", "--json").table(), call("cost", "lab", "--json").table()
+        status, cost = call("status", "lab", "--json").table(), call("cost", "lab", "--format", "json").table()
         total = cost["total"]
         assert isinstance(total, dict)
         assert Decimal(str(status["unknown_cost_usd"])) > 0

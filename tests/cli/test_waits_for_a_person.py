@@ -64,14 +64,17 @@ def test_a_batch_that_is_cancelled_elsewhere_keeps_its_answers_and_waits_for_a_p
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decision: str
 ) -> None:
     with desk(tmp_path, monkeypatch, Fault(on="batch", action="cancel", share=0.4, times=1)) as bench:
-        bench.write(quiz_text(limit=ITEMS))
-        for _ in range(2):  # the same command alone decides nothing
+        quiz = quiz_text(limit=ITEMS)
+        other_job = quiz_text(limit=ITEMS, top="[task_options]\nseed = 0\n")
+        for text in (quiz, quiz, other_job):  # the same command decides nothing, nor a job that asks the same
+            bench.write(text)
             waits = run(bench)
             assert (waits.code, waits.table()["state"], succeeded(waits)) == (4, "needs_person", 1)
             assert "`layton-batch retry`" in reasons(waits)
         assert sum(bench.lab.billed().values()) == 1
         assert call(decision, "lab").code == 0
         end = run(bench)
+        assert call("verify", "lab").code == 0
         is_asked_again = decision == "retry"
         assert (end.code, end.table()["state"]) == (0, "done" if is_asked_again else "cancelled")
         assert (succeeded(end), reasons(end)) == (ITEMS if is_asked_again else 1, "")

@@ -169,7 +169,7 @@ def test_a_run_whose_folder_is_gone_says_that_all_of_it_is_paid_for_again(tmp_pa
     with lab(tmp_path) as bench:
         settings = Settings.from_environment({"XDG_STATE_HOME": str(tmp_path / "user")}, bench.folder)
         with bench.open(BUDGETED) as run:
-            remember(run.folder, run.manifest, settings)
+            remember(run.folder, settings)
         assert was_begun(run.folder, settings)
         assert not was_begun(RunFolder(bench.runs / "another"), settings)
         shutil.rmtree(bench.runs)

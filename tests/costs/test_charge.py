@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 import layton_batch
 from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, RateStep, charge, charger
+from layton_batch.providers import connect
 from layton_batch.records import Usage
 from layton_batch.text import decimal_text
 
@@ -34,7 +36,8 @@ counts = st.integers(0, 10**7)
 def usages(draw: st.DrawFn) -> Usage:
     fresh, cached, written = draw(counts), draw(counts), draw(counts)
     output = draw(counts)
-    return Usage(fresh + cached + written, cached, output, draw(st.integers(0, output)), written)
+    hour = draw(st.integers(0, written))
+    return Usage(fresh + cached + written, cached, output, draw(st.integers(0, output)), written, hour)
 
 
 def added(a: Usage, b: Usage) -> Usage:
@@ -44,6 +47,7 @@ def added(a: Usage, b: Usage) -> Usage:
         a.output_tokens + b.output_tokens,
         a.reasoning_tokens + b.reasoning_tokens,
         a.cache_write_tokens + b.cache_write_tokens,
+        a.hour_write_tokens + b.hour_write_tokens,
     )
 
 
@@ -90,7 +94,8 @@ def test_cost_is_exact(usage: Usage, batched: bool) -> None:
     expected = (
         fresh * Fraction(rates.input)
         + usage.cached_input_tokens * Fraction(rates.cached_input)
-        + usage.cache_write_tokens * Fraction(rates.cache_write)
+        + (usage.cache_write_tokens - usage.hour_write_tokens) * Fraction(rates.cache_write)
+        + usage.hour_write_tokens * 2 * Fraction(rates.input)
         + usage.output_tokens * Fraction(rates.output)
     ) / 1_000_000
     assert Fraction(charge(usage, PRICE, batched=batched)) == expected
@@ -163,3 +168,16 @@ def test_our_charge_equals_the_price_datas_own_calculator() -> None:
                     theirs, model, provider_id=data_id, genai_request_timestamp=at, price_context=context
                 ).total_price
                 assert charge(usage, price, batched=batched) == expected, (model, size, batched)
+
+
+def test_what_anthropic_keeps_for_an_hour_costs_twice_as_much_as_fresh_input() -> None:
+    kept = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 27_312}
+    usage = {"input_tokens": 30, "cache_creation_input_tokens": 27_312, "cache_creation": kept, "output_tokens": 10}
+    message = {"model": "claude-opus-5", "content": [{"type": "text", "text": "x"}], "stop_reason": "end_turn"}
+    line = {"custom_id": "c", "result": {"type": "succeeded", "message": {**message, "usage": usage}}}
+    read = connect("anthropic", None).decode(json.dumps(line).encode()).usage
+    price = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC)).price("anthropic", "claude-sonnet-4-5")
+    assert price is not None
+    rates = price.batch
+    expected = (30 * rates.input + 27_312 * 2 * rates.input + 10 * rates.output) / 1_000_000
+    assert charge(read, price, batched=True) == expected

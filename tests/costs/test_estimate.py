@@ -18,7 +18,6 @@ from layton_batch.costs.estimate import (
     CostBounds,
     PromptSize,
     bound_cost,
-    estimate_tokens,
     image_size,
     image_tokens,
     output_bound,
@@ -27,6 +26,7 @@ from layton_batch.costs.prices import PriceBook
 from layton_batch.costs.rates import Price, Rates, RateStep, charge
 from layton_batch.records import Image, JsonValue, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Usage
 from tests.support.paths import SHARED_DATA
+from tests.support.token_bounds import estimate_tokens
 
 D = Decimal
 BOOK = PriceBook(at=datetime(2026, 11, 21, tzinfo=UTC))

@@ -6,13 +6,24 @@ import csv
 import io
 import json
 from dataclasses import replace
+from datetime import date
 from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.costs.report import NOTHING, TotalCost, UnknownCost, UsageRow, build_report, line_json
+from layton_batch.costs.report import (
+    NOT_ENDED,
+    NOTHING,
+    CostQuery,
+    TotalCost,
+    UnknownCost,
+    UsageRow,
+    build_report,
+    line_json,
+)
+from layton_batch.errors import ManifestError
 from layton_batch.records import Usage
 from layton_batch.reports.cost import print_costs, report_csv, report_json, report_markdown
 from layton_batch.states import Role
@@ -32,19 +43,72 @@ def row(
 
 def test_rows_are_added_up_by_provider_model_and_stage() -> None:
     report = build_report([row(), row(role=Role.JUDGE), row(), row("claude", provider="anthropic")])
-    assert [(line.provider, line.model, line.stage, line.requests) for line in report.lines] == [
-        ("anthropic", "claude", "predict", 2),
-        ("openai", "gpt-5.1", "judge", 2),
-        ("openai", "gpt-5.1", "predict", 4),
+    assert [(line.group, line.requests) for line in report.lines] == [
+        (("anthropic", "claude", "predict"), 2),
+        (("openai", "gpt-5.1", "judge"), 2),
+        (("openai", "gpt-5.1", "predict"), 4),
     ]
     assert report.lines[2].batched == TotalCost(D("1.0"), complete=True)
     assert report.lines[2].input_tokens == 2_000
-    assert [(line.provider, line.batched.usd) for line in report.by_provider] == [
-        ("anthropic", D("0.5")),
-        ("openai", D("1.5")),
-    ]
-    assert [(line.stage, line.batched.usd) for line in report.by_stage] == [("judge", D("0.5")), ("predict", D("1.5"))]
     assert (report.total.requests, report.total.batched.usd, report.total.saved.usd) == (8, D("2.0"), D("2.0"))
+
+
+DAYS = [("2026-11-29", "a"), ("2026-11-30", "a"), ("2026-12-01", "b"), (NOT_ENDED, "b")]
+
+
+@pytest.mark.parametrize(
+    ("by", "groups"),
+    [
+        ("run", [("a",), ("b",)]),
+        ("month", [("2026-11",), ("2026-12",), (NOT_ENDED,)]),
+        ("week,run", [("2026-W48", "a"), ("2026-W49", "a"), ("2026-W49", "b"), (NOT_ENDED, "b")]),
+        ("day", [(day,) for day, _ in DAYS]),
+    ],
+)
+def test_rows_are_added_up_by_run_and_time(by: str, groups: list[tuple[str, ...]]) -> None:
+    query = CostQuery.parse(by, None, None, TODAY)
+    report = build_report((replace(row(), day=day, run=run) for day, run in DAYS), by=query.by)
+    assert [line.group for line in report.lines] == groups
+    assert sum((line.batched.usd or D(0) for line in report.lines), D(0)) == report.total.batched.usd == D("2.0")
+    assert query.needs_days == (by != "run")
+
+
+TODAY = date(2026, 12, 1)
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "days"),
+    [
+        (None, None, [day for day, _ in DAYS]),
+        ("yesterday", None, ["2026-11-30", "2026-12-01", NOT_ENDED]),
+        ("yesterday", "yesterday", ["2026-11-30"]),
+        ("7d", "2026-11-29", ["2026-11-29"]),
+        ("today", "today", ["2026-12-01"]),
+    ],
+)
+def test_a_bill_of_some_days_has_these_and_no_others(since: str | None, until: str | None, days: list[str]) -> None:
+    query = CostQuery.parse(None, since, until, TODAY)
+    assert [day for day, _ in DAYS if query.includes(day)] == days
+
+
+@pytest.mark.parametrize(
+    ("by", "since"), [("moon", None), ("", None), ("day,", None), (None, "soon"), (None, "2026-13-01"), (None, "d")]
+)
+def test_what_a_bill_cannot_be_asked_for_is_named(by: str | None, since: str | None) -> None:
+    with pytest.raises(ManifestError, match=r"by ''|by 'moon'|since '"):
+        CostQuery.parse(by, since, None, TODAY)
+
+
+def test_the_share_of_live_is_of_rows_whose_prices_are_known(capsys: pytest.CaptureFixture[str]) -> None:
+    dear = replace(row("claude", "3.0", "anthropic"), cost_unbatched=D("4.0"))
+    report = build_report([row(), dear, row("mystery", None)])
+    assert [line.share_of_live for line in report.lines] == [D("0.75"), D("0.5"), None]
+    assert report.total.share_of_live == D("0.7")
+    assert [line["share_of_live"] for line in map(line_json, report.lines)] == [0.75, 0.5, None]
+    print_costs(report)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["anthropic", "claude", "predict", "2", "3,000", "$3.00", "$4.00", "75%"] in lines
+    assert next(line for line in lines if line[:1] == ["total"])[-1] == "70%"
 
 
 def test_the_printed_bill_says_how_much_input_came_from_caches(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,8 +125,8 @@ def test_unknown_is_never_zero_in_any_form() -> None:
     assert report.total.batched.usd is None
     line = line_json(report.lines[0])
     assert {line[key] for key in ("cost_usd", "unbatched_usd", "saved_usd", "price_source")} == {"unknown"}
-    assert report_markdown(report).count("| unknown | unknown | unknown |") == 2
-    assert ",unknown,unknown,unknown,unknown,unknown," in report_csv(report)
+    assert report_markdown(report).count("| unknown | unknown | unknown | – |") == 2
+    assert ",unknown,unknown,unknown,,unknown,unknown," in report_csv(report)
 
 
 def test_a_total_that_lacks_something_says_at_least() -> None:
@@ -87,10 +151,9 @@ costs = st.none() | st.decimals(0, 1000, places=8)
 def test_every_split_of_the_rows_adds_up_to_the_total(found: list[tuple[str, Role, Decimal | None]]) -> None:
     report = build_report(UsageRow("p", model, role, 1, USAGE, cost, cost) for model, role, cost in found)
     known = [cost for _, _, cost in found if cost is not None]
-    for lines in (report.lines, report.by_provider, report.by_stage):
-        assert sum(line.requests for line in lines) == len(found)
-        assert sum((line.batched.usd or D(0) for line in lines), D(0)) == sum(known, D(0))
-        assert all(line.batched.complete for line in lines) == (len(known) == len(found))
+    assert sum(line.requests for line in report.lines) == len(found)
+    assert sum((line.batched.usd or D(0) for line in report.lines), D(0)) == sum(known, D(0))
+    assert all(line.batched.complete for line in report.lines) == (len(known) == len(found))
     assert (report.total.batched.usd is None) == (not known and bool(found))
 
 
@@ -123,7 +186,7 @@ def test_hostile_names_stay_text(name: str) -> None:
     assert not cells[1][1].strip().startswith(("=", "+", "-", "@", "＝"))
     lines = report_markdown(report).splitlines()
     assert len(lines) == 4
-    assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == 14 for line in lines)
+    assert all(line.replace(r"\\", "").replace(r"\|", "").count("|") == 15 for line in lines)
     assert "<script>" not in report_markdown(report)
     assert json.loads(json.dumps(report_json(report)))["rows"][0]["model"] == name
     assert not any(char in report_csv(report) + report_markdown(report) for char in "\x1b\u202e")

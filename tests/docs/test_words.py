@@ -18,34 +18,34 @@ ROOT = Path(__file__).parents[2]
 LITTLE = "as both has is may no not now only other over own then up why yes".split()  # noqa: SIM905
 """Words between nouns."""
 TERMS = """
-    access account action adapter address agreed agreement ai ambiguous annotation another app arguments audit
-    axis benchmark best better bill bin book borrowed bucket cache call capabilities category cell change chart
-    check claims client clock code column compared comparison completeness content contract copied correct count
-    credentials custom damaged data date deadline decision diagnosis digest discount doctor document download
-    drift elsewhere end engine entrant entry evaluation export fact failure findings finish flag folder forecast
-    form found gain gate grid guard half handler hub id illegal image import inline input intent joined json
-    justification key kind known knows ledger leniency lifecycle limits line list load location log look loopback
-    lower matching message method mistake money move n needed new night note notice open options order outages
-    output packed paid pair part past payload people period picture plot point policy posterior preference preview
-    priors problem progress question rate raw reader reading reason recomputation record redactor redirected
-    refusal refused registry report response result round router row saved schema sd search section self sent
-    served session settings shard shown size smallest solution source spec stage stale status step stopped storage
-    store stream submission system table tag tally target text thread timeline token total transactions transient
-    unbatched unfinished unjudged usd variable verification view wait width wire word worst write
+    access account action address agreed agreement ai ambiguous annotation another app arguments axis benchmark
+    best better bill bin body book borrowed cache call capabilities category cell change chart check claims
+    client clock code column compared comparison completeness content contract copied correct count credentials
+    custom damaged data date deadline decision diagnosis digest discount document download drawn drift elsewhere
+    end engine entrant entry evaluation export fact failure findings finish flag folder forecast form found gate
+    grid guard half handler hour html hub id illegal image import inline input intent joined json justification
+    key kind known knows ledger leniency lifecycle limits line list load location log look loopback lower
+    machine matching message method mistake money move n needed new night note notice open options order output
+    paid pair part past payload people period picture plot policy posterior preview priors problem progress
+    query question rate raw reader reading reason recomputation record redactor redirected refusal refused
+    registry report response result round router row saved schema sd search section sent served server session
+    settings shard shown size smallest solution source spec stage stale status step stopped storage store stream
+    submission system table tag tally target text thread timeline token total transactions transient trouble
+    unbatched unclear unfinished unjudged usd variable verification view wait width wire word worst write
 """.split()  # noqa: SIM905
 """Words of programs, files and tables that the glossary does not explain."""
 FIELD_TERMS = {
     "stats": """
-        calibration components difference draws estimate evidence fit joint kappa paper parameters separation
+        calibration components difference draws estimate evidence fit joint kappa paper parameters
         shrunk strata variance
     """.split(),  # noqa: SIM905
     "sandbox": """
-        api bad chat choice config endpoint executor exercises fault gateway index participant passage prefix
-        profile protocol puzzle rejection replay riddle simulate span truth unfit unreadable wrong
+        api bad config endpoint executor fault gateway index participant prefix
+        profile protocol puzzle rejection replay simulate span truth unfit wrong
     """.split(),  # noqa: SIM905
     "tasks": """
-        abstention advises brace candidate estimate factory justify letter logic
-        object offline plain puzzle show span statement strata sum template unfenced unfit zebra
+        advises brace candidate estimate factory justify letter logic
+        object offline puzzle show span statement strata template unfenced unfit zebra
     """.split(),  # noqa: SIM905
 }
 """Words of one part of the package: by its folder."""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import StorageError
-from layton_batch.files import item_list as item_module
 from layton_batch.files import item_table
 from layton_batch.files.item_list import StoredImage, digest, item_list
 from layton_batch.files.run_folder import RunFolder
@@ -24,10 +22,6 @@ def test_picarats_come_back_and_the_tasks_payload_is_as_it_was(tmp_path: Path) -
     items = [ITEM, replace(ITEM, id="b", picarats=None)]
     item_table.write(RunFolder(tmp_path), items)
     assert item_table.read(RunFolder(tmp_path)) == items
-
-
-def test_a_run_that_began_without_picarats_has_the_same_items() -> None:
-    assert digest([ITEM]) == digest([replace(ITEM, picarats=None)])
 
 
 @pytest.mark.parametrize(
@@ -66,14 +60,3 @@ def test_pictures_are_on_disk_and_are_the_same() -> None:
     with ThreadPoolExecutor(4) as threads:
         texts = list(threads.map(lambda item: [image.base64 for image in item.images], kept * 4))
     assert texts == [[image.base64 for image in item.images] for item in items * 4]
-
-
-def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(item_module.tempfile, "TemporaryFile", lambda: open("/dev/full", "wb"))  # noqa: SIM115
-    with pytest.raises(StorageError, match="cannot keep pictures there: No space left"):
-        item_list([replace(ITEM, images=(Image("image/png", "AAAA"),))])
-
-
-def test_items_have_their_payload_as_it_is_frozen() -> None:
-    items = [replace(ITEM, payload={"options": ("a", "b")})]  # type: ignore[dict-item]
-    assert item_list(items)[0].payload == {"options": ["a", "b"]}

@@ -23,13 +23,6 @@ def test_a_planted_link_is_not_appended_to(tmp_path: Path, is_there: bool) -> No
     assert not is_there or target.read_text(encoding="utf-8") == "mine\n"
 
 
-def test_a_file_in_a_folder_that_is_a_link_is_appended_to(tmp_path: Path) -> None:
-    (tmp_path / "disk").mkdir()
-    (tmp_path / "runs").symlink_to(tmp_path / "disk")
-    append_json_line(tmp_path / "runs" / "log.jsonl", {"a": 1})
-    assert (tmp_path / "disk" / "log.jsonl").read_text(encoding="utf-8") == '{"a":1}\n'
-
-
 def test_a_run_whose_log_is_a_link_goes_on_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "log.jsonl").symlink_to(tmp_path / "elsewhere")
     log = EventLog(tmp_path / "log.jsonl", "lab")

@@ -40,21 +40,6 @@ def test_a_table_written_in_portions_is_the_table(tmp_path: Path, monkeypatch: p
     assert [item for one in read for item in one["item_id"]] == [row["item_id"] for row in marks(number)]
 
 
-def test_a_block_that_fails_leaves_the_table_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "PORTION_ROWS", 2)
-    path = tmp_path / "one.parquet"
-    tables.write(path, tables.frame("grades", marks(1)))
-
-    def halfway() -> Iterator[tables.Row]:
-        yield from marks(5)
-        raise RuntimeError("halfway")
-
-    with pytest.raises(RuntimeError):
-        tables.write_rows(path, "grades", halfway())
-    assert pl.read_parquet(path).height == 1
-    assert list(tmp_path.iterdir()) == [path]
-
-
 @given(sizes=st.lists(st.integers(0, 30), max_size=40))
 def test_portions_hold_every_row_in_order_and_no_more_text_than_they_may(sizes: list[int]) -> None:
     rows = [{"text": "x" * size, "number": number} for number, size in enumerate(sizes)]
@@ -98,12 +83,3 @@ def test_half_a_surrogate_pair_is_stored_as_a_replacement_character_and_a_pair_a
     stored = frame("responses", [{"text": text, "attempt": 1} for text in texts])
     assert stored["text"].to_list() == ["a\ufffdb", "𝄞", "naïve", None]
     assert stored["attempt"].to_list() == [1] * 4
-
-
-def test_a_folder_of_a_table_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with (
-        pytest.raises(FileError, match=r"cannot write .*/file/part\.parquet.*/file is a file, not a folder"),
-        tables.writing_frames(tmp_path / "file" / "part.parquet", "predictions"),
-    ):
-        pass

@@ -49,15 +49,6 @@ def test_the_mean_of_the_marks_is_inspects_own_for_every_scorer(name: str) -> No
     assert one.model == f"mockllm/{path.stem}"
 
 
-def test_a_log_whose_members_are_deflated_reads_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "finch.eval"
-    names = ["header.json", "summaries.json"]
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in names:
-            archive.writestr(name, _member(GOLDEN / "finch.eval", name))
-    assert _one(path).metrics == _one(GOLDEN / "finch.eval").metrics
-
-
 def test_a_log_without_summaries_is_read_from_its_samples(tmp_path: Path) -> None:
     path, source = tmp_path / "finch.eval", GOLDEN / "finch.eval"
     with zipfile.ZipFile(source) as log, zipfile.ZipFile(path, "w") as archive:

@@ -92,16 +92,6 @@ def test_samples_are_of_the_model_that_the_results_beside_them_name(tmp_path: Pa
     assert [(one.model, one.task) for one in files] == [("nest/finch-7b", "sums")]
 
 
-def test_a_metric_under_several_filters_is_a_metric_each(tmp_path: Path) -> None:
-    lines = [lm_eval_line(0, {"exact_match": mark}, name) for name, mark in (("strict", 0.0), ("flexible", 1.0))]
-    files = read(write_lines(tmp_path / "finch" / SAMPLES, lines))
-    assert files is not None
-    assert {name: list(marks) for name, marks in files[0].metrics.items()} == {
-        "exact_match,strict": ["0"],
-        "exact_match,flexible": ["0"],
-    }
-
-
 def test_lines_of_older_versions_have_their_metrics_as_columns(tmp_path: Path) -> None:
     line = lm_eval_line(0, {"acc": 1.0, "acc_norm": 0.0})
     old = {name: value for name, value in line.items() if name not in ("metrics", "filter")}

@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 import layton_batch
-from layton_batch.errors import LaytonBatchError
 from tests.support.cli_harness import call
 
 SCORES = pl.DataFrame(
@@ -66,23 +65,6 @@ def test_a_frame_is_ranked_as_the_command_ranks_the_file_of_its_rows(
     assert caplog.messages == ended.err.splitlines()
     (compared,) = {row["n_items"] for row in layton_batch.compare(frame, "larch", "tern").to_dicts()}
     assert compared == printed[0]["n_items"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "metric", "reason"),
-    [
-        (_rows("larch", a=1) + _rows("tern", b=1), None, "no item is in the predictions of all models"),
-        (_rows("larch", a=1, b=0), "acc", "metric 'acc'"),
-    ],
-)
-def test_what_the_command_refuses_of_a_file_is_refused_of_a_frame(
-    tmp_path: Path, rows: list[dict[str, object]], metric: str | None, reason: str
-) -> None:
-    pl.DataFrame(rows).write_csv(tmp_path / "scores.csv")
-    ended = call("leaderboard", tmp_path / "scores.csv", *([] if metric is None else ["--metric", metric]))
-    assert (ended.code, reason in ended.err) == (2, True), ended.err
-    with pytest.raises(LaytonBatchError, match=reason):
-        layton_batch.leaderboard(rows, metric=metric)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def _downloaded(provider: Provider) -> int:
     return sum(len(chunk) for part in provider.results(ENDED) for chunk in part.chunks)
 
 
-@pytest.mark.parametrize("name", tiered(MODELS, ci=FAMILIES))
+@pytest.mark.parametrize("name", tiered((*MODELS, "xai"), ci=(*FAMILIES, "xai")))
 def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(name: str, submission: Submission) -> None:
     assert len(BOMB) < 2_500_000
     with raw_server(_sending(BOMB, "gzip")) as url, closing(connect(name, Access("key", url))) as provider:
@@ -72,13 +72,6 @@ def test_a_reply_that_inflates_to_gibibytes_is_given_up_within_little_memory(nam
                 assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
             finally:
                 tracemalloc.stop()
-
-
-def test_a_bomb_is_given_up_over_plain_http_as_well(submission: Submission) -> None:
-    with raw_server(_sending(BOMB, "gzip")) as url, closing(connect("xai", Access("key", url))) as provider:
-        for call, expected in calls(provider, submission):
-            with pytest.raises(expected, match="MiB"):
-                call()
 
 
 # The file of Anthropic is named by another reply.
@@ -97,7 +90,7 @@ def test_a_result_file_has_an_end(name: str) -> None:
     tiered(
         MODELS,
         ("poll", "create", "list"),
-        ci=[("openai", "create"), ("anthropic", "list")],
+        ci=[("openai", "create")],
     ),
 )
 def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str, kind: str) -> None:
@@ -115,7 +108,7 @@ def test_a_run_goes_on_after_a_bomb_and_pays_once(tmp_path: Path, provider: str,
         bench.finish_paid_once(text)
 
 
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini", "mistral")))
+@pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini",)))
 def test_honestly_compressed_replies_are_read(tmp_path: Path, provider: str) -> None:
     text = quiz_text((provider,), limit=2)
 

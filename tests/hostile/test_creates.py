@@ -1,4 +1,4 @@
-"""Creates that are carried out and denied, and batches whose list row tells no id: two bills at most, both counted."""
+"""Creates that are carried out and denied, and batches whose list row tells no id: few bills, and a list tells all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.batches.machine import MOST_REPEATS
 from layton_batch.batches.resolve import adopt_batch, send_again
 from layton_batch.errors import ManifestError
 from layton_batch.runs.status import RunState, Status, read_status
@@ -18,6 +19,7 @@ from tests.support.lab import MODELS, Lab, lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
 
+CREATES = MOST_REPEATS + 1
 BUDGET = "[budget]\nmax_usd = 5.0"
 ROWS = {"gemini": "operations", "mistral": "data", "together": ""}
 """Where a page of the list has its rows, if not in ``data``; at Together the page is the list."""
@@ -55,35 +57,36 @@ def bound(status: Status) -> Decimal:
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "anthropic")))
-def test_a_create_that_is_carried_out_denied_and_never_listed_is_billed_twice_at_most_and_both_count(
+def test_a_create_that_is_carried_out_denied_and_never_listed_goes_again_five_times_and_two_count_at_a_time(
     tmp_path: Path, provider: str
 ) -> None:
     text = quiz_text((provider,), limit=3, top=BUDGET)
     with hostile(tmp_path) as (bench, between):
         between.tamper = never_listed(provider)
         status = bench.finish(text)
-        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 2)
-        assert "second time" in str(status.batches[0].reason)
-        bench.billed()  # by now both are carried out
-        assert (status.unknown_cost_usd, status.reserved_usd) == (bound(status), bound(status))
-        assert bench.server.ledger().total_usd <= status.spent_usd + status.reserved_usd + status.unknown_cost_usd
+        assert (status.state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, CREATES)
+        assert (status.unknown_cost_usd, status.reserved_usd) == (0, bound(status))  # the others left the bill
+        with bench.open(text) as run:
+            events = [event for event in run.store.events() if event.kind in ("not_in_list", "create_closed")]
+        assert [event.kind for event in events].count("not_in_list") == CREATES - 1
+        assert [event.kind for event in events[:3]] == ["not_in_list", "not_in_list", "create_closed"]
         assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
         with bench.open(text) as run:
             send_again(run, run.store.batches()[0].id)
             after = read_status(run.store)
-            assert (after.unknown_cost_usd, after.reserved_usd) == (2 * bound(status), 0)
+            assert (after.unknown_cost_usd, after.reserved_usd) == (bound(status), 0)
         between.tamper = lambda _provider, _kind, _path, answer: answer
         done = bench.finish(text)
         assert done.state is not RunState.RUNNING
-        assert made_at(bench, provider) <= 3
+        assert made_at(bench, provider) <= CREATES + 1
 
 
 @pytest.mark.nightly
-def test_a_third_create_in_doubt_is_lost_at_once(tmp_path: Path) -> None:
+def test_a_further_create_in_doubt_is_lost_at_once(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     with hostile(tmp_path) as (bench, between):
         between.tamper = never_listed("openai")
-        for created in (2, 3):
+        for created in (CREATES, CREATES + 1):
             assert (bench.finish(text).state, made_at(bench, "openai")) == (RunState.NEEDS_PERSON, created)
             with bench.open(text) as run:
                 send_again(run, run.store.batches()[0].id)
@@ -97,20 +100,25 @@ def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Pa
         assert cost_report([bench.run_folder(text)]).total.unknown_cost.usd == status.unknown_cost_usd
 
 
-def test_a_batch_that_is_adopted_after_two_creates_in_doubt_costs_what_it_cost(tmp_path: Path) -> None:
+def test_a_batch_that_is_adopted_after_six_creates_costs_what_it_cost_and_a_list_tells_of_the_others(
+    tmp_path: Path,
+) -> None:
     text = quiz_text(("openai",), limit=3)
     with hostile(tmp_path) as (bench, between):
         between.tamper = never_listed("openai")
         bench.finish(text)
         bench.billed()
-        billed = bench.server.ledger().total_usd
         one = bench.server.ledger().rows[-1].batch_id
         with bench.open(text) as run:
             adopt_batch(run, run.store.batches()[0].id, one)
         status = bench.finish(text)
-        assert (status.state, status.unknown_cost_usd) == (RunState.DONE, bound(status))
-        assert set(bench.billed().values()) == {2}
-        assert billed < status.spent_usd + status.unknown_cost_usd
+        assert (status.state, status.unknown_cost_usd) == (RunState.DONE, 0)
+        assert set(bench.billed().values()) == {CREATES}
+        between.tamper = lambda _provider, _kind, _path, answer: answer
+        bench.clock.sleep(25 * 3600.0)
+        status = bench.finish(text)
+        assert (status.state, status.unknown_cost_usd) == (RunState.DONE, (CREATES - 1) * bound(status))
+        assert status.spent_usd < bench.server.ledger().total_usd <= status.spent_usd + status.unknown_cost_usd
 
 
 @pytest.mark.parametrize(

@@ -44,13 +44,13 @@ def rows(path: Path) -> list[object]:
 # ---- Parquet
 
 
-def test_a_parquet_file_with_too_large_a_cell_is_refused_by_its_footer(tmp_path: Path) -> None:
+def test_a_parquet_file_with_too_large_a_cell_is_refused_by_its_footer(tmp_path: Path, small: None) -> None:
     path = tmp_path / "cell.parquet"
-    pl.DataFrame({"id": ["x" * (129 * MIB)]}).write_parquet(path, compression="zstd")
+    pl.DataFrame({"id": ["x" * (60 * MIB)]}).write_parquet(path, compression="zstd")
     assert path.stat().st_size < MIB
     tracemalloc.start()
     try:
-        with pytest.raises(DataError, match=r"a cell of the file has more than 128 MiB.*LAYTON_BATCH_MAX_ROW_MIB"):
+        with pytest.raises(DataError, match=r"LAYTON_BATCH_MAX_"):
             rows(path)
         assert tracemalloc.get_traced_memory()[1] < LITTLE
     finally:
@@ -64,13 +64,6 @@ def test_a_parquet_file_with_more_rows_than_the_limit_is_refused_by_its_footer(t
     for read in (rows, lambda path: list(stream_rows(path)), lambda path: list(read_predictions(path))):
         with pytest.raises(DataError, match=r"the file has more than 10,000,000 rows\. .*LAYTON_BATCH_MAX_ROWS"):
             read(path)
-
-
-def test_a_file_of_votes_has_the_same_limits(tmp_path: Path, small: None) -> None:
-    path = tmp_path / "votes.parquet"
-    pl.DataFrame({"metric": ["score"] * 2000}).write_parquet(path)
-    with pytest.raises(DataError, match="MAX_ROWS"):
-        read_votes(str(path), "score")
 
 
 def test_a_parquet_file_that_unpacks_to_more_than_the_limit_and_is_small_itself_is_refused(
@@ -103,17 +96,15 @@ def test_one_text_in_very_many_rows_is_counted_as_often_as_it_is_there(tmp_path:
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "snappy", "gzip", "zstd", "lz4", "brotli"])
-@pytest.mark.parametrize("group", [None, 7])
-def test_the_footer_of_any_parquet_file_is_understood(
-    tmp_path: Path, small: None, compression: Any, group: int | None
-) -> None:
+def test_the_footer_of_any_parquet_file_is_understood(tmp_path: Path, small: None, compression: Any) -> None:
     frame = pl.DataFrame({"id": range(2000), "text": ["a"] * 2000, "list": [[1, 2]] * 2000, "x": [1.5] * 2000})
     path = tmp_path / "x.parquet"
-    frame.write_parquet(path, compression=compression, row_group_size=group)
-    with pytest.raises(DataError, match="MAX_ROWS"):
+    for group in (None, 7):
+        frame.write_parquet(path, compression=compression, row_group_size=group)
+        with pytest.raises(DataError, match="MAX_ROWS"):
+            check_parquet(path, "x")
+        frame.head(900).write_parquet(path, compression=compression, row_group_size=group)
         check_parquet(path, "x")
-    frame.head(900).write_parquet(path, compression=compression, row_group_size=group)
-    check_parquet(path, "x")
 
 
 @pytest.mark.parametrize("size", [0, 3, 8, 9, 40, 200])
@@ -200,18 +191,13 @@ def archive(path: Path, members: int, size: int = 10) -> Path:
     return path
 
 
-def test_an_archive_of_too_many_members_is_refused(tmp_path: Path) -> None:
-    path = archive(tmp_path / "x.eval", 20_001)
-    with pytest.raises(DataError, match=r"the archive has more than 20,000 members\..*LAYTON_BATCH_MAX_MEMBERS"):
-        inspect_logs.read_zip(path)
-
-
-def test_members_that_are_large_together_are_refused(tmp_path: Path, small: None) -> None:
+def test_an_archive_of_too_many_or_too_large_members_is_refused(tmp_path: Path, small: None) -> None:
     assert len(inspect_logs.read_zip(archive(tmp_path / "good.eval", 10))) == 1
-    path = archive(tmp_path / "x.eval", 10, MIB // 2)
-    assert path.stat().st_size < MIB // 10
-    with pytest.raises(DataError, match=r"unpacked, its documents have more than 2 MiB.*MAX_UNPACKED_MIB"):
-        inspect_logs.read_zip(path)
+    for members, size, limit in ((21, 10, "MAX_MEMBERS"), (10, MIB // 2, "MAX_UNPACKED_MIB")):
+        path = archive(tmp_path / f"{members}.eval", members, size)
+        assert path.stat().st_size < MIB // 10
+        with pytest.raises(DataError, match=limit):
+            inspect_logs.read_zip(path)
 
 
 # ---- the web

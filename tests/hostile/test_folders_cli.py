@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from tests.pipeline.test_drivers import creates
 from tests.support.cli_harness import PROGRAM, ROOT, Desk, Ending, call, desk, write
 from tests.support.lab import BUNDLED, manifest_text, quiz_text
 from tests.support.tiers import tiered
@@ -33,42 +32,10 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         yield found
 
 
-def copied(bench: Desk) -> Path:
-    """A copy of the manifest, in the other folder."""
-    return Path(shutil.copy(bench.folder / "manifest.toml", "manifest.toml"))
-
-
-def test_a_run_paid_for_in_one_folder_goes_on_there_by_the_same_command_in_another(bench: Desk) -> None:
-    there = call("plan", bench.folder / "manifest.toml", "--json", "--runs", bench.folder / "runs")
-    assert call("plan", bench.folder / "manifest.toml", "--json").json == there.json
-    end = call("run", bench.folder / "manifest.toml")
-    assert end.code == 0
-    assert f"lab goes on in {bench.folder / 'runs'}, where it was begun" in end.err
-    assert not Path("runs").exists()
-    assert set(bench.lab.billed().values()) == {1}
-
-
-def test_a_run_paid_for_in_one_folder_is_not_begun_in_another_with_a_copy_of_its_manifest(bench: Desk) -> None:
-    before = creates(bench.lab)
-    end = call("run", copied(bench))
-    assert (end.code, end.out) == (2, "")
-    assert f"was begun in {bench.run_root()}" in end.err
-    assert f"`--runs {bench.folder / 'runs'}` continues that run" in end.err
-    assert creates(bench.lab) == before
-    assert not Path("runs").exists()
-    assert call("run", copied(bench), "--runs", bench.folder / "runs", "--json").code == 0
-    assert set(bench.lab.billed().values()) == {1}
-
-
 def test_who_names_the_other_folder_begins_there(bench: Desk) -> None:
     end = call("run", bench.folder / "manifest.toml", "--runs", "runs", "--once")
     assert end.code == 75
     assert f"begins in {Path('runs').absolute()}" in end.err
-
-
-def test_a_folder_that_is_gone_keeps_nobody_from_beginning_anew(bench: Desk) -> None:
-    shutil.rmtree(bench.folder / "runs")
-    assert call("run", bench.folder / "manifest.toml", "--once").code == 75
 
 
 def test_a_run_that_was_copied_here_goes_on_and_is_not_said_to_begin(bench: Desk) -> None:
@@ -76,16 +43,6 @@ def test_a_run_that_was_copied_here_goes_on_and_is_not_said_to_begin(bench: Desk
     end = call("run", bench.folder / "manifest.toml")
     assert (end.code, "begins in" in end.err) == (0, False)
     assert set(bench.lab.billed().values()) == {1}
-
-
-@pytest.mark.parametrize("left", tiered(("", '{"seq": '), ci=('{"seq": ',)), ids=["empty", "torn"])
-def test_a_folder_elsewhere_that_cannot_be_read_may_have_been_paid_for(bench: Desk, left: str) -> None:
-    for path in (bench.run_root() / "intents").iterdir():
-        path.write_text(left)
-    end = call("run", copied(bench))
-    assert end.code == 2
-    assert f"was begun in {bench.run_root()}, and may have been paid for there" in end.err
-    assert call("run", bench.folder / "manifest.toml", "--runs", "runs", "--once").code == 75
 
 
 def test_a_list_of_runs_that_is_damaged_or_cannot_be_written_stops_no_run(bench: Desk) -> None:
@@ -96,16 +53,6 @@ def test_a_list_of_runs_that_is_damaged_or_cannot_be_written_stops_no_run(bench:
     (bench.folder / "user" / "layton-batch").mkdir(parents=True)
     (bench.folder / "user" / "layton-batch" / "runs.jsonl").write_bytes(b'{"run": "x"}\n[]\n{"ru')
     assert call("run", bench.folder / "manifest.toml", "--once").code == 75
-
-
-def test_an_entry_after_a_torn_line_of_the_list_of_runs_is_not_lost(bench: Desk) -> None:
-    listed = bench.folder / "user" / "layton-batch" / "runs.jsonl"
-    entry = listed.read_bytes()
-    listed.write_bytes(entry[:-9])
-    again = call("run", bench.folder / "manifest.toml", "--runs", bench.lab.runs, "--once")
-    assert again.code == 75
-    assert listed.read_bytes() == entry[:-9] + b"\n" + entry
-    assert f"goes on in {bench.lab.runs}" in call("run", bench.folder / "manifest.toml").err
 
 
 # ---- real processes ------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_results_that_come_later_are_waited_for_beside_what_is_in_trouble(tmp_pa
         assert not is_finished(run)
 
 
-def test_a_download_that_the_disk_has_damaged_is_repeated(tmp_path: Path) -> None:
+def test_a_download_that_the_disk_has_damaged_is_named_and_once_it_is_deleted_comes_again(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     short = Fault(on="results", action="short", provider="openai", times=1)
     with lab(tmp_path, short) as there:
@@ -64,4 +64,8 @@ def test_a_download_that_the_disk_has_damaged_is_repeated(tmp_path: Path) -> Non
             assert run.store.batches({Lifecycle.ENDED})
             (copy,) = run.folder.batches.glob("*/*.zst")
             copy.write_bytes(bytes(4) + copy.read_bytes()[4:])
+        assert there.finish(text).state is RunState.RUNNING
+        with there.open(text) as run:
+            assert any(event.kind == "table_damaged" and copy.name in event.detail for event in run.store.events())
+        copy.unlink()
         there.finish_paid_once(text)

@@ -12,7 +12,6 @@ import zstandard
 
 from layton_batch.errors import ManifestError
 from layton_batch.runs.status import RunState
-from layton_batch.settings import Settings
 from layton_batch.stages.preview import preview
 from tests.support.lab import MODELS, lab, manifest_text
 from tests.support.tampering import Answer, hostile
@@ -70,9 +69,8 @@ def test_no_key_that_any_provider_repeats_is_kept_or_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     parrot = Parrot()
-    with hostile(tmp_path) as (there, between):
+    with hostile(tmp_path, variables={"SORT_KEY": SORTED}) as (there, between):
         between.tamper = parrot
-        there.settings = Settings.from_environment({**there.settings.environment, "SORT_KEY": SORTED}, tmp_path)
         status = there.finish(TEXT)
         folder = there.run_folder(TEXT)
         said = there.table(TEXT, "predictions")

@@ -9,14 +9,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.batches.retry import retry_run
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import JsonValue
 from layton_batch.runs.status import RunState
+from layton_batch.store.reopening import retry
 from layton_batch.store.run_store import RunStore
 from tests.support.cli_harness import Ending, call
-from tests.support.finished_runs import RULES, rule_run
 from tests.support.lab import Lab, lab, manifest_text
+from tests.support.pages import without_pages as without_pages
 from tests.support.tiers import tiered
 
 MANIFEST = manifest_text(("openai",))
@@ -112,7 +112,7 @@ def test_items_without_an_imported_answer_are_missing_and_never_asked_and_a_judg
     assert set(there.table(MANIFEST, "verdicts").filter(model="finch")["judge"]) == {"sirocco-referee"}
     paid = there.billed()
     with there.open(MANIFEST) as run:
-        assert retry_run(run) == 0
+        assert retry(run.store, run.clock.now()) == 0
     there.finish(MANIFEST)
     assert there.billed() == paid
     row = next(row for row in _board(there.run_folder(MANIFEST)) if row["model"] == "finch")
@@ -134,22 +134,6 @@ def test_an_imported_answer_that_cannot_be_read_is_not_asked_again_where_the_pol
         assert next(row for row in _board(there.run_folder(text)) if row["model"] == "finch")["n_unparsed"] == 4
 
 
-@pytest.mark.parametrize("task", tiered(RULES, ci=("zebralogic",)))
-def test_a_model_of_another_run_graded_by_rule_comes_back_with_the_same_row(tmp_path: Path, task: str) -> None:
-    folder = rule_run(tmp_path, task)
-    call("export", folder.root, "--to", "parquet", "--out", tmp_path / "out")
-    whole = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
-    for number, name in enumerate(whole["model"].unique(maintain_order=True)):
-        part = tmp_path / f"{number}.parquet"
-        whole.filter(model=name).write_parquet(part)
-        ended = call("import", folder.root, "--model", f"again {name}", "--predictions", part)
-        assert ended.code == 0, ended.err
-    rows = {str(row["model"]): row for row in _board(folder)}
-    counted = ("score", "n_items", "n_unparsed", "n_missing", "n_abstained", "failures")
-    for name in whole["model"].unique():
-        assert [rows[name][key] for key in counted] == [rows[f"again {name}"][key] for key in counted]
-
-
 # ---- verdicts ------------------------------------------------------------------------------------------------------
 
 
@@ -169,25 +153,12 @@ def test_judges_files_come_with_the_predictions_and_only_the_rest_is_asked(there
     assert _import(there, *arguments).code == 0
     there.finish(MANIFEST)
     assert (len(there.billed()), _content(there.run_folder(MANIFEST))) == (paid + 1, content)
-
-
-def test_with_verdicts_on_all_predictions_the_board_is_complete_at_once_and_nothing_is_ever_paid(there: Lab) -> None:
-    paid = there.billed()
-    _import(there, "--model", "finch", "--predictions", _answers(there))
-    ended = _import(there, "--model", "finch", "--verdicts", _verdicts(there, _items(there)))
-    assert ended.code == 0, ended.err
-    assert "finch" in [row["model"] for row in _board(there.run_folder(MANIFEST))]
+    # with verdicts on all predictions the board is complete at once, and nothing is ever paid
+    assert _import(there, "--model", "wren", "--predictions", _answers(there)).code == 0
+    assert _import(there, "--model", "wren", "--verdicts", _verdicts(there, items)).code == 0
+    assert "wren" in [row["model"] for row in _board(there.run_folder(MANIFEST))]
     there.finish(MANIFEST)
-    assert there.billed() == paid
-
-
-def test_a_judge_that_was_asked_keeps_its_word(unchanged: Lab) -> None:
-    content = _content(unchanged.run_folder(MANIFEST))
-    ended = _import(
-        unchanged, "--model", "larch-2-mini", "--verdicts", _verdicts(unchanged, _items(unchanged), right=False)
-    )
-    assert (ended.code, "was asked about this model already" in ended.err) == (2, True)
-    assert _content(unchanged.run_folder(MANIFEST)) == content
+    assert len(there.billed()) == paid + 1
 
 
 @pytest.mark.parametrize("moment", tiered(("add_jobs", "plan_job", "plan_again"), ci=("plan_job",)))
@@ -213,151 +184,80 @@ def test_an_import_that_was_cut_short_is_finished_by_the_next_and_nothing_of_it_
 # ---- files that are wrong ------------------------------------------------------------------------------------------
 
 
-def _row(there: Lab, number: int = 1, **changes: JsonValue) -> dict[str, JsonValue]:
-    return {"item_id": _items(there)[number], "answer": "7", "justification": "so", **changes}
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"item_id": "nowhere"}, "there is no item 'nowhere'"),
-        ({"item_id": None}, "has no id of an item (a column called item_id, "),
-        ({"item_id": True}, "'item_id' must be text or a whole number"),
-        ({"item_id": "FIRST"}, "is there twice (first in"),
-        ({"answer": 7}, "'answer' and 'justification' must be text or null"),
-        ({"response": ["a"]}, "'response' must be text or null"),
-    ],
-)
-def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_changes(
-    unchanged: Lab, changes: dict[str, JsonValue], reason: str
-) -> None:
-    wrong = {**_row(unchanged), **changes}
-    if wrong["item_id"] == "FIRST":
-        wrong["item_id"] = _items(unchanged)[0]
-    path, content = (
-        _write(unchanged.folder / "a.jsonl", [_row(unchanged, 0), wrong]),
-        _content(unchanged.run_folder(MANIFEST)),
-    )
-    ended = _import(unchanged, "--model", "finch", "--predictions", path)
-    assert ended.code == 2
-    assert f"{path}, line 2: " in ended.err
-    assert reason in ended.err
-    assert _content(unchanged.run_folder(MANIFEST)) == content
-    assert "finch" not in call("status", unchanged.run_folder(MANIFEST).root, "--json").out
-
-
-def test_the_order_in_which_letters_are_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    items = {"id": "a", "question": "?", "options": ["x", "y"], "answer": "y"}
-    (tmp_path / "items.jsonl").write_text(json.dumps(items) + "\n", encoding="utf-8")
-    (tmp_path / "mine.toml").write_text(
-        'name="mine"\ntask="mcq_idk"\n[items]\nsource="items.jsonl"\n', encoding="utf-8"
-    )
-    (tmp_path / "finch.jsonl").write_text('{"item_id": "a", "response": "Answer: A"}\n', encoding="utf-8")
-    ended = call("import", "mine.toml", "--model", "finch", "--predictions", "finch.jsonl")
-    assert ended.code == 0, ended.err
-    assert "letters of finch.jsonl are read in the order in which mine shows the options" in ended.err
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"custom_id": "nowhere"}, "there is no item 'nowhere'"),
-        ({"custom_id": None}, "'custom_id' must be text"),
-        ({"model": None}, "'model' must be the judge's name"),
-        ({"answer": {"is_answer_correct": True}}, "'answer' must be text"),
-        ({}, "has a verdict on item"),
-    ],
-)
-def test_a_wrong_verdict_is_told_and_the_predictions_beside_it_do_not_come_in(
-    unchanged: Lab, changes: dict[str, JsonValue], reason: str
-) -> None:
-    items = _items(unchanged)
+def test_a_wrong_row_is_told_with_its_file_and_line_and_nothing_comes_in(unchanged: Lab) -> None:
+    items, content = _items(unchanged), _content(unchanged.run_folder(MANIFEST))
+    good: dict[str, JsonValue] = {"item_id": items[1], "answer": "7", "justification": "so"}
+    for changes in ({"item_id": "nowhere"}, {"item_id": None}, {"item_id": items[0]}, {"answer": 7}):
+        rows = [{**good, "item_id": items[0]}, good | changes]
+        path = _write(unchanged.folder / "a.jsonl", rows)
+        ended = _import(unchanged, "--model", "finch", "--predictions", path)
+        assert (ended.code, f"{path}, line 2: " in ended.err) == (2, True), ended.err
     path = _verdicts(unchanged, items[:1])
-    row = json.loads(path.read_text())
-    path.write_text(json.dumps(row) + "\n" + json.dumps({**row, **changes}) + "\n")
-    ended = _import(unchanged, "--model", "finch", "--predictions", _answers(unchanged), "--verdicts", path)
-    assert ended.code == 2
-    assert f"{path}, line 2: " in ended.err
-    assert reason in ended.err
+    line = json.loads(path.read_text())
+    for odd in ({"custom_id": "nowhere"}, {"custom_id": None}, {"model": None}, {"answer": {"x": True}}, {}):
+        path.write_text(json.dumps(line) + "\n" + json.dumps({**line, **odd}) + "\n")
+        ended = _import(unchanged, "--model", "finch", "--predictions", _answers(unchanged), "--verdicts", path)
+        assert (ended.code, f"{path}, line 2: " in ended.err) == (2, True), ended.err
+    assert _content(unchanged.run_folder(MANIFEST)) == content
     assert "finch" not in call("status", unchanged.run_folder(MANIFEST).root, "--json").out
 
 
 def test_what_contradicts_the_run_is_refused_as_a_whole(unchanged: Lab) -> None:
     answers, items = _answers(unchanged), _items(unchanged)
+    finch = ("--model", "finch", "--predictions", answers)
     wrong: list[tuple[tuple[str | Path, ...], str]] = [
-        (("--model", "larch-2-mini", "--predictions", answers), "asks a model called 'larch-2-mini' itself"),
+        (("--model", "larch-2-mini", "--predictions", answers), "'larch-2-mini'"),
+        (("--model", "larch-2-mini", "--verdicts", _verdicts(unchanged, items, right=False)), "was asked"),
         (("--model", "a\nb", "--predictions", answers), "cannot name a model"),
-        (("--model", "finch", "--predictions", unchanged.folder / "none.jsonl"), "no such file"),
-        (("--predictions", answers), "--model NAME"),
-        (("--model", "finch", "--verdicts", _verdicts(unchanged, items)), "the run has no model 'finch'"),
-        ((), "give --predictions FILE"),
-        (("--model", "finch", "--eee", answers), "--eee cannot be combined with --model"),
-        (("--eee", answers), "is no line of Every Eval Ever"),
-        (
-            ("--model", "finch", "--predictions", answers, "--verdicts", _verdicts(unchanged, items, "wren")),
-            "judge 'wren' does not sit",
-        ),
+        (("--model", "finch", "--predictions", unchanged.folder / "none.jsonl"), "none.jsonl"),
+        (("--predictions", answers), "--model"),
+        (("--model", "finch", "--verdicts", _verdicts(unchanged, items)), "'finch'"),
+        ((), "--predictions"),
+        (("--model", "finch", "--eee", answers), "--eee"),
+        (("--eee", answers), "Every Eval Ever"),
+        ((*finch, "--verdicts", _verdicts(unchanged, items, "wren")), "'wren'"),
     ]
     content = _content(unchanged.run_folder(MANIFEST))
-    for arguments, reason in wrong:
+    for arguments, named in wrong:
         ended = _import(unchanged, *arguments)
-        assert (ended.code, reason in ended.err) == (2, True), ended.err
+        assert (ended.code, named in ended.err) == (2, True), ended.err
     assert _content(unchanged.run_folder(MANIFEST)) == content
 
 
-def test_the_name_of_a_model_that_the_manifest_no_longer_has_is_refused_and_the_model_may_come_back(
-    there: Lab,
-) -> None:
-    retired = "larch-2-mini"
-    there.finish(manifest_text(("groq",)))
-    before = _content(there.run_folder(MANIFEST))
-    ended = _import(there, "--model", retired, "--predictions", _answers(there))
-    assert (ended.code, f"give {retired!r} another name" in ended.err) == (2, True), ended.err
-    assert _content(there.run_folder(MANIFEST)) == before
+# ---- later manifests -----------------------------------------------------------------------------------------------
+
+
+def test_a_name_that_the_manifest_had_before_is_refused_and_its_model_may_come_back(there: Lab) -> None:
+    renamed = MANIFEST.replace('name = "larch-2-mini"', 'name = "larch"', 1)
+    assert there.finish(renamed).unanswered == 0
+    ended = _import(there, "--model", "larch", "--verdicts", _verdicts(there, _items(there)))
+    assert (ended.code, "was asked about this model already" in ended.err) == (2, True), ended.err
+    for text in (renamed, manifest_text(("groq",))):
+        there.finish(text)
+        before = _content(there.run_folder(MANIFEST))
+        ended = _import(there, "--model", "larch-2-mini", "--predictions", _answers(there))
+        assert (ended.code, "another name" in ended.err) == (2, True), ended.err
+        assert _content(there.run_folder(MANIFEST)) == before
     billed = there.billed()
     assert there.finish(MANIFEST).unanswered == 0
     assert there.billed() == billed
 
 
-def test_verdicts_on_a_model_that_the_manifest_calls_otherwise_by_now_are_no_new_model(there: Lab) -> None:
-    renamed = MANIFEST.replace('name = "larch-2-mini"', 'name = "larch"', 1)
-    assert there.finish(renamed).unanswered == 0
-    ended = _import(there, "--model", "larch", "--verdicts", _verdicts(there, _items(there)))
-    assert (ended.code, "was asked about this model already" in ended.err) == (2, True), ended.err
-    ended = _import(there, "--model", "larch-2-mini", "--predictions", _answers(there))
-    assert (ended.code, "calls otherwise; give 'larch-2-mini' another name" in ended.err) == (2, True), ended.err
-
-
-@pytest.mark.parametrize("limit", tiered((2, 3, 6), ci=(2,)))
-def test_an_imported_model_follows_the_items_of_a_later_manifest(there: Lab, limit: int) -> None:
-    _import(there, "--model", "finch", "--predictions", _answers(there))
-    there.finish(MANIFEST)
-    later = manifest_text(("openai",), limit=limit)
-    status = there.finish(later)
-    assert status.state is RunState.DONE
-    rows = {str(row["model"]): row for row in _board(there.run_folder(later))}
-    assert {name: row["n_items"] for name, row in rows.items()} == {"larch-2-mini": limit, "finch": limit}
-    assert rows["finch"]["n_missing"] == max(0, limit - 4)
-    paid = there.billed()
-    with there.open(later) as run:
-        assert retry_run(run) == 0  # nobody is asked in the place of a file
-    there.finish(later)
-    assert there.billed() == paid
-    assert there.finish(MANIFEST).state is RunState.DONE
-    assert {(row["n_items"], row["n_missing"]) for row in _board(there.run_folder(MANIFEST))} == {(4, 0)}
-
-
-def test_a_later_file_answers_the_items_that_came_since_and_the_earlier_answers_stay(there: Lab) -> None:
+def test_an_imported_model_follows_the_items_of_later_manifests_and_later_files_answer_what_came(there: Lab) -> None:
     first = _items(there)
     _import(there, "--model", "finch", "--predictions", _answers(there))
-    there.finish(MANIFEST)
-    later = manifest_text(("openai",), limit=6)
-    there.finish(later)
+    for limit in (2, 6):
+        later = manifest_text(("openai",), limit=limit)
+        assert there.finish(later).state is RunState.DONE
+        rows = {str(row["model"]): row for row in _board(there.run_folder(later))}
+        assert {name: row["n_items"] for name, row in rows.items()} == {"larch-2-mini": limit, "finch": limit}
+        assert rows["finch"]["n_missing"] == max(0, limit - 4)
+    with there.open(later) as run:
+        assert retry(run.store, run.clock.now()) == 0  # nobody is asked in the place of a file
     items = there.table(later, "items")["item_id"].to_list()
     paid, answers = there.billed(), _answers(there, *items)
-    ended = call("import", there.run_folder(later).root, "--model", "finch", "--predictions", answers)
-    assert ended.code == 0, ended.err
+    arguments = (there.run_folder(later).root, "--model", "finch", "--predictions", answers)
+    assert call("import", *arguments).code == 0
     assert there.finish(later).state is RunState.DONE
     row = next(row for row in _board(there.run_folder(later)) if row["model"] == "finch")
     assert (row["n_items"], row["n_missing"]) == (6, 0)
@@ -366,9 +266,8 @@ def test_a_later_file_answers_the_items_that_came_since_and_the_earlier_answers_
         ("judge", "finch", item) for item in items if item not in first
     }
     content = _content(there.run_folder(later))
-    assert call("import", there.run_folder(later).root, "--model", "finch", "--predictions", answers).code == 0
+    assert call("import", *arguments).code == 0
     assert _content(there.run_folder(later)) == content
     answers.write_text(answers.read_text().replace("seven", "eight", 1))
-    refused = call("import", there.run_folder(later).root, "--model", "finch", "--predictions", answers)
-    assert refused.code == 2
-    assert "other predictions of a model called 'finch'" in refused.err
+    ended = call("import", *arguments)
+    assert (ended.code, "other predictions" in ended.err) == (2, True), ended.err

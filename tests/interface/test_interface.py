@@ -18,7 +18,7 @@ import pytest
 
 import layton_batch as lb
 from layton_batch import interface
-from layton_batch.drawing import svg
+from layton_batch.drawing import specification, svg
 from layton_batch.errors import (
     DataError,
     LaytonBatchError,
@@ -57,8 +57,8 @@ def test_importing_the_package_loads_nothing_else() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
     count, names = done.stdout.split(" ", 1)
     assert count == "1"
-    functions = ("compare", "cost", "export", "import_", "judge", "judges", "label_plan", "leaderboard", "plan", "run",
-                 "site")  # fmt: skip
+    functions = ("compare", "cost", "export", "import_", "judge", "judges", "label_import", "label_plan", "leaderboard",
+                 "plan", "run", "site", "status", "verify")  # fmt: skip
     assert all(f"'{name}'" in names for name in functions)
 
 
@@ -212,7 +212,7 @@ def test_a_board_shows_itself_escaped_and_is_drawn() -> None:
     assert "66.7" in page
     drawn = board.plot().to_dict()
     assert [layer["mark"]["type"] for layer in drawn["layer"]] == ["rule", "circle"]
-    assert "<svg" in svg(board.plot())
+    assert "<svg" in svg(specification(board.plot()))
     assert callable(board.plot.bar)
     assert lb.leaderboard(_marks(1, 0)).head(0).height == 0
 
@@ -253,23 +253,6 @@ def test_runs_are_kept_where_the_environment_says(tmp_path: Path, monkeypatch: p
         assert not (tmp_path / "runs").exists()
 
 
-def test_a_run_goes_on_where_it_was_begun_whoever_calls_it_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    with desk(tmp_path, monkeypatch) as there:
-        path = there.write(quiz_text(limit=2)).absolute()
-        home = Path(lb.run(path, max_usd=5).folder).absolute()
-        paid = there.server_total()
-        monkeypatch.chdir(elsewhere)
-        assert Path(lb.run(path, max_usd=5).folder) == home
-        assert lb.plan(path).jobs["answered"].sum() == 2
-        assert call("run", path).code == 0
-        assert there.server_total() == paid
-        assert not list(elsewhere.iterdir())
-
-
 def test_bills_judges_labels_pages_and_files_of_a_run_print_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -282,10 +265,10 @@ def test_bills_judges_labels_pages_and_files_of_a_run_print_nothing(
         assert lb.cost(by="stage")["cost_usd"].sum() == result.spent_usd
         assert lb.judges(result)["labels"].to_list() == [0]
         asked = lb.label_plan(result, labels=2)
-        assert asked.columns == ["item_id", "provider", "model", "n_hints", "propensity"]
+        assert asked.columns == ["item_id", "provider", "model", "n_hints"]
         labels = asked.with_columns(answer_correct=True, justification_correct=True, annotator=pl.lit("ada"))
-        taken = lb.import_(result, labels=labels.to_dicts())
-        assert (taken["added"].item(), lb.import_(None, labels=labels)["unchanged"].item()) == (2, 2)
+        taken = lb.label_import(result, labels.to_dicts())
+        assert (taken["added"].item(), lb.label_import(None, labels)["unchanged"].item()) == (2, 2)
         assert lb.judges(result)["labels"].to_list() == [2]
         given = [{"item_id": item, "answer": "7", "justification": "so"} for item in ("lb-t-001", "lb-t-002")]
         entered = lb.import_("lab", model="wren", predictions=given)
@@ -323,9 +306,9 @@ def test_answers_begin_the_run_of_a_manifest_also_after_refused_ones_and_nothing
     [
         (lambda: lb.cost("nothing"), "there is no run 'nothing'"),
         (lambda: lb.site(None, "public"), "there is no run under"),
-        (lambda: lb.cost(by="moon"), "cost: by 'moon': must be one of run, provider"),
+        (lambda: lb.cost(by="moon"), "cost: by 'moon': must be one or several of run, provider"),
         (lambda: lb.export("nothing", "pdf", "x"), "to 'pdf': must be one of ppi"),
-        (lambda: lb.label_plan("nothing"), "give either half_width POINTS or labels N"),
+        (lambda: lb.label_plan("nothing"), "give either --half-width POINTS or --labels N"),
         (lambda: lb.leaderboard(_marks(1), metric="acc"), "metric 'acc': must be a metric of source: score"),
         (lambda: lb.import_("nothing", model="wren", predictions=[{"a": 1}][:0]), "predictions: is empty"),
         (lambda: lb.judges("nothing.jsonl"), "there is no run 'nothing.jsonl'"),
@@ -457,10 +440,9 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
         ({"panel": PANEL[0]}, "panel: a dict is no panel: give a panel file, or a list of dicts"),
         ({"panel": PANEL * 2}, "panel[1].name: 'referee' is the name of an earlier one"),
         ({"panel": "openai:gpt-5.2"}, "openai:gpt-5.2: give a panel file, or a list of dicts"),
-        ({"seats": 0}, "seats: must be at least 1, not 0"),
-        ({"items": _answers()}, "items: a DataFrame was given; give a path"),
+        ({"seats": 0}, "seats: "),
         ({"task": "rome"}, "task 'rome' is graded by a rule, no jury sits"),
-        ({"max_usd": "much"}, "max_usd 'much': give an amount in US dollars"),
+        ({"max_usd": "much"}, "max-usd 'much': give an amount in US dollars"),
     ],
 )
 def test_arguments_of_a_judge_that_are_wrong_are_refused_by_name(
@@ -488,31 +470,7 @@ def test_errors_of_an_import_name_the_argument_that_is_wrong(tmp_path: Path, mon
         with pytest.raises(DataError, match=r"^predictions, line 1: there is no item 'x'"):
             lb.import_(path, model="finch", predictions=[{"item_id": "x", "answer": "7", "justification": "so"}])
         with pytest.raises(DataError, match=r"^labels, line 1: "):
-            lb.import_(path, labels=[{"item_id": "lb-t-001", "model": "wren", "answer_correct": "maybe"}])
-
-
-@pytest.mark.parametrize(
-    ("call_it", "reason"),
-    [
-        (lambda: lb.leaderboard(_marks(1), level="0.9"), "level: a str was given; give a number or None"),
-        (lambda: lb.leaderboard(_marks(1), seed="x"), "seed: a str was given; give a whole number or None"),
-        (lambda: lb.leaderboard(_marks(1), seed=True), "seed: a bool was given; give a whole number or None"),
-        (lambda: lb.leaderboard(_marks(1), max_score="10"), "max_score: a str was given; give a number or None"),
-        (lambda: lb.leaderboard(_marks(1), runs=5), "runs: a int was given; give a path or None"),
-        (lambda: lb.label_plan(_marks(1), labels="10"), "labels: a str was given; give a whole number or None"),
-        (lambda: lb.plan(_marks(1)), "manifest: a DataFrame was given; give a path"),
-        (lambda: lb.plan(None), "manifest: None was given; give a path"),
-        (lambda: lb.run(_marks(1)), "manifest: a DataFrame was given; give a path"),
-        (lambda: lb.run("m.toml", progress=True), "progress: a bool was given; give a function that is called with"),
-        (lambda: lb.site("m", None), "out: None was given; give a path"),
-        (lambda: lb.compare(_marks(1), "finch", None), "second: None was given; give text"),
-        (lambda: lb.cost(_marks(1)), "run: a DataFrame is no run: give its name, folder or manifest, or the result of"),
-        (lambda: lb.cost([_marks(1)]), "run: a DataFrame is no run"),
-    ],
-)
-def test_an_argument_of_another_type_is_refused_by_its_name(call_it: Callable[[], object], reason: str) -> None:
-    with pytest.raises(LaytonBatchError, match=rf"^{re.escape(reason)}"):
-        call_it()
+            lb.label_import(path, [{"item_id": "lb-t-001", "model": "wren", "answer_correct": "maybe"}])
 
 
 def test_none_is_the_only_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -521,7 +479,7 @@ def test_none_is_the_only_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         for model in ("wren", "finch"):
             lb.import_(path, model=model, predictions=_answers().drop("model"))
         with pytest.raises(DataError, match=r"labels, line 1: column 'item_id'.* is missing: a row of labels has"):
-            lb.import_(None, labels=[{"model": "wren", "answer_correct": True}])
+            lb.label_import(None, [{"model": "wren", "answer_correct": True}])
         assert lb.cost(None).equals(lb.cost("lab"))
         assert lb.leaderboard(None).equals(lb.leaderboard("lab"))
         with pytest.raises(DataError, match="no model is done yet"):

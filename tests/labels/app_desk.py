@@ -108,11 +108,10 @@ def opened(
     *,
     design: str = "planned",
     overlap: float = 0.0,
-    readonly: bool = False,
 ) -> Iterator[Opened]:
     """The app of a run, entered by its address. It makes new forecasts when it is told to settle."""
     with Later() as later, _session(root, later, design, overlap) as session:
-        client = TestClient(App(session, ENTRY, annotator, readonly).asgi(), base_url=ORIGIN)
+        client = TestClient(App(session, ENTRY, annotator).asgi(), base_url=ORIGIN)
         found = Opened(session, client, later)
         found.enter()
         yield found
@@ -124,7 +123,7 @@ def served(root: Path) -> Iterator[str]:
     with ThreadPoolExecutor(1) as executor, _session(root, executor) as session:
         at = listening(0)
         keys = AppKeys(at.getsockname()[1])
-        with serving(App(session, keys, "ada", False).asgi(), at):
+        with serving(App(session, keys, "ada").asgi(), at):
             yield keys.address
         session.forecaster.settle()
 

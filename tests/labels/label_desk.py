@@ -86,5 +86,10 @@ def freeze(root: Path, document: str) -> None:
     """Have a run's ``run.json`` say this, as if the run had begun so."""
     path = root / "run.json"
     path.write_text(document, encoding="utf-8")
+    note_as_written(root, path)
+
+
+def note_as_written(root: Path, path: Path) -> None:
+    """Have a run's state say that the program wrote this file of it."""
     with open_store(RunFolder(root), Settings(root.parent)) as store:
-        store.note_files([file_digest(path, f"{root.name}/run.json")])
+        store.note_files([file_digest(path, path.relative_to(root.parent).as_posix())])

@@ -1,6 +1,8 @@
-"""Agreement among people: against statsmodels, and where chance explains everything."""
+"""Agreement among people: against values of statsmodels, and where chance explains everything."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,34 +11,23 @@ from layton_batch.scoring.annotations import Annotation, JoinedLabels
 from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.stats.raters import kappa
-from layton_batch.stats.shares import wilson_interval
+from tests.support.oracle_values import oracle_values
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_two_raters_have_cohen_s_kappa_and_its_interval(seed: int) -> None:
-    oracle = pytest.importorskip("statsmodels.stats.inter_rater")
-    rng = np.random.default_rng(seed)
-    first = rng.integers(0, 2, 60)
-    second = np.where(rng.random(60) < 0.3, 1 - first, first)
-    table = np.zeros((2, 2))
-    np.add.at(table, (first, second), 1)
-    expected, found = oracle.cohens_kappa(table), kappa(np.stack([first, second], axis=1))
+@pytest.mark.parametrize("expected", oracle_values("cohen_kappa"))
+def test_two_raters_have_cohen_s_kappa_and_its_interval(expected: dict[str, Any]) -> None:
+    found = kappa(np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], np.ravel(expected["table"]), axis=0))
     assert found is not None
     assert (found.name, found.rated, found.raters) == ("Cohen", 60, 2)
-    assert found.value == pytest.approx(expected.kappa)
-    assert (found.lower, found.upper) == pytest.approx((expected.kappa_low, expected.kappa_upp))
+    assert found.value == pytest.approx(expected["kappa"])
+    assert [found.lower, found.upper] == pytest.approx(expected["interval"])
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_several_raters_have_fleiss_kappa(seed: int) -> None:
-    oracle = pytest.importorskip("statsmodels.stats.inter_rater")
-    rng = np.random.default_rng(seed)
-    truth = rng.integers(0, 2, (60, 1))
-    ratings = np.where(rng.random((60, 4)) < 0.25, 1 - truth, truth)
-    counts = np.stack([(ratings == 0).sum(axis=1), (ratings == 1).sum(axis=1)], axis=1)
-    found = kappa(ratings)
+@pytest.mark.parametrize("expected", oracle_values("fleiss_kappa"))
+def test_several_raters_have_fleiss_kappa(expected: dict[str, Any]) -> None:
+    found = kappa(np.repeat(np.tri(5, 4, -1, dtype=np.int64), expected["items_by_yes"], axis=0))
     assert found is not None
-    assert found.value == pytest.approx(oracle.fleiss_kappa(counts))
+    assert found.value == pytest.approx(expected["kappa"])
     assert found.lower is not None
     assert found.upper is not None
     assert found.lower < found.value < found.upper  # type: ignore[operator]
@@ -94,11 +85,3 @@ def test_annotators_are_counted_by_name_with_their_ties() -> None:
     assert found is not None
     assert (found.labels, found.several, found.ties) == ({"ann": 3, "bob": 2}, 2, 1)
     assert annotator_agreement(given, "both_correct", 0.95) is None
-
-
-@pytest.mark.parametrize(("share", "items"), [(0.0, 10), (0.35, 20), (0.5, 186), (1.0, 4)])
-def test_the_interval_of_a_share_is_wilson_s(share: float, items: int) -> None:
-    proportion = pytest.importorskip("statsmodels.stats.proportion")
-    expected = proportion.proportion_confint(share * items, items, alpha=0.1, method="wilson")
-    assert wilson_interval(share, items, 0.9) == pytest.approx(expected)
-    assert wilson_interval(0.0, 0) == (0.0, 1.0)

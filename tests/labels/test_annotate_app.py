@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+import layton_batch as lb
 from layton_batch.annotate.session import _share
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.label_log import LogReader, read_label_actions
@@ -14,7 +16,7 @@ from layton_batch.site.model_facts import label_need
 from layton_batch.tasks.layton import LaytonTask
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied
-from tests.labels.label_desk import PLAIN, WITH_GOLD, answers
+from tests.labels.label_desk import PLAIN, WITH_GOLD, answers, freeze
 from tests.support.cli_harness import call
 
 
@@ -52,10 +54,12 @@ def test_the_page_says_how_many_answers_are_done(copied: Copied) -> None:
         assert "0 done" in app.named("bob").get().text
 
 
-def test_what_labels_buy_is_shown_and_gets_shorter(copied: Copied) -> None:
+def test_one_figure_says_how_many_labels_are_worth_giving(copied: Copied) -> None:
     with opened(copied(PLAIN)) as app:
         first = app.get("/progress.json").json()
-        assert first["buys"][0].startswith("12 more labels: ±")
+        assert re.fullmatch(r"\d+ more labels worth giving: intervals from ±\S+ to ±\S+ on average", first["worth"])
+        assert first["worth"].startswith(f"{first['enough']} more labels")
+        assert first["worth"] in app.get().text
         for _ in range(12):
             app.label()
         app.settle()
@@ -126,7 +130,7 @@ def test_no_page_waits_for_what_labels_buy(copied: Copied) -> None:
         app.settle()
         after = app.get("/progress.json").json()
         assert (after["busy"], after["labels"]) == (False, 5)
-        assert after["buys"] != before["buys"]
+        assert after["worth"] != before["worth"]
 
 
 def test_unsure_is_no_label_takes_an_earlier_one_away_and_shows_the_answer_to_somebody_else(copied: Copied) -> None:
@@ -161,7 +165,7 @@ def test_a_skipped_answer_comes_again_when_all_others_are_done_and_then_nothing_
         assert "nothing left for you to label" in app.get().text
         assert "Every answer has a label" in app.get("/progress").text
     assert label_need(RunFolder(root), "lab") != ""  # of the last board
-    assert call("score", root.name).code == 0
+    assert call("site", root.name, "--out", root.parent / "pages").code == 0
     assert label_need(RunFolder(root), "lab") == ""
 
 
@@ -203,9 +207,8 @@ def test_labels_go_out_and_in_again_with_their_notes(copied: Copied, tmp_path: P
     rows = exported(root, tmp_path / "out.jsonl")
     assert sorted(str(row["notes"]) for row in rows) == ["", "<b>bold</b>"]
     assert {row["annotator"] for row in rows} == {"ada"}
-    taken = call("import", root.name, "--annotations", str(tmp_path / "out.jsonl"), "--json")
-    assert taken.code == 0, taken.err
-    assert json.loads(taken.out)["added"] + json.loads(taken.out)["changed"] == 2  # known by another `about`
+    taken = lb.label_import(root, tmp_path / "out.jsonl")
+    assert (taken["added"] + taken["changed"]).item() == 2  # known by another `about`
     assert sum(int(str(row["own_labels"])) for row in board(root)) == 2
     ppi = tmp_path / "ppi.jsonl"
     assert call("export", root.name, "--to", "ppi", "--out", str(ppi)).code == 0
@@ -235,6 +238,10 @@ def test_several_people_label_a_share_twice_their_agreement_is_shown_and_dispute
             (shown,) = {part.partition('"')[0] for part in page.split('name="id" value="')[1:]}
             assert bob.post("/adjudicate", id=shown, answer="right", justification="wrong").status_code == 303
         assert "No open disagreement" in bob.get("/adjudicate").text
+        assert bob.get("/progress.json").json()["disputed"] == 0  # settled, though the forecast is of before
+        assert ada.session.answers.key_of(ada.named("eve").shown()) not in {
+            ada.session.answers.key_of(one) for one in shared
+        }
         bob.settle()
     rows = [row for row in exported(root, root / "out.jsonl") if row.get("adjudicated")]
     assert len(rows) == len(shared)
@@ -260,6 +267,19 @@ def test_an_adjudicated_label_can_be_taken_back(copied: Copied) -> None:
         assert bob.post("/undo").headers["location"] == "/adjudicate"
         bob.settle()
         assert len(bob.session.disputed()) == 1
+
+
+def test_the_manifest_s_guidelines_stand_in_a_pane_as_text(copied: Copied) -> None:
+    root = copied(PLAIN)
+    with opened(root) as app:
+        assert "Guidelines" not in app.get().text
+    frozen = json.loads((root / "run.json").read_text(encoding="utf-8"))
+    frozen["manifest"]["labels"] = {"guidelines": "Right is right.\n\n<b>Spelling</b> does not count."}
+    freeze(root, json.dumps(frozen))
+    with opened(root) as app:
+        for path in ("/", "/adjudicate"):
+            assert "<b>" not in app.get(path).text
+        assert "Right is right.\n\n&lt;b&gt;Spelling&lt;/b&gt; does not count." in app.get().text
 
 
 def test_a_flag_on_an_item_is_kept_and_taken_back(copied: Copied) -> None:
@@ -292,17 +312,17 @@ def test_what_cannot_be_labelled_is_said_in_one_line(copied: Copied, monkeypatch
     root = copied(PLAIN)
     with monkeypatch.context() as patch:
         patch.setattr(LaytonTask, "uses_jury", False)
-        by_rule = call("annotate", root.name)
+        by_rule = call("label", root.name)
     assert (by_rule.code, by_rule.err.count("\n"), "graded by rule" in by_rule.err) == (2, 1, True)
     for path in (root / "tables" / "scores").glob("*.parquet"):
         path.unlink()
-    told = call("annotate", root.name)
+    told = call("label", root.name)
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert "no model is done yet" in told.err
-    unknown = call("annotate", "nobody")
+    unknown = call("label", "nobody")
     assert unknown.code == 2
     assert unknown.err.count("\n") == 1
-    wrong = call("annotate", root.name, "--design", "other")
+    wrong = call("label", root.name, "--design", "other")
     assert (wrong.code, "planned, balanced" in wrong.err) == (2, True)
 
 

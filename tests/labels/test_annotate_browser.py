@@ -31,7 +31,7 @@ ID = "document.querySelector('[name=id]').value"
 def served_apart(folder: Path, run: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The app in a process of its own, where ada labels, and its address."""
     process = start(
-        "annotate", run, "--annotator", "ada", cwd=folder, env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
+        "label", run, "--annotator", "ada", cwd=folder, env={"XDG_STATE_HOME": os.environ["XDG_STATE_HOME"]}
     )
     try:
         assert process.stderr is not None
@@ -220,7 +220,7 @@ def test_the_app_ends_with_control_c_and_says_what_is_kept(copied: Copied, tmp_p
     root = copied(PLAIN)
     with served_apart(tmp_path, root.name) as (process, address):
         port = address.split(":")[2].partition("/")[0]
-        taken = call("annotate", root.name, "--port", port)
+        taken = call("label", root.name, "--port", port)
         assert (taken.code, taken.err.count("\n")) == (2, 1)
         assert "in use" in taken.err
         process.send_signal(signal.SIGINT)

@@ -32,17 +32,6 @@ def parsed(**row: Any) -> Annotation:
     return parse_annotation({**ROW, **row}, RowLocation("labels.jsonl", 7))
 
 
-@pytest.mark.parametrize(("value", "chance"), [("1.0", 1.0), ("0,25", 0.25), (0.5, 0.5), ("", None), (None, None)])
-def test_the_chance_of_a_label_is_a_number_also_as_text(value: object, chance: float | None) -> None:
-    assert parsed(propensity=value).propensity == chance
-
-
-@pytest.mark.parametrize("value", ["half", "nan", "1.5", True, 0])
-def test_what_is_no_chance_is_refused(value: object) -> None:
-    with pytest.raises(DataError, match="column 'propensity' must be a number above 0 and up to 1"):
-        parsed(propensity=value)
-
-
 def test_the_columns_of_layton_eval_s_annotations_are_known() -> None:
     theirs = {
         "riddle_id": "088-294",

@@ -35,7 +35,7 @@ def labels_used(root: Path) -> tuple[int, str]:
 
 def take(root: Path, *rows: Mapping[str, object]) -> Ending:
     """Import labels."""
-    ended = call("import", root.name, "--labels", write_rows(root.parent / "taken.jsonl", rows))
+    ended = call("label", "import", root.name, write_rows(root.parent / "taken.jsonl", rows))
     assert ended.code == 0, ended.err
     return ended
 
@@ -52,7 +52,7 @@ def test_an_imported_label_counts_as_long_as_the_item_is_as_it_was_then(copied: 
     assert count == 0
     assert (
         "2 labels not used: given before the question or the reference of the item changed; "
-        f"`layton-batch annotate {root.name}` shows these answers again"
+        f"`layton-batch label {root.name}` shows these answers again"
     ) in notes
     assert "0 labels added, 0 changed, 2 unchanged" in take(root, *rows).err
     assert labels_used(root)[0] == 0
@@ -71,14 +71,14 @@ def test_a_label_that_was_given_since_takes_the_place_of_an_earlier_one(copied: 
 
 def test_a_sheet_that_was_written_before_labels_the_item_of_then(copied: Copied) -> None:
     root = copied(PLAIN)
-    assert call("label-plan", root.name, "--labels", "6", "--audit", "0", "--out", "ask.csv").code == 0
+    assert call("label", "plan", root.name, "--labels", "6", "--out", "ask.csv").code == 0
     rows = list(csv.DictReader(io.StringIO(Path("ask.csv").read_text(encoding="utf-8-sig"))))
     edit(root, answer="Another one.")
     take(root, *({**row, "answer_correct": "yes", "justification_correct": "no"} for row in rows[:2]))
     assert labels_used(root)[0] == 0
     ended = take(root, *({**row, "answer_correct": "no", "justification_correct": "no"} for row in rows[:2]))
     assert "2 of them given before the question or the reference of the item changed: they do not count" in ended.err
-    assert call("label-plan", root.name, "--labels", "6", "--audit", "0", "--out", "new.csv").code == 0
+    assert call("label", "plan", root.name, "--labels", "6", "--out", "new.csv").code == 0
     rows = list(csv.DictReader(io.StringIO(Path("new.csv").read_text(encoding="utf-8-sig"))))
     take(root, *({**row, "answer_correct": "no", "justification_correct": "no"} for row in rows[:2]))
     assert labels_used(root)[0] == 2

@@ -34,7 +34,7 @@ def with_labels(root: Path) -> None:
     rows = [label(one, number % 3 > 0, annotator="ann") for number, one in enumerate(said[::2])]
     rows += [label(one, number % 4 > 0, annotator="bob") for number, one in enumerate(said[::3])]
     file = write_rows(root.parent.parent / "given.jsonl", rows)
-    assert call("import", root.name, "--annotations", file).code == 0
+    assert call("label", "import", root.name, file).code == 0
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_exported_labels_imported_elsewhere_give_the_same_board(copied: Copied, 
     bare = root.parent.rename(tmp_path / "labelled")
     again = copied(PLAIN)
     assert {row["method"] for row in board(again.name)} == {"uncalibrated"}
-    assert call("import", again.name, "--annotations", file).code == 0
+    assert call("label", "import", again.name, file).code == 0
     assert board(again.name) == expected
     assert bare.exists()
 

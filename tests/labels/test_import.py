@@ -1,4 +1,4 @@
-"""import --labels: all or nothing, twice changes nothing, a later word takes the place of an earlier."""
+"""label import: all or nothing, twice changes nothing, a later word takes the place of an earlier."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import layton_batch as lb
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, answers, label, scores, write_rows
-from tests.support.cli_harness import Ending, call
+from tests.support.cli_harness import call
 
 
 def board(root: Path) -> list[dict[str, Any]]:
@@ -19,9 +20,8 @@ def board(root: Path) -> list[dict[str, Any]]:
 
 
 def imported(root: Path, file: Path) -> dict[str, object]:
-    ended = call("import", root.name, "--labels", file, "--json")
-    assert ended.code == 0, ended.err
-    return ended.table()
+    (row,) = lb.label_import(root, file).to_dicts()
+    return row
 
 
 def _lines(root: Path) -> list[str]:
@@ -47,7 +47,7 @@ def test_labels_are_used_by_the_next_scoring_and_importing_them_twice_changes_no
     assert imported(root, file) == taken | {"added": 0, "unchanged": len(said)}
     assert folder(root) == before
     assert f"+{len(said)} labels since" in call("leaderboard", root.name).err
-    assert call("score", root.name).code == 0
+    assert call("site", root.name, "--out", root.parent / "pages").code == 0
 
 
 def test_a_later_label_of_one_annotator_takes_the_place_of_the_earlier_and_an_older_one_does_not(
@@ -77,7 +77,7 @@ def test_a_label_without_a_name_gives_way_to_the_same_label_with_one(copied: Cop
         imported(root, write_rows(tmp_path / f"{name}.jsonl", rows))
     for name, rows in people.items():
         named = write_rows(tmp_path / f"{name}.jsonl", [row | {"annotator": name} for row in rows])
-        shown = call("import", root.name, "--labels", named).err
+        shown = call("label", "import", root.name, named).err
         told = "1 of them on answers that have another verdict without a name, which counts as one more person's"
         assert (told in shown) == (name == "ann")  # what is there without a name is bob's
     said = call("judges", root.name, "--json").table()["annotators"]
@@ -102,11 +102,11 @@ def test_a_file_with_a_bad_row_changes_nothing_and_the_row_is_named(copied: Copi
     before = folder(root)
     rows: list[Any] = [label(one, True) for one in said]
     rows[4]["justification_correct"] = "no"
-    refused = call("import", root.name, "--labels", write_rows(tmp_path / "labels.jsonl", rows))
+    refused = call("label", "import", root.name, write_rows(tmp_path / "labels.jsonl", rows))
     assert refused.code == 2
     assert "labels.jsonl, line 5: column 'justification_correct' must be true, false or null" in refused.err
     good = write_rows(tmp_path / "good.jsonl", rows[:3])
-    assert call("import", root.name, "--labels", good, "--labels", tmp_path / "labels.jsonl").code == 2
+    assert call("label", "import", root.name, good, tmp_path / "labels.jsonl").code == 2
     assert folder(root) == before
 
 
@@ -118,7 +118,7 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
     typo = f"{said[0]['model']}e"
     rows = [label(said[0], True), label(said[0], True) | {"model": typo}]
     rows += [label(said[0], True) | {"item_id": f"none-{number}"} for number in range(5)]
-    shown = call("import", root.name, "--labels", write_rows(tmp_path / "labels.jsonl", rows))
+    shown = call("label", "import", root.name, write_rows(tmp_path / "labels.jsonl", rows))
     assert shown.code == 0
     assert "7 labels added, 0 changed, 0 unchanged" in shown.err
     assert "6 of them on answers that the run does not have (yet):" in shown.err
@@ -128,7 +128,7 @@ def test_labels_of_models_the_run_does_not_have_are_kept_and_told_unless_all_are
     assert "none-4" not in shown.err
     assert "1 more such label" in shown.err
     assert "1 label not used: of a model that has no answers here" in call("leaderboard", root.name).err
-    refused = call("import", root.name, "--labels", write_rows(tmp_path / "none.jsonl", rows[1:2]))
+    refused = call("label", "import", root.name, write_rows(tmp_path / "none.jsonl", rows[1:2]))
     assert refused.code == 2
     assert "nothing was imported" in refused.err
     assert suggestion.replace("line 2", "line 1") in refused.err
@@ -152,10 +152,3 @@ def test_layton_eval_s_own_annotation_rows_are_taken(copied: Copied, tmp_path: P
     assert imported(root, write_rows(tmp_path / "llm.jsonl", rows))["added"] == len(rows)
     assert sum(row["own_labels"] for row in board(root)) == len(rows)
     assert imported(root, tmp_path / "llm.jsonl")["unchanged"] == len(rows)
-
-
-def test_import_says_what_it_takes(copied: Copied) -> None:
-    root = copied(PLAIN)
-    ended: Ending = call("import", root.name)
-    assert ended.code == 2
-    assert "--labels FILE" in ended.err

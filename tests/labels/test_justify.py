@@ -83,7 +83,7 @@ def test_explanations_that_people_confirm_are_a_file_of_items(ended: Desk, tmp_p
     assert {row["id"] for row in rows} == confirmed
     assert {tuple(row["confirmed_by"]) for row in rows} == {("ada",)}
     assert all(row["justification"] and (row["answer"] or row["solution"]) for row in rows)
-    assert call("items", "check", out, "--task", "layton", "--json").table()["fits"] == {"llm": len(rows)}
+    assert call("check", out, "--json").table()["fits"] == {"llm": len(rows)}
 
 
 def test_a_run_of_another_role_has_no_explanations_to_export(tmp_path: Path) -> None:

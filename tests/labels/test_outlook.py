@@ -1,4 +1,4 @@
-"""What labels buy and what is labelled next: the plan of `label-plan`, in the words that the app and `run` show."""
+"""What labels buy and what is labelled next: the plan of `label plan`, in the words that the app and `run` show."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tests.support.cli_harness import call
 
 def test_the_queue_and_its_gains_are_those_of_the_label_plan(copied: Copied) -> None:
     root = copied(WITH_GOLD)
-    plan = json.loads(call("label-plan", root.name, "--labels", "12", "--audit", "0", "--json").out)
+    plan = json.loads(call("label", "plan", root.name, "--labels", "12", "--json").out)
     with opened(root) as app:
         queue = set(app.session.forecast.queue)
-        now, gain = app.session.forecast.outlook.gains[:2]
-    assert gain.labels == 12
+        now, enough = app.session.forecast.outlook.gains[0], app.session.forecast.outlook.enough
     rows = {(row["item_id"], row["provider"], row["model"], row["n_hints"]) for row in plan["rows"]}
     assert len(rows & queue) == 12
-    for width, name in ((now, "half_width_now"), (gain, "half_width_then")):
-        widths = [model[name] for model in plan["models"]]
+    least = json.loads(call("label", "plan", root.name, "--half-width", "0", "--json").out)
+    for width, name, of in ((now, "half_width_now", plan), (enough, "half_width_then", least)):
+        widths = [model[name] for model in of["models"]]
         assert abs(width.mean - sum(widths) / len(widths)) < 0.02
         assert abs(width.widest - max(widths)) < 0.02
 
@@ -38,10 +38,10 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
         ballots, labels = evidence(run, run.rules.metric)
         found = outlook(ballots, labels, run.rules, length=0)
         told = f"No answer has a person's label that counts yet; {found.enough.labels} labels would give intervals "
-        told += f"for new items of ±{found.enough.mean:.1f}: layton-batch annotate lab"
+        told += f"for new items of ±{found.enough.mean:.1f}: layton-batch label lab"
         assert label_need(run.folder, "lab") == told
         assert found.gains[0].widest <= 50
-    plan = json.loads(call("label-plan", root.name, "--half-width", "0", "--audit", "0", "--json").out)
+    plan = json.loads(call("label", "plan", root.name, "--half-width", "0", "--json").out)
     assert len(plan["rows"]) == found.enough.labels
     assert all(model["half_width_then"] <= 1.06 * model["half_width_least"] for model in plan["models"])
 
@@ -49,5 +49,5 @@ def test_as_many_labels_as_are_said_to_be_enough_are_so_by_the_plan(copied: Copi
 def test_a_run_says_at_its_end_what_labels_would_do_for_its_intervals(made: Copied) -> None:
     root = made(WITH_GOLD)
     need = label_need(RunFolder(root), "lab")
-    assert re.search(r"\d+ labels would .*: layton-batch annotate lab$", need)
+    assert re.search(r"\d+ labels would .*: layton-batch label lab$", need)
     assert f"{need}\n" in (root.parents[1] / ERRORS).read_text(encoding="utf-8")

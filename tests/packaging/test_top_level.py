@@ -7,8 +7,7 @@ from tests.support.cli_harness import ROOT
 TRACKED = {
     ".ci", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md",
     "LICENSE", "README.md", "SECURITY.md", "benchmarks", "docs", "jobs",
-    "layton_batch", "manifests", "mkdocs.yml", "pyproject.toml", "requirements-hashed.lock",
-    "requirements.lock", "scripts", "tests", "tools",
+    "layton_batch", "manifests", "mkdocs.yml", "pyproject.toml", "requirements.lock", "scripts", "tests", "tools",
 }  # fmt: skip
 
 

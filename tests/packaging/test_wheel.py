@@ -76,10 +76,10 @@ def test_the_wheel_in_an_empty_environment_runs_the_demo_and_the_doctor(wheel: P
     where = _run(python, "-c", "import layton_batch; print(layton_batch.__file__)", cwd=tmp_path)
     assert where.stdout.startswith(str(site)), where.stderr
     program = home / "bin" / "layton-batch"
-    shown = _run(python, str(program), "demo", "--batch-seconds", "0.1", "--out", "shown", cwd=tmp_path)
+    shown = _run(python, str(program), "demo", "--out", "shown", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "Leaderboard" in shown.stdout
-    looked = _run(python, str(program), "doctor", "--offline", cwd=tmp_path)
+    looked = _run(python, str(program), "check", "--offline", cwd=tmp_path)
     assert "Traceback" not in looked.stderr
     assert looked.returncode in (0, 2), looked.stderr  # 2: there is no key here, which it says
     assert "disk" in looked.stdout

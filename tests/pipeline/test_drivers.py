@@ -1,4 +1,4 @@
-"""One process drives a run: a second is refused, one that is gone is followed, and nobody's question is paid twice."""
+"""One process drives a run: a second is refused, one that is gone is followed, and no question is paid twice."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
 
+from layton_batch.batches import machine
 from layton_batch.batches.tick import Tick
+from layton_batch.clock import SystemClock
 from layton_batch.errors import AnotherDriverError, StoreError
 from layton_batch.files import atomic
 from layton_batch.loop import drive
@@ -32,10 +32,7 @@ from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
 from layton_batch.stages.submit import to_send
 from layton_batch.states import BatchOutcome, Lifecycle
-from layton_batch.store import schema, transactions
-from layton_batch.store.driver import DriverLease
 from layton_batch.store.engine import sqlite_url
-from layton_batch.store.run_store import RunStore
 from layton_batch.verification.verify import verify_run
 from tests.support.cli_harness import call, desk
 from tests.support.lab import ROOT, Lab, lab, manifest_text, quiz_text
@@ -77,91 +74,45 @@ def test_a_second_process_is_refused_and_changes_nothing(tmp_path: Path) -> None
         assert drive(run, once=False, stop_at=None).state is RunState.DONE
 
 
-def test_who_was_frozen_longer_than_its_lease_neither_pays_nor_writes_nor_goes_on(tmp_path: Path) -> None:
+def test_who_is_suspended_before_it_pays_keeps_the_others_out_and_goes_on(tmp_path: Path) -> None:
     text = quiz_text()
-    with lab(tmp_path) as bench, bench.open(text) as frozen:
+    with lab(tmp_path) as bench, bench.open(text) as suspended:
 
         def away() -> None:
-            bench.clock.sleep(500)
-            with bench.open(text) as other:
-                advance(other)
+            bench.clock.sleep(100_000)
+            with pytest.raises(AnotherDriverError), bench.open(text):
+                pass
 
-        during(frozen, "openai", "upload", away)
-        with pytest.raises(AnotherDriverError):
-            advance(frozen)
+        during(suspended, "openai", "upload", away)
+        advance(suspended)
         assert creates(bench) == 1
-        with pytest.raises(AnotherDriverError):
-            advance(frozen)
-        with pytest.raises(AnotherDriverError):
-            atomic.write_text(frozen.folder.tables / "late.txt", "too late")
-        with pytest.raises(AnotherDriverError):
-            atomic.remove(frozen.folder.manifest)
-        bench.finish_paid_once(text)
-
-
-def test_the_lease_is_renewed_during_a_call_that_lasts_longer_than_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(transactions, "DriverLease", partial(DriverLease, seconds=0.3))
-    text = quiz_text()
-    with lab(tmp_path) as bench, bench.open(text) as run:
-
-        def long_call() -> None:
-            bench.clock.sleep(1000)
-            began = time.monotonic()
-            while is_free(run):
-                assert time.monotonic() - began < 60, "the lease was not renewed"
-
-        during(run, "openai", "upload", long_call)
-        advance(run)
-        assert creates(bench) == 1
-
-
-def is_free(run: Run) -> bool:
-    other = RunStore(run.store.engine, run.id)
-    other.lease.clock = run.clock.now
-    try:
-        other.require_undriven()
-    except AnotherDriverError:
-        return False
-    return True
+        drive(suspended, once=False, stop_at=None)
+        assert set(bench.billed().values()) == {1}
 
 
 class Died(BaseException):
-    """The machine is gone."""
-
-
-def dying(run: Run, provider: str) -> None:
-    """The host will vanish once its create was carried out: its lease stays, under a name nobody here can check."""
-    client = run.providers.of(ProviderThread(provider, 0))
-    create = client.create
-
-    def last(submission: Submission) -> str:
-        create(submission)
-        with run.store.writing() as writing:
-            writing.connection.execute(update(schema.runs).values(driver="elsewhere.boot.1/1/1/1"))
-        run.store.lease.token = None  # it is not given back
-        raise Died
-
-    client.create = last  # type: ignore[method-assign]
+    """The process is gone."""
 
 
 def tick_until_death(bench: Lab, text: str) -> None:
+    """The process dies when its create was carried out."""
     with bench.open(text) as run:
-        dying(run, "openai")
+        client = run.providers.of(ProviderThread("openai", 0))
+        create = client.create
+
+        def last(submission: Submission) -> str:
+            create(submission)
+            raise Died
+
+        client.create = last  # type: ignore[method-assign]
         advance(run)
 
 
-def test_a_host_that_vanished_is_followed_when_its_lease_has_run_out_and_its_create_settled(tmp_path: Path) -> None:
+def test_a_process_that_died_within_its_create_is_followed_at_once_and_the_create_is_settled(tmp_path: Path) -> None:
     text = quiz_text()
     with lab(tmp_path) as bench:
         with pytest.raises(Died):
             tick_until_death(bench, text)
-        looks = bench.server.request_counts()["openai"]["list"]  # before it was sent
-        with pytest.raises(AnotherDriverError, match="process 1 on "), bench.open(text):
-            pass
-        assert bench.server.request_counts()["openai"]["list"] == looks
-        bench.clock.sleep(121)
         with bench.open(text) as run:
             (batch,) = run.store.batches({Lifecycle.SUBMITTING})
             advance(run)
@@ -259,29 +210,57 @@ def test_what_a_process_was_writing_that_is_killed_meanwhile_is_swept_when_the_r
         assert list(root.rglob(".*.tmp")) == []
 
 
-def test_commands_beside_a_driver_leave_it_an_order_or_say_who_drives(
+def test_commands_beside_a_driver_act_at_once_or_say_who_drives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with desk(tmp_path, monkeypatch, batch_seconds=3600.0) as at_desk, at_desk.lab.open(quiz_text()) as run:
         advance(run)
-        refused = call("score", "lab")
-        ordered = call("retry", "lab")
-        advance(run)
+        retried = call("retry", "lab")
         not_lost = call("resolve", "lab", "predict-larch-2-mini.s0001.a1", "--resubmit")
         stopped = call("cancel", "lab", "--no-wait")
         at_desk.lab.clock.sleep(600.0)
         advance(run)
         assert at_desk.lab.server.request_counts()["openai"]["cancel"] == 1
-        events = call("events", "lab").out
-    assert (refused.code, refused.out) == (75, "")
-    assert f"run lab is driven by process {os.getpid()} on " in refused.err
-    assert (ordered.code, not_lost.code, stopped.code) == (0, 2, 75)
-    assert f"process {os.getpid()} on " in ordered.err
-    assert "drives run lab and carries out retry at its next step" in ordered.err
+        events = call("status", "lab", "--log").out
+    assert (retried.code, not_lost.code, stopped.code) == (0, 2, 75)
     assert "is in_flight, not lost" in not_lost.err
     assert "drives run lab and stops its batches at its next step" in stopped.err
-    assert "order carried out  retry: 0 requests without an answer" in events
     assert events.count("run cancelled") == 1
+
+
+def test_a_person_decides_about_a_lost_batch_while_another_process_drives_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with desk(tmp_path, monkeypatch) as at_desk, at_desk.lab.open(quiz_text(("openai", "mistral"), limit=2)) as run:
+        advance(run)
+        for batch in run.store.batches():
+            run.store.apply(batch, machine.lost(batch, "nobody knows"), at_desk.lab.clock.now())
+        adopted, given_up = run.store.batches()
+        said = [
+            call("resolve", "lab", adopted.id, "--adopt", str(adopted.provider_id)),
+            call("resolve", "lab", given_up.id, "--give-up"),
+        ]
+        assert [end.code for end in said] == [0, 0], said
+        status = drive(run, once=False, stop_at=None)
+        assert (status.state, status.unanswered) == (RunState.DONE, 2)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_cancel_beside_a_driver_waits_for_it_and_goes_on_where_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    with desk(tmp_path, monkeypatch, batch_seconds=3600.0) as at_desk, ExitStack() as driver:
+        run = driver.enter_context(at_desk.lab.open(quiz_text()))
+        advance(run)
+
+        def meanwhile(_clock: SystemClock, seconds: float) -> None:
+            at_desk.lab.clock.sleep(seconds)
+            driver.close() if ends else advance(run)
+
+        monkeypatch.setattr(SystemClock, "sleep", meanwhile)
+        assert call("cancel", "lab").code == 0
+        assert read_status(run.store).state is RunState.CANCELLED
+        assert at_desk.lab.server.request_counts()["openai"]["cancel"] == 1
 
 
 def cancelled_by_a_person(bench: Lab, run: Run) -> None:

@@ -13,10 +13,9 @@ from layton_batch.batches.decisions import StageDecision
 from layton_batch.errors import AnotherDriverError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
-from layton_batch.records import Batch, Collect
+from layton_batch.records import Batch, Collect, Wait
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
-from layton_batch.sandbox import Fault
 from layton_batch.stages import collect
 from layton_batch.stages import submit as submitting
 from layton_batch.states import Lifecycle
@@ -72,25 +71,23 @@ def test_who_slept_between_its_intent_and_the_call_looks_instead_of_sending(
         assert set(bench.billed().values()) == {1}
 
 
-def test_who_was_frozen_while_another_collected_more_writes_no_older_table_over_it(
+def test_who_is_suspended_while_it_collects_keeps_the_others_out_and_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = manifest_text(("openai",), limit=3)
     decided = collect._decided
-    with lab(tmp_path, Fault(on="results", action="short", provider="openai", times=1)) as bench:
+    with lab(tmp_path) as bench:
 
-        def frozen(run: Run, batch: Batch, download: collect._Download, reading: CompletenessCheck) -> Collect:
+        def suspended(
+            run: Run, batch: Batch, download: collect._Download, reading: CompletenessCheck
+        ) -> Wait | Collect:
             monkeypatch.setattr(collect, "_decided", decided)
-            assert len(reading.ours) < 3
-            bench.clock.sleep(400.0)  # its lease runs out
-            bench.finish(text)
-            return Collect(batch, "given up, from what it saw before")
+            bench.clock.sleep(100_000.0)
+            with pytest.raises(AnotherDriverError):
+                bench.finish(text)
+            return decided(run, batch, download, reading)
 
-        monkeypatch.setattr(collect, "_decided", frozen)
-        with pytest.raises(AnotherDriverError):
-            bench.finish(text)
-        status = bench.finish(text)
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        monkeypatch.setattr(collect, "_decided", suspended)
+        bench.finish_paid_once(text)
         answers = bench.table(text, "responses").filter(pl.col("job_id") == f"predict-{MODELS['openai']}")
         assert answers["outcome"].to_list() == ["succeeded"] * 3
-        assert bench.table(text, "untold").is_empty()

@@ -100,8 +100,8 @@ def test_the_commands_know_the_levels_apart(two_levels: Lab, tmp_path: Path, mon
         monkeypatch.setenv(name, value)
     found = call(*["leaderboard", "lab", "--format", "json"]).json
     assert sorted((row["model"], row["n_hints"]) for row in found)[0][1] == 0
-    assert call("compare", "lab", f"{NAME}@0", f"{NAME}@2").code == 0
-    for command in (["judges", "lab"], ["label-plan", "lab"], ["cost", "lab"], ["status", "lab"],
+    assert call("compare", "lab", f"openai/{NAME}@0", f"openai/{NAME}@2").code == 0
+    for command in (["judges", "lab"], ["label", "plan", "lab"], ["cost", "lab"], ["status", "lab"],
                     ["leaderboard", "lab", "--method", "paper"]):  # fmt: skip
         assert call(*command).code in (0, 2), command
     for form in ("results", "ppi", "csv", "parquet", "eee"):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.cli.known_items import replayed
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from tests.pipeline.test_replay import DATA, PUBLISHED, table
 from tests.pipeline.test_replay import pytestmark as pytestmark
 from tests.support.lab import START, Lab
@@ -28,7 +28,7 @@ def nightly_manifests() -> list[str]:
 def test_a_run_built_up_model_by_model_gives_the_published_rows_and_sends_only_what_is_new(tmp_path: Path) -> None:
     clock, manifests = ManualClock(START), nightly_manifests()
     assert len(manifests) == len(PUBLISHED)
-    answerer = answerer_from_files([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])
+    answerer = replayed([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])
     sent: dict[str, int] = {}
     with Sandbox(SandboxConfig(batch_seconds=1.0, answerer=answerer, clock=clock.now)) as server:
         bench = Lab(tmp_path, server, clock)  # type: ignore[arg-type]  # moved by nobody here
@@ -47,7 +47,7 @@ def _new(bench: Lab, sent: dict[str, int]) -> dict[str, int]:
     """What this night was billed by job: a model's answers and at most three verdicts on each, none of before."""
     by_job: dict[str, int] = {}
     for name in bench.billed():
-        job = name.rsplit("-", 1)[0]
+        job = name.rsplit("-", 2)[0]
         by_job[job] = by_job.get(job, 0) + 1
     assert {job: by_job[job] for job in sent} == sent
     new = {job: count for job, count in by_job.items() if job not in sent}

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.retry import retry_run
 from layton_batch.errors import NotFoundError, ProviderError, RequestRefusedError, TransientProviderError
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Snapshot
@@ -20,6 +19,8 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.store.reopening import retry
+from layton_batch.verification.verify import verify_run
 from tests.pipeline.test_outages import HOUR, first, ticks
 from tests.support.asked import error_classes
 from tests.support.lab import START, Lab, lab, quiz_text
@@ -113,7 +114,7 @@ def test_results_that_never_come_are_out_of_reach_and_bought_again_only_by_a_per
         assert (status.jobs[0].succeeded, status.jobs[0].unanswered) == (0, 3)
         with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
             assert ErrorClass.OUT_OF_REACH in error_classes(run.store)
-            assert retry_run(run) == 3
+            assert retry(run.store, run.clock.now()) == 3
         assert bench.finish(text).unanswered == 0
 
 
@@ -134,7 +135,8 @@ def test_the_results_of_another_batch_buy_nothing_and_ask_whether_it_is_the_righ
         assert set(bench.billed().values()) == {1}
         responses = bench.table(text, "responses")
         assert set(responses["error_class"]) == {"out_of_reach"}
-        assert all("is it the right batch?" in message for message in responses["error_message"])
+        assert "is it the right batch?" in (status.batches[0].reason or "")
+        assert verify_run(bench.run_folder(text), bench.settings).differences == []
 
 
 @pytest.mark.nightly

@@ -10,7 +10,6 @@ import pytest
 
 from layton_batch.batches import resolve
 from layton_batch.batches.resolve import adopt_batch, send_again
-from layton_batch.batches.retry import retry_run
 from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
@@ -21,6 +20,7 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import ErrorClass, Lifecycle
+from layton_batch.store.reopening import retry
 from tests.support.asked import ends_by_batch
 from tests.support.lab import Lab, lab, quiz_text
 from tests.support.tiers import tiered
@@ -72,7 +72,7 @@ def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_p
             assert {error_class for _, error_class in ends_by_batch(run.store)[first(run).id]} == {
                 ErrorClass.OUT_OF_REACH
             }
-            assert retry_run(run)
+            assert retry(run.store, run.clock.now())
         assert bench.finish(text).unanswered == 0
 
 

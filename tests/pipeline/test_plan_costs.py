@@ -18,7 +18,7 @@ from layton_batch.runs.status import RunState, Status
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
 from layton_batch.states import Role
-from tests.support.lab import JUDGES, Lab, lab, manifest_text, write_few_labels
+from tests.support.lab import JUDGES, Lab, lab, manifest_text, quiz_text, write_few_labels
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import SHARED_DATA
 from tests.support.replay_manifest import replay_manifest
@@ -203,8 +203,21 @@ def test_sizes_that_are_told_without_files_are_those_of_the_files(tmp_path: Path
     assert sizes == {one.job.id: one.size_bytes for one in told.jobs if one.job.role is Role.PREDICT}
 
 
-def test_a_plan_writes_no_files_where_none_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_leaves_the_workspace_as_it_is(done: Done) -> None:
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in done.bench.runs.rglob("*") if path.is_file()}
+
+    before = contents()
+    assert planned(done.bench, ANEW).to_send > planned(done.bench).to_send == 0
+    assert contents() == before
+
+
+def test_a_plan_mends_damaged_answers_in_its_copy_alone(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
-        monkeypatch.setattr("layton_batch.files.atomic.writing", None)
-        monkeypatch.setattr("tempfile.tempdir", "/dev/null")
-        assert planned(bench).to_send > 0
+        bench.finish_paid_once(quiz_text())
+        (part,) = bench.run_folder(quiz_text()).batches.glob("*/answers/*.parquet")
+        damaged = part.read_bytes()[:-20]
+        part.write_bytes(damaged)
+        assert planned(bench, quiz_text(limit=4)).to_send == 1
+        assert part.read_bytes() == damaged
+        bench.finish_paid_once(quiz_text(limit=4))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.retry import retry_run
 from layton_batch.pipeline import advance
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import open_folder, read_run
@@ -16,6 +15,7 @@ from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import SandboxLimits
 from layton_batch.site.judges_page import show_judges
 from layton_batch.stages.rank import board
+from layton_batch.store.reopening import retry
 from tests.support.cli_harness import call
 from tests.support.evidence import Rows
 from tests.support.lab import lab, manifest_text, quiz_text
@@ -91,7 +91,7 @@ def test_a_judge_whose_replies_are_cut_or_refused_is_seen_to_have_no_say(tmp_pat
     assert (judge["asked"], judge["readable"], judge["cut"], judge["refused"]) == (4, 1, 1, 2)
     assert judge["reason"].startswith("refused")
     assert call("judges", folder.root, "--json").json["verdicts"] == [judge]
-    (row,) = call("leaderboard", folder.root, "--json").json
+    (row,) = call("leaderboard", folder.root, "--format", "json").json
     assert (row["n_verdicts"], row["n_verdicts_missing"], row["flags"]) == (4, 3, "unjudged, few_verdicts")
     assert "1 of 4" in call("leaderboard", folder.root).out
     assert "verdicts" in [section.key for section in show_judges(folder, {})]
@@ -105,8 +105,8 @@ def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path:
         assert status.unanswered == 1
         assert len([batch for batch in status.batches if batch.provider == "openai"]) == 1
         with open_folder(find_run("lab", bench.runs), bench.settings, bench.clock) as run:
-            assert retry_run(run) == 1
-            assert retry_run(run) == 0
+            assert retry(run.store, run.clock.now()) == 1
+            assert retry(run.store, run.clock.now()) == 0
         status = bench.finish(text)
         assert status.state is RunState.DONE
         assert status.unanswered == 0

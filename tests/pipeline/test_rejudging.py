@@ -24,7 +24,7 @@ from layton_batch.scoring.judge_quality import diagnose
 from layton_batch.scoring.leaderboard import OTHER_JURY
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.settings import Settings
-from layton_batch.stages.rank import board, evidence, judged
+from layton_batch.stages.rank import board, evidence, judge_drift, judged, reader_notes
 from layton_batch.states import Role
 from tests.support.evidence import Rows, frames
 from tests.support.lab import BUNDLED, MODELS, Lab, lab, manifest_text, write_few_labels
@@ -95,7 +95,7 @@ def test_a_judge_of_the_gold_set_that_judges_its_answers_again_is_compared_with_
     judge = "tern-3-referee"
     with done.open(asked()) as run:
         verdicts = judged(run, "both_correct")
-        found = {one.judge: one for one in diagnose(verdicts, *frames([]), {}, ScoringRules()).drift}
+        found = {one.judge: one for one in diagnose(verdicts, *frames([]), ScoringRules()).drift}
     twice = verdicts.explode("verdicts").unnest("verdicts").drop_nulls(["verdict", "recorded"])
     assert found[judge].answers == twice.filter(pl.col("judge") == judge).height > 0
     moved = twice.filter(pl.col("judge") == judge, pl.col("verdict") != pl.col("recorded")).height
@@ -223,3 +223,69 @@ def test_a_run_ends_though_labelled_answers_wait_for_a_model_whose_answers_are_d
             advance(run)
             assert [job.id for job in run.store.jobs() if not job.planned] == [own, waiting]
             assert is_finished(run)
+
+
+ANCHORS = """[jury]
+seats = 1
+anchors = 4
+anchor_round = {round}
+[[jury.judges]]
+name = "tern-3-referee"
+provider = "gemini"
+model = "tern-3-referee"
+max_output_tokens = 2000
+[[jury.judges]]
+name = "sirocco-referee"
+provider = "mistral"
+model = "sirocco-referee"
+max_output_tokens = 2000
+"""
+
+
+def with_anchors(round_: int = 1, how: str = "trust = true") -> str:
+    return manifest_text(
+        limit=5, top=f'[gold]\nsource = "gold.jsonl"\n{how}', jury=ANCHORS.replace("{round}", str(round_))
+    )
+
+
+def anchors(bench: Lab, text: str) -> Counter[str]:
+    requests = bench.requests(text).filter(pl.col("job_id").str.starts_with("anchor-"), ~pl.col("retired"))
+    return Counter(requests["job_id"].str.extract(r"@(\d+)--").to_list())
+
+
+def test_anchors_are_asked_once_a_round_and_leave_labels_and_votes_as_they_are(tmp_path: Path) -> None:
+    with labelled_lab(tmp_path) as bench:
+        plain = manifest_text(limit=5, top='[gold]\nsource = "gold.jsonl"\ntrust = true')
+        bench.finish(plain)
+        with bench.open(plain) as run:
+            votes, labels = evidence(run, "both_correct")
+        billed = bench.billed()
+        assert bench.finish(with_anchors()).state is RunState.DONE
+        assert anchors(bench, with_anchors()) == {"2": 4}
+        assert sum(bench.billed().values()) == sum(billed.values()) + 4
+        assert set(bench.billed().values()) == {1}
+        with bench.open(with_anchors()) as run:
+            assert all(map(pl.DataFrame.equals, evidence(run, "both_correct"), (votes, labels)))
+            (drift, *_) = judge_drift(run, "both_correct")
+            assert drift.answers > 0
+            assert any(note.startswith("judges asked again about") for note in reader_notes(run))
+        bench.finish(with_anchors(2))
+        assert anchors(bench, with_anchors(2))["3"] == 4
+        assert sum(bench.billed().values()) == sum(billed.values()) + 8
+
+
+def test_anchors_are_recommended_where_judges_were_asked_more_than_a_week_after_the_labels(tmp_path: Path) -> None:
+    text = manifest_text(limit=3, top='[gold]\nannotations = "labels.jsonl"')
+    with lab(tmp_path) as bench:
+        for day, is_late in (("2020-01-01", True), ("2035-01-01", False)):
+            label = {
+                "item_id": "lb-t-001",
+                "model": MODELS["openai"],
+                "answer_correct": True,
+                "time": f"{day}T09:00:00Z",
+            }
+            (tmp_path / "labels.jsonl").write_text(json.dumps(label | {"justification_correct": True}) + "\n")
+            bench.finish(text)
+            with bench.open(text) as run:
+                notes = [note for note in reader_notes(run) if "anchors = 20" in note]
+            assert bool(notes) is is_late

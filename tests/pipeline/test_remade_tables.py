@@ -10,7 +10,6 @@ from layton_batch.files import tables
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.leaderboard import stored
-from layton_batch.stages.publish import republish
 from tests.support.lab import Lab, lab, manifest_text, write_few_labels
 
 READS_PAGES = True
@@ -78,7 +77,7 @@ def test_a_table_of_an_earlier_version_is_remade(there: Lab, monkeypatch: pytest
     assert tables.made_from(path) != earlier
 
 
-def test_a_removed_site_or_cost_table_is_made_again_and_a_republished_one_stands(there: Lab) -> None:
+def test_a_removed_site_or_cost_table_is_made_again(there: Lab) -> None:
     there.finish(SCORED)
     folder = there.run_folder(SCORED)
     folder.part("cost", "cost").unlink()
@@ -87,8 +86,6 @@ def test_a_removed_site_or_cost_table_is_made_again_and_a_republished_one_stands
     there.finish(SCORED)
     assert folder.part("cost", "cost").exists()
     assert (folder.site / "index.html").exists()
-    with there.open(SCORED) as run:
-        republish(run)
     made = (folder.site / "index.html").stat().st_ino
     there.finish(SCORED)
     assert (folder.site / "index.html").stat().st_ino == made

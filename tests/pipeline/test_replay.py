@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.cli.known_items import known_items, replayed
+from layton_batch.files.sources import stream_rows
 from layton_batch.grading.board_sources import BoardOptions, board_of, read_sources
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
 from layton_batch.settings import Settings
+from layton_batch.tasks import load_task
+from layton_batch.tasks.protocol import TaskOptions
 from tests.support.lab import MODELS, START, Lab, manifest_text
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import SHARED_DATA
@@ -44,7 +48,7 @@ def test_the_ppi_file_alone_gives_the_published_table(tmp_path: Path) -> None:
 @pytest.mark.nightly
 def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_billed(tmp_path: Path) -> None:
     clock = ManualClock(START)
-    answerer = answerer_from_files([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])
+    answerer = replayed([DATA / "ppi_llm.jsonl", DATA / "riddles_llm.jsonl"])
     with Sandbox(SandboxConfig(batch_seconds=1.0, answerer=answerer, clock=clock.now)) as server:
         bench = Lab(tmp_path, server, clock)
         status = bench.finish(replay_manifest(DATA))
@@ -67,7 +71,8 @@ def test_a_replayed_run_gives_the_published_table_and_costs_what_the_sandbox_bil
 def test_real_images_go_through_every_dialect(tmp_path: Path) -> None:
     clock = ManualClock(START)
     riddles, number = DATA / "riddles_vlm.jsonl", 317
-    answerer = answerer_from_files((), [riddles])
+    items = load_task("layton", TaskOptions("vlm")).items(stream_rows(riddles))
+    answerer = SimulateAnswerer(known_items(items, "layton"))
     text = manifest_text(tuple(MODELS), limit=number, items=str(riddles)).replace('split = "llm"', 'split = "vlm"')
     with Sandbox(SandboxConfig(batch_seconds=60.0, answerer=answerer, clock=clock.now)) as server:
         bench = Lab(tmp_path, server, clock)

@@ -12,11 +12,6 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches import order_execution
-from layton_batch.batches import retry as retrying
-from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.retry import retry_run
-from layton_batch.errors import AnotherDriverError, LaytonBatchError, MissingKeyError, StaleStateError, StorageError
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
 from layton_batch.records import Item, Prompt
@@ -29,14 +24,12 @@ from layton_batch.sandbox import Fault
 from layton_batch.stages import grade as grading
 from layton_batch.stages.job_tables import Grading
 from layton_batch.states import Lifecycle, Role
-from layton_batch.store.orders import OrderKind, give_order, pending_orders
+from layton_batch.store.reopening import retry
 from tests.pipeline.test_drivers import TWO_MODELS
 from tests.support.cli_harness import call, desk
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
-from tests.support.tiers import tiered
 
 FIRST, SECOND = r"-000001\b", r"-000002\b"
-LEASE = 121.0
 
 
 def refused(match: str = FIRST, times: int = 1) -> Fault:
@@ -93,7 +86,7 @@ def test_a_retry_while_an_attempt_is_in_flight_and_fails_once_more(tmp_path: Pat
     with lab(tmp_path, refused(), passing(SECOND, 2)) as bench:
         tick_until(bench, text, second_in_flight)
         with person(bench) as run:
-            assert retry_run(run) == 1
+            assert retry(run.store, run.clock.now()) == 1
             assert not is_finished(run)
         status = bench.finish(text)
         assert names(status) == ["s0001.a1", "s0002.a2", "s0003.a2", "s0004.a3"]
@@ -139,45 +132,23 @@ def test_a_reply_asked_again_after_a_refused_re_ask_is_counted_once(tmp_path: Pa
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}
 
 
-def test_a_person_s_retry_beside_a_driver_is_carried_out_at_its_next_tick(tmp_path: Path) -> None:
+def retry_beside(bench: Lab, run: Run) -> int:
+    """What `retry` does beside a process that drives the run."""
+    with open_store(run.folder, bench.settings) as store:
+        return retry(store, bench.clock.now())
+
+
+def test_a_person_s_retry_beside_a_driver_is_sent_at_its_next_tick(tmp_path: Path) -> None:
     text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         with bench.open(text) as run:
-            with open_store(run.folder, bench.settings) as person:
-                for kind in (OrderKind.RETRY, OrderKind.RETRY):
-                    give_order(person, kind, bench.clock.now())
-                give_order(person, OrderKind.RESUBMIT, bench.clock.now(), batch_id=run.store.batches()[0].id)
+            assert [retry_beside(bench, run) for _ in range(2)] == [1, 0]
             assert not is_finished(run)
             status = drive(run, once=False, stop_at=None)
-            told = [event.detail for event in run.store.events() if event.kind.startswith("order_")]
-        assert told[0] == "retry: 1 request without an answer"
-        assert told[1] == "retry: 0 requests without an answer"
-        assert "not lost: there is nothing to resolve" in told[2]
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}
-
-
-def test_an_order_that_lacks_a_key_is_refused_and_the_run_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = quiz_text()
-
-    def without_a_key(_run: Run, _batch_id: str) -> None:
-        raise MissingKeyError("openai: OPENAI_API_KEY is not set")
-
-    with lab(tmp_path) as bench, bench.open(text) as run:
-        advance(run)
-        with open_store(run.folder, bench.settings) as person:
-            give_order(person, OrderKind.RESUBMIT, bench.clock.now(), batch_id=run.store.batches()[0].id)
-        with monkeypatch.context() as patched:
-            patched.setattr(order_execution, "send_again", without_a_key)
-            advance(run)
-        assert not pending_orders(run.store)
-        (refused_order,) = [event.detail for event in run.store.events() if event.kind == "order_refused"]
-        assert refused_order.endswith("OPENAI_API_KEY is not set")
-        assert drive(run, once=False, stop_at=None).state is RunState.DONE
 
 
 def cancel_beside(bench: Lab, run: Run) -> None:
@@ -186,131 +157,52 @@ def cancel_beside(bench: Lab, run: Run) -> None:
         store.set_cancelled(bench.clock.now())
 
 
-def order_retry(bench: Lab, run: Run) -> None:
-    with open_store(run.folder, bench.settings) as store:
-        give_order(store, OrderKind.RETRY, bench.clock.now())
-
-
-def test_a_cancel_after_a_retry_was_ordered_takes_that_back(tmp_path: Path) -> None:
+def test_a_cancel_after_a_retry_stands(tmp_path: Path) -> None:
     text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
         before = bench.billed()
         with bench.open(text) as run:
-            order_retry(bench, run)
-            cancel_run(run)  # the run is done: there is nothing else to cancel
-            assert not pending_orders(run.store)
-            order_retry(bench, run)
+            assert retry_beside(bench, run) == 1
             cancel_beside(bench, run)
             assert drive(run, once=False, stop_at=None).state is RunState.CANCELLED
-            told = [event.kind for event in run.store.events()][-3:]
-        assert told == ["order_taken_back", "run_cancelled", "order_taken_back"]
         assert bench.billed() == before
 
 
-@pytest.mark.parametrize("was", [RunState.DONE, RunState.CANCELLED])
-def test_a_cancel_while_a_retry_is_being_carried_out_stands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, was: RunState
-) -> None:
+def test_a_retry_after_a_cancel_stands(tmp_path: Path) -> None:
     text = quiz_text()
     with lab(tmp_path, refused()) as bench:
         bench.finish(text)
-        before = bench.billed()
         with bench.open(text) as run:
-            if was is RunState.CANCELLED:
-                cancel_beside(bench, run)
-            order_retry(bench, run)
-            original = retrying.is_cancelled
-
-            def meanwhile(run: Run) -> bool:
-                was_cancelled = original(run)
-                if was is RunState.CANCELLED:
-                    cancel_beside(bench, run)
-                else:
-                    run.store.take_back_retries(bench.clock.now())
-                return was_cancelled
-
-            monkeypatch.setattr(retrying, "is_cancelled", meanwhile)
-            assert drive(run, once=False, stop_at=None).state is was
-            assert not {event.kind for event in run.store.events()} & {"run_goes_on", "reopened", "order_carried_out"}
-        assert bench.billed() == before
+            cancel_beside(bench, run)
+            assert retry_beside(bench, run) == 1
+            status = drive(run, once=False, stop_at=None)
+        check_books(bench, text, status)
+        assert set(bench.billed().values()) == {1}
 
 
-def test_an_order_to_retry_needs_no_file_of_the_batch_that_failed(tmp_path: Path) -> None:
+def test_a_retry_needs_no_file_of_the_batch_that_failed(tmp_path: Path) -> None:
     with lab(tmp_path, refused(times=2)) as bench:
         bench.finish(TWO_MODELS)
         with bench.open(TWO_MODELS) as run:
             damaged, _ = (one for one in run.store.batches() if one.provider == "openai")
             (bench.runs / damaged.path).unlink()
-            order_retry(bench, run)
+            assert retry_beside(bench, run) == 2
             status = drive(run, once=False, stop_at=None)
-            told = [event.detail for event in run.store.events() if event.kind == "order_carried_out"]
-        assert told == ["retry: 2 requests without an answer"]
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         assert set(bench.billed().values()) == {1}
 
 
-@pytest.mark.parametrize("error", [StaleStateError("entered already"), StorageError("the disk is full")])
-def test_an_order_is_refused_for_what_is_stored_and_waits_for_a_place_to_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: LaytonBatchError
-) -> None:
-    text = quiz_text()
-
-    def fails(*_args: Any) -> None:
-        raise error
-
-    with lab(tmp_path, refused()) as bench:
-        bench.finish(text)
-        with bench.open(text) as run:
-            order_retry(bench, run)
-            monkeypatch.setattr(retrying, "reopen", fails)
-            if isinstance(error, StorageError):
-                with pytest.raises(StorageError):
-                    drive(run, once=False, stop_at=None)
-                assert pending_orders(run.store)
-            else:
-                assert drive(run, once=False, stop_at=None).state is RunState.DONE
-                assert not pending_orders(run.store)
-                assert run.store.events()[-1].detail == "retry: entered already"
-
-
-def test_a_retry_beside_score_is_left_to_the_next_run_and_the_person_is_told_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_retry_beside_score_is_sent_by_the_next_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with desk(tmp_path, monkeypatch, refused()) as bench:
         text = quiz_text()
         path = bench.write(text)
         assert call("run", path).code == 5
         with open_folder(find_run("lab", bench.lab.runs), bench.lab.settings, only_scores=True):
             end = call("retry", "lab")
-        assert end.code == 0
-        assert end.err.strip().endswith("carries out retry at its next step, or else the next `run` does; see `events`")
+        assert (end.code, end.err.strip()) == (0, "The next `run` sends 1 request again.")
         assert call("run", path).code == 0
         assert set(bench.lab.billed().values()) == {1}
-
-
-def test_a_retry_that_slept_while_another_process_made_its_own_makes_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = quiz_text()
-    with lab(tmp_path, refused()) as bench:
-        bench.finish(text)
-        with person(bench) as slow:
-            original = retrying.reopen
-
-            def asleep(*args: Any, **options: Any) -> None:
-                monkeypatch.undo()
-                bench.clock.sleep(LEASE)
-                with person(bench) as quick:
-                    assert retry_run(quick) == 1
-                original(*args, **options)
-
-            monkeypatch.setattr(retrying, "reopen", asleep)
-            with pytest.raises(AnotherDriverError):
-                retry_run(slow)
-        status = bench.finish(text)
-        check_books(bench, text, status)
-        assert names(status) == ["s0001.a1", "s0002.a2"]
 
 
 def test_what_asks_something_else_by_now_is_asked_under_a_name_of_its_own(
@@ -326,7 +218,7 @@ def test_what_asks_something_else_by_now_is_asked_under_a_name_of_its_own(
                 return replace(original(task, item), system="Other words.")
 
             monkeypatch.setattr(type(run.task), "prompt", other)
-            assert retry_run(run) == 1
+            assert retry(run.store, run.clock.now()) == 1
             status = drive(run, once=False, stop_at=None)
         assert (status.state, status.unanswered) == (RunState.DONE, 0)
         asked = bench.requests(text).filter(role="predict")
@@ -348,28 +240,16 @@ def while_grading(monkeypatch: pytest.MonkeyPatch, role: Role, action: Callable[
     monkeypatch.setattr(grading, "grade_job", interrupted)
 
 
-@pytest.mark.parametrize(
-    ("role", "collected"),
-    tiered((Role.PREDICT, Role.JUDGE), (False, True), ci=[(Role.PREDICT, False), (Role.JUDGE, True)]),
-)
-def test_an_answer_to_a_retry_is_used_though_grading_slept_through_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role, collected: bool
+@pytest.mark.parametrize("role", [Role.PREDICT, Role.JUDGE])
+def test_an_answer_to_a_retry_is_used_though_it_came_while_the_job_was_graded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: Role
 ) -> None:
     text = manifest_text(limit=2)
-
-    def meanwhile() -> None:
-        bench.clock.sleep(LEASE)
-        with person(bench) as run:
-            assert retry_run(run) == 1
-            for _ in range(6 if collected else 0):
-                advance(run)
-                bench.clock.sleep(25)
-
-    with lab(tmp_path, refused()) as bench:
-        while_grading(monkeypatch, role, meanwhile)
-        with pytest.raises(AnotherDriverError):
-            bench.finish(text)
-        status = bench.finish(text)
+    with lab(tmp_path, refused()) as bench, bench.open(text) as run:
+        retried: list[int] = []
+        while_grading(monkeypatch, role, lambda: retried.append(retry_beside(bench, run)))
+        status = drive(run, once=False, stop_at=None)
+        assert retried == [1]
         check_books(bench, text, status)
         assert set(bench.billed().values()) == {1}
         assert set(bench.table(text, "predictions")["kind"]) == {"answered"}

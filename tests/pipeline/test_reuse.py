@@ -66,7 +66,7 @@ def test_what_a_sandbox_answered_is_no_answer_of_the_providers(tmp_path: Path) -
         asked = fingerprint_bytes_of(bench, ONE)
         with bench.open(named("other", ONE)) as run:
             for local, known in ((frozenset({"openai"}), True), (frozenset(), False)):
-                paid = PaidAnswers(run.manifest, run.folder, run.store, local)
+                paid = PaidAnswers(run.manifest, run.store, local)
                 spec = run.manifest.model_specs()[0]
                 statuses = paid.look_up([paid.fingerprint(spec, digest) for digest in asked])
                 assert {status.is_to_ask for status in statuses.values()} == {not known}

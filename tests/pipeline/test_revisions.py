@@ -71,7 +71,7 @@ def test_a_display_name_is_no_question(tmp_path: Path) -> None:
         assert set(bench.table(RENAMED, "predictions")["model"]) == {"shown so"}
         assert set(bench.table(RENAMED, "verdicts")["model"]) == {"shown so"}
         lines = cost_report([bench.run_folder(RENAMED)]).lines
-        assert {(line.stage, line.model) for line in lines} == {("predict", "shown so"), ("judge", "tern-3-referee")}
+        assert {line.group[1:] for line in lines} == {("shown so", "predict"), ("tern-3-referee", "judge")}
         assert set(bench.table(RENAMED, "cost")["model"]) == {"shown so", "tern-3-referee"}
 
 

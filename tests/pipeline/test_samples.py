@@ -121,7 +121,7 @@ def test_a_judge_with_samples_is_refused(tmp_path: Path) -> None:
 def test_pages_and_exports_show_every_sample(judged: Lab, tmp_path: Path) -> None:
     folder = judged.run_folder(JUDGED)
     with ExitStack() as stack:
-        pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack)))
+        pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack), {}))
     assert [[reply.sample for reply in page.replies if reply.model == OPENAI] for page in pages] == [[1, 2]] * 3
     assert all(len(reply.judges) == 1 for page in pages for reply in page.replies)
     with read_run(find_run("lab", judged.runs), judged.settings) as run:
@@ -134,7 +134,7 @@ def test_pages_and_exports_show_every_sample(judged: Lab, tmp_path: Path) -> Non
 def test_every_command_reads_a_run_with_samples(judged: Lab, tmp_path: Path) -> None:
     for words in (
         ("judges", "lab", "--runs", judged.runs),
-        ("label-plan", "lab", "--runs", judged.runs, "--labels", 2),
+        ("label", "plan", "lab", "--runs", judged.runs, "--labels", 2),
         ("compare", "lab", OPENAI, MODELS["anthropic"], "--runs", judged.runs),
         ("cost", "lab", "--runs", judged.runs),
         ("status", "lab", "--runs", judged.runs),
@@ -152,8 +152,6 @@ def test_every_command_reads_a_run_with_samples(judged: Lab, tmp_path: Path) -> 
     assert (tmp_path / "ppi").read_text().count("\n") == (2 + 1) * 3
 
 
-def test_the_samples_of_a_run_are_its_rounds_for_grade(graded: Lab) -> None:
+def test_the_samples_of_a_run_stand_side_by_side_for_grade(graded: Lab) -> None:
     words = ("grade", "rome", "--predictions", "lab", "--runs", graded.runs, "--json")
-    (model,) = call(*words, "--rounds").table()["models"]  # type: ignore[misc]
-    assert len(model["rounds"]["accuracy"]["values"]) == 4
     assert len(call(*words).table()["models"]) == 4  # type: ignore[arg-type]

@@ -18,12 +18,12 @@ State = Mapping[str, Any]
 
 def stating(monkeypatch: pytest.MonkeyPatch, change: State, provider: str) -> None:
     """Have the sandbox's batch objects of a provider say this besides."""
-    view = OpenAIApi._view
+    view = OpenAIApi.view
 
-    def changed(self: OpenAIApi, batch: Any) -> dict[str, object]:
-        return {**view(self, batch), **(change if self._provider == provider else {})}
+    def changed(self: OpenAIApi, call: Any, batch: Any) -> dict[str, object]:
+        return {**view(self, call, batch), **(change if self.provider == provider else {})}
 
-    monkeypatch.setattr(OpenAIApi, "_view", changed)
+    monkeypatch.setattr(OpenAIApi, "view", changed)
 
 
 def told(bench: Lab, text: str) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -120,18 +119,19 @@ def test_an_answer_that_may_have_been_billed_is_not_bought_by_another_run(tmp_pa
         assert [read_status(run.store).unanswered for run in runs] == [1, 1]
 
 
-def test_answers_in_a_folder_that_is_away_are_asked_again_and_that_is_reported_once(tmp_path: Path) -> None:
+def test_answers_whose_files_are_gone_are_named_and_not_bought_again(tmp_path: Path) -> None:
     with lab(tmp_path) as bench:
         with bench.open(named("first")) as run:
             plan(run)
         bench.finish(named("second"))
         shutil.move(bench.runs / "batches" / "second", tmp_path / "elsewhere")
-        status = bench.finish(named("first"))
-        assert (status.state, status.unanswered) == (RunState.DONE, 0)
+        billed = bench.billed()
+        bench.finish(named("first"))
         with bench.open(named("first")) as run:
-            kinds = Counter(event.kind for event in run.store.events())
-        assert kinds["answers_out_of_reach"] == 1
-        assert kinds["withdrawn"] == 2
+            damage = [event.detail for event in run.store.events() if event.kind == "table_damaged"]
+        assert len(damage) == 2
+        assert all("answers of run second are wanted, and" in detail for detail in damage)
+        assert bench.billed() == billed
 
 
 def test_a_planned_batch_of_a_retired_model_keeps_no_other_from_asking(tmp_path: Path) -> None:

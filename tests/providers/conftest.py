@@ -15,8 +15,13 @@ from layton_batch.providers.protocol import Access, CallLimits, Provider
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Submission
 from layton_batch.testing.providers import Answer, HandlerCall, Loopback
 
+from .documents import NOW
+
 KEY = "sk-a-secret-key"
-BASE_PATHS = {"openai": "/v1", "doubleword": "/v1", "openrouter": "/v1"}
+BASE_PATHS = {
+    **dict.fromkeys(("openai", "doubleword", "openrouter", "xai"), "/v1"),
+    "vertex": "/v1/projects/p-1/locations/l-1?gcs=gs://bucket/runs",
+}
 
 Connected = tuple[Provider, Loopback]
 Serve = Callable[..., Connected]
@@ -27,16 +32,21 @@ def serve() -> Iterator[Serve]:
     """``serve(name, answer, timeout=…)``: the provider and the server it talks to."""
     with ExitStack() as stack:
 
-        def start(name: str, answer: Answer | Callable[[HandlerCall], Answer], timeout: float = 10.0) -> Connected:
+        def start(
+            name: str,
+            answer: Answer | Callable[[HandlerCall], Answer],
+            timeout: float = 10.0,
+            version: str | None = None,
+        ) -> Connected:
             server = stack.enter_context(Loopback(answer))
-            patience = CallLimits(timeout)
-            provider = connect(name, Access(KEY, server.url + BASE_PATHS.get(name, ""), patience))
-            return stack.enter_context(closing(provider)), server
+            access = Access(KEY, server.url + BASE_PATHS.get(name, ""), CallLimits(timeout), api_version=version)
+            return stack.enter_context(closing(connect(name, access))), server
 
         yield start
 
 
 def reply(value: object, status: int = 200, **headers: str) -> Answer:
+    """Answer with a JSON value."""
     return Answer(status, json.dumps(value).encode(), dict(headers))
 
 
@@ -67,27 +77,21 @@ IMAGE = Image("image/jpeg", "/9j/4AAQ")
 
 
 def make_request(provider: str, *parts: str | Image, schema: bool = True, **spec: object) -> Request:
-    model = ModelSpec("shown", provider, "the-model", "family", **spec)  # type: ignore[arg-type]
-    prompt = Prompt("Grade strictly.", parts or ("2+2?",), SCHEMA if schema else None)
-    return Request("run7-0001", "item", model, prompt)
+    """Return a request of the provider's model: what ``spec`` says of the model besides, and ``system``."""
+    system, model = str(spec.pop("system", "Grade strictly.")), spec.pop("model", "the-model")
+    asked = ModelSpec("shown", provider, model, "family", **spec)  # type: ignore[arg-type]
+    return Request("run7-0001", "item", asked, Prompt(system, parts or ("2+2?",), SCHEMA if schema else None))
 
 
 def effort(word: str) -> Reasoning:
+    """Return a reasoning effort."""
     return Reasoning(effort=word)
 
 
 @pytest.fixture
 def submission(tmp_path: Path) -> Submission:
+    """A batch file of one request, uploaded."""
     path = tmp_path / "shard-1.jsonl"
     path.write_bytes(b'{"custom_id":"a"}\n')
-    return Submission(
-        "b1",
-        "tag-b1",
-        path,
-        "tag-b1.jsonl",
-        file_digest(path, "").sha256,
-        1,
-        "the-model",
-        "file-in",
-        intended_at=1_800_000_000.0,
-    )
+    digest = file_digest(path, "").sha256
+    return Submission("b1", "tag-b1", path, "tag-b1.jsonl", digest, 1, "the-model", "file-in", intended_at=NOW)

@@ -10,12 +10,13 @@ import pytest
 
 from layton_batch.errors import ProviderError
 from layton_batch.providers import closing, connect, knows_models
-from layton_batch.providers.protocol import Access, ModelNotice
+from layton_batch.providers.protocol import Access, ModelNotice, Provider
 from layton_batch.sandbox import Sandbox
 from layton_batch.settings import Settings
-from tests.providers.conftest import Serve, reply, routes
 from tests.support.lab import MODELS
 from tests.support.tiers import FAMILIES, tiered
+
+from .conftest import Serve, reply, routes
 
 
 @pytest.fixture(scope="module")
@@ -24,69 +25,58 @@ def sandbox() -> Iterator[Sandbox]:
         yield server
 
 
-def asked(server: Sandbox, provider: str, model: str) -> ModelNotice | None:
-    key, address = Settings.from_environment(server.environment(), Path()).access(provider)
-    with closing(connect(provider, Access(key, address))) as connected:
-        knows = knows_models(connected)
-        assert knows is not None
-        return knows.about(model)
+def about(provider: Provider, model: str) -> ModelNotice | None:
+    knows = knows_models(provider)
+    assert knows is not None
+    return knows.about(model)
 
 
 @pytest.mark.parametrize(("provider", "model"), MODELS.items())
-def test_every_provider_is_asked_about_a_model_it_has(sandbox: Sandbox, provider: str, model: str) -> None:
-    before = sandbox.request_counts().get(provider, {}).get("models", 0)
-    assert asked(sandbox, provider, model) == ModelNotice(
-        model, runs_as_batch=True if provider == "anthropic" else None
-    )
-    assert sandbox.request_counts()[provider] == {"models": before + 1}
-
-
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=FAMILIES))
-def test_a_model_that_a_provider_does_not_have_is_none(sandbox: Sandbox, provider: str) -> None:
-    assert asked(sandbox, provider, "no-such-model") is None
+def test_every_provider_is_asked_about_a_model_it_has_and_one_it_does_not(
+    sandbox: Sandbox, provider: str, model: str
+) -> None:
+    key, address = Settings.from_environment(sandbox.environment(), Path()).access(provider)
+    with closing(connect(provider, Access(key, address))) as connected:
+        notice = ModelNotice(model, runs_as_batch=True if provider == "anthropic" else None)
+        assert about(connected, model) == notice
+        assert about(connected, "no-such-model") is None
+    assert set(sandbox.request_counts()[provider]) == {"models"}
 
 
 def test_gemini_is_asked_in_the_preview_of_the_api_too(serve: Serve) -> None:
     page = {"name": "models/gemini-flash-latest"}
     provider, server = serve("gemini", routes({"GET /v1beta/models/gemini-flash-latest": page}))
-    knows = knows_models(provider)
-    assert knows is not None
-    assert knows.about("gemini-flash-latest") == ModelNotice("gemini-flash-latest")
+    assert about(provider, "gemini-flash-latest") == ModelNotice("gemini-flash-latest")
     assert len(server.calls) == 2
 
 
-SAID: list[tuple[str, str, object, ModelNotice]] = [
-    (
-        "openai", "m", {"id": "m-2025-11-13", "object": "model", "shutdown_date": "2027-04-01"},
-        ModelNotice("m-2025-11-13", date(2027, 4, 1), is_deprecated=True),
-    ),
+CATALOGUE = {"data": [{"id": "maker/one"}, {"id": "maker/one:batch"}, {"id": "maker/two"}]}
+
+
+@pytest.mark.parametrize(("provider", "model", "page", "notice"), [
+    ("openai", "m", {"id": "m-2025-11-13", "object": "model", "shutdown_date": "2027-04-01"},
+     ModelNotice("m-2025-11-13", date(2027, 4, 1), is_deprecated=True)),
     ("openai", "m", {"id": "m", "shutdown_date": "some day"}, ModelNotice("m")),
-    (
-        "anthropic", "m", {"id": "m", "lifecycle": "deprecated", "retires_at": "2026-11-24T00:00:00Z"},
-        ModelNotice("m", date(2026, 11, 24), is_deprecated=True),
-    ),
-    (
-        "anthropic", "m", {"id": "m", "lifecycle": "retired", "capabilities": {"batch": {"supported": False}}},
-        ModelNotice("m", is_deprecated=True, is_over=True, runs_as_batch=False),
-    ),
-    (
-        "mistral", "m", {
-            "id": "other", "aliases": ["m"], "deprecation": "2026-12-01T12:00:00Z",
-            "deprecation_replacement_model": "n",
-        },
-        ModelNotice("m", date(2026, 12, 1), is_deprecated=True, replacement="n"),
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("provider", "model", "page", "notice"), SAID)
-def test_what_a_provider_says_of_a_models_end_is_read(
-    serve: Serve, provider: str, model: str, page: object, notice: ModelNotice
+    ("anthropic", "m", {"id": "m", "lifecycle": "deprecated", "retires_at": "2026-11-24T00:00:00Z"},
+     ModelNotice("m", date(2026, 11, 24), is_deprecated=True)),
+    ("anthropic", "m", {"id": "m", "lifecycle": "retired", "capabilities": {"batch": {"supported": False}}},
+     ModelNotice("m", is_deprecated=True, is_over=True, runs_as_batch=False)),
+    ("mistral", "m", {"id": "other", "aliases": ["m"], "deprecation": "2026-12-01T12:00:00Z",
+                      "deprecation_replacement_model": "n"},
+     ModelNotice("m", date(2026, 12, 1), is_deprecated=True, replacement="n")),
+    # a model of OpenRouter runs as batches where the catalogue has a price for them
+    ("openrouter", "maker/one", CATALOGUE, ModelNotice("maker/one", runs_as_batch=True)),
+    ("openrouter", "maker/one:batch", CATALOGUE, ModelNotice("maker/one:batch", runs_as_batch=True)),
+    ("openrouter", "maker/two", CATALOGUE, ModelNotice("maker/two", runs_as_batch=False)),
+    ("openrouter", "maker/three", CATALOGUE, None),
+])  # fmt: skip
+def test_what_a_provider_says_of_a_model_is_read(
+    serve: Serve, provider: str, model: str, page: object, notice: ModelNotice | None
 ) -> None:
-    connected, _ = serve(provider, reply(page))
-    knows = knows_models(connected)
-    assert knows is not None
-    assert knows.about(model) == notice
+    assert about(serve(provider, reply(page))[0], model) == notice
+
+
+NO = {"error": {"message": "no"}}
 
 
 @pytest.mark.parametrize(
@@ -94,22 +84,17 @@ def test_what_a_provider_says_of_a_models_end_is_read(
     tiered(MODELS, (401, 500), ci=[("openai", 401), *((provider, 500) for provider in FAMILIES)]),
 )
 def test_a_question_that_fails_says_nothing_of_the_model(serve: Serve, provider: str, status: int) -> None:
-    connected, server = serve(provider, reply({"error": {"message": "no"}}, status))
-    knows = knows_models(connected)
-    assert knows is not None
+    connected, server = serve(provider, reply(NO, status))
     with pytest.raises(ProviderError):
-        knows.about("m")
+        about(connected, "m")
     assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("provider", ["together", "groq", "doubleword", "openrouter"])
 def test_a_catalogue_that_is_not_there_or_empty_says_nothing_of_the_model(serve: Serve, provider: str) -> None:
-    for answer in (reply({"error": {"message": "no"}}, 404), reply({"object": "list", "data": []})):
-        connected, _ = serve(provider, answer)
-        knows = knows_models(connected)
-        assert knows is not None
+    for answer in (reply(NO, 404), reply({"object": "list", "data": []})):
         with pytest.raises(ProviderError):
-            knows.about("m")
+            about(serve(provider, answer)[0], "m")
 
 
 @pytest.mark.parametrize("provider", ["xai", "vertex"])

@@ -2,57 +2,50 @@
 
 from __future__ import annotations
 
-import json
+import re
 import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 
+from layton_batch.providers import OWN_ADDRESSES
 from layton_batch.providers import anthropic as our_anthropic
 from layton_batch.providers import gemini as our_gemini
-from layton_batch.providers.anthropic import Anthropic
-from layton_batch.providers.protocol import Access
-from layton_batch.testing.providers import Answer, Loopback
+from layton_batch.records import Submission
+from layton_batch.testing.providers import Loopback
 from tests.support.paths import ROOT
 
-from .test_anthropic import batch, batch_file, submission
+from .conftest import Serve, reply
+from .documents import anthropic_batch, gemini_batch
 
 MAJORS = {"openai": 3, "anthropic": 2, "google-genai": 3, "mistralai": 3, "together": 3, "groq": 1}
 
 
-@pytest.mark.parametrize(("name", "major"), MAJORS.items())
-def test_the_major_of_each_sdk_is_installed_and_capped(name: str, major: int) -> None:
-    assert int(version(name).split(".")[0]) == major
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (asked,) = [one for one in project["dependencies"] if one.startswith(f"{name}>=")]
-    assert asked.endswith(f",<{major + 1}")
+def test_the_major_of_each_sdk_is_installed_capped_and_locked() -> None:
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    locked = dict(re.findall(r"^(.+)==(\d+)\.", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    for name, major in MAJORS.items():
+        assert int(version(name).split(".")[0]) == int(locked[name]) == major
+        (cap,) = [one for one in asked if one.startswith(f"{name}>=")]
+        assert cap.endswith(f",<{major + 1}")
 
 
-def test_the_lock_holds_what_the_caps_allow() -> None:
-    locked = dict(line.split(" ")[0].split("==") for line in (ROOT / "requirements.lock").read_text().splitlines())
-    assert {name: int(locked[name].split(".")[0]) for name in MAJORS} == MAJORS
-
-
-def test_anthropics_sdk_speaks_the_version_that_we_pin() -> None:
+def test_the_sdks_speak_the_versions_that_we_pin() -> None:
     import anthropic
-
-    answer = Answer(body=json.dumps(batch()).encode())
-    with Loopback(answer) as server, anthropic.Anthropic(api_key="k", base_url=server.url) as client:
-        client.messages.batches.retrieve("msgbatch_1")
-    assert [call.headers["anthropic-version"] for call in server.calls] == [our_anthropic.VERSION] == ["2026-10-21"]
-
-
-def test_googles_sdk_speaks_the_version_that_we_pin() -> None:
     from google import genai
 
-    answer = Answer(body=b'{"name": "batches/1", "metadata": {"state": "BATCH_STATE_RUNNING"}}')
-    with Loopback(answer) as server:
-        client = genai.Client(vertexai=False, api_key="k", http_options={"base_url": server.url})  # type: ignore[arg-type]
-        client.batches.get(name="batches/1")
-        client.close()
+    with (
+        Loopback(reply(anthropic_batch())) as server,
+        anthropic.Anthropic(api_key="k", base_url=server.url) as client,
+    ):
+        client.messages.batches.retrieve("msgbatch_1")
+    assert [call.headers["anthropic-version"] for call in server.calls] == [our_anthropic.VERSION] == ["2026-10-21"]
+    with Loopback(reply(gemini_batch())) as server:
+        google = genai.Client(vertexai=False, api_key="k", http_options={"base_url": server.url})  # type: ignore[arg-type]
+        google.batches.get(name="batches/1")
+        google.close()
     assert [call.path for call in server.calls] == [f"/{our_gemini.VERSION}/batches/1"] == ["/v1/batches/1"]
 
 
@@ -62,26 +55,20 @@ def test_the_other_sdks_call_the_addresses_whose_documents_were_read(monkeypatch
     import together
     from mistralai.client.sdkconfiguration import SERVERS
 
-    for name in ("OPENAI", "GROQ", "TOGETHER"):
-        monkeypatch.delenv(f"{name}_BASE_URL", raising=False)
-    with openai.OpenAI(api_key="k") as client:
-        assert str(client.base_url) == "https://api.openai.com/v1/"
-    with groq.Groq(api_key="k") as client_of_groq:
-        assert str(client_of_groq.base_url).rstrip("/") == "https://api.groq.com"
-    with together.Together(api_key="k") as client_of_together:
-        assert str(client_of_together.base_url).rstrip("/") == "https://api.together.ai"
-    assert SERVERS["global"] == "https://api.mistral.ai"
+    for name, sdk in (("openai", openai.OpenAI), ("groq", groq.Groq), ("together", together.Together)):
+        monkeypatch.delenv(f"{name.upper()}_BASE_URL", raising=False)
+        with sdk(api_key="k") as client:  # type: ignore[operator]
+            assert str(client.base_url).rstrip("/") == OWN_ADDRESSES[name]
+    assert SERVERS["global"] == OWN_ADDRESSES["mistral"]
 
 
 def test_anthropics_version_header_is_ours_whatever_the_sdk_would_send(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(our_anthropic, "VERSION", "2031-01-01")
-    with Loopback(Answer(body=json.dumps(batch()).encode())) as server:
-        provider = Anthropic(Access("secret-key", server.url))
-        provider.create(submission(batch_file(tmp_path)))
-        provider.snapshot("msgbatch_1")
-        provider.close()
+    provider, server = serve("anthropic", reply(anthropic_batch()))
+    provider.create(submission)
+    provider.snapshot("msgbatch_1")
     assert [call.headers["anthropic-version"] for call in server.calls] == ["2031-01-01"] * 2
 
 
@@ -94,5 +81,5 @@ def test_httpx_is_loaded_before_a_client_of_openai_is_used_beside_lanes_that_loa
         "OpenAI(Access('key', 'http://127.0.0.1:1'))._open()\n"
         "print(sys.modules['httpx'].Timeout.__name__)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
     assert (ended.stdout, ended.stderr) == ("Timeout\n", "")

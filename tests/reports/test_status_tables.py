@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from rich.console import Console
 
-from layton_batch.cli.outages import AGAIN, NONE_REACHED, ProviderOutages
-from layton_batch.cli.progress import routine_lines, waiting_line
-from layton_batch.records import Batch, Event
-from layton_batch.reports.status_tables import duration, jobs_table, next_steps, print_status, status_json
-from layton_batch.runs.status import JobStatus, RunState, Status, place, reserved
+from layton_batch.cli.progress import TROUBLE_SECONDS, TroubleLines, progress_line, screen
+from layton_batch.records import Batch, BatchFacts
+from layton_batch.reports.status_tables import (
+    duration,
+    jobs_table,
+    money_line,
+    next_steps,
+    print_status,
+    status_json,
+    trouble_line,
+)
+from layton_batch.runs.provider_trouble import ProviderTrouble
+from layton_batch.runs.status import JobStatus, RunState, Status, place
 from layton_batch.states import BatchOutcome, Lifecycle
+from layton_batch.store.rows import reserve
 from tests.support.batch_states import ended, flying, planned, submitting
 from tests.support.store_rows import NOW
 
@@ -45,21 +56,12 @@ def test_a_batch_is_planned_uploaded_at_the_provider_over_or_lost() -> None:
         "lost",
     ]
     held = Decimal("0.50")
-    assert [reserved(one) for one in batches] == [0, 0, held, held, held, held]
+    assert [reserve(one.state, one.max_cost) for one in batches] == [0, 0, held, held, held, held]
 
 
 def test_the_table_has_planned_uploaded_running_answered_and_failed_requests_apart() -> None:
     table = jobs_table([JOB, replace(JOB, where={"uploaded": 4, "ended": 1, "lost": 1})])
     assert table.rows == (("predict", "openai", "2", "24", "3", "4", "5", "6", "6"),)
-
-
-def test_events_of_batches_are_added_up_by_stage_and_those_of_removed_models_too() -> None:
-    batches = [flying(id=f"{job}.s{number}.a1", job_id=job) for job in ("predict-m", "predict-gone") for number in "12"]
-    events = [Event(seq, NOW, batch.id, "withdrawn", "") for seq, batch in enumerate(batches)]
-    assert [line.partition(" ")[2] for line in routine_lines(events, status(batches))] == [
-        "withdrawn  predict: 2 batches, 6 requests (openai 2)",
-        "withdrawn  removed models: 2 batches, 6 requests (openai 2)",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -96,12 +98,11 @@ def test_durations_are_short(seconds: float, said: str) -> None:
 
 
 def test_what_the_provider_said_and_what_to_do_next_stand_below(capsys: pytest.CaptureFixture[str]) -> None:
-    refused = ended(state=Lifecycle.COLLECTED, outcome=BatchOutcome.FAILED, reason="the file\x1b[2J is broken")
-    print_status(status([refused], RunState.DONE), NOW, {"predict-m": [("bad prompt", 2)]})
+    refused = ended(state=Lifecycle.COLLECTED, outcome=BatchOutcome.FAILED, reason="the file is broken")
+    print_status(status([refused], RunState.DONE), NOW, {"predict-m": [("bad\x1b[2J prompt", 2)]})
     said = " ".join(capsys.readouterr().out.split())
     assert "no answer predict-m: 12 requests = 3 succeeded + 2 errored (invalid_request 2) + 1 missing" in said
-    assert "openai said (2): bad prompt" in said
-    assert "failed predict-m: the file" in said
+    assert "openai said (2): bad" in said
     assert "\x1b[2J" not in said
     correct, retry = next_steps(status([refused], RunState.DONE))
     assert correct == (
@@ -121,7 +122,7 @@ def test_a_budget_that_reserves_expected_costs_is_not_told_to_do_so() -> None:
 
 def test_a_lost_batch_is_named_with_the_two_commands_that_end_it() -> None:
     [step] = next_steps(status([flying(state=Lifecycle.LOST)], RunState.NEEDS_PERSON))
-    assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --resubmit (it is not), or" in step
+    assert "layton-batch resolve lab predict-m.s0000.a1 --adopt ID (it is there), --not-made (it is not), or" in step
 
 
 def test_a_cancelled_run_names_the_commands_that_continue_it() -> None:
@@ -135,49 +136,76 @@ def test_a_run_without_models_has_no_leaderboard_to_see() -> None:
     assert "leaderboard" not in step
 
 
-def test_an_outage_says_what_hangs_on_it_once_and_when_it_is_over() -> None:
-    outages, down = ProviderOutages(), status([failing(), planned(provider="groq")])
-    [said] = outages.lines(down, NOW)
-    assert said.startswith(
-        "openai cannot be reached (1 batch is running there, nothing is lost); next try 08:01:00 UTC"
-    )
-    assert list(outages.lines(down, NOW + 30)) == []
-    assert len(list(outages.lines(down, NOW + AGAIN))) == 1
-    assert list(outages.lines(status([flying()]), NOW + AGAIN + 1)) == ["openai answers again"]
-
-
-def test_an_outage_is_told_by_its_status_and_a_refusal_is_none() -> None:
-    [said] = ProviderOutages().lines(
-        status([failing(reason="openai: poll: HTTP 503: busy", failed_status=503), planned(provider="groq")]), NOW
-    )
-    assert said.startswith("openai answers with HTTP 503 (")
+def test_one_reason_of_several_batches_is_one_line_and_creates_of_unknown_cost_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    held = [planned(id=name, reason="held back: openai: creates answered with HTTP 503") for name in ("a", "b", "c")]
+    facts = BatchFacts(absent_creates=3, closed_creates=1, extra_batches=1)
+    paid = ended(id="d", state=Lifecycle.COLLECTED, facts=facts, creates_usd=Decimal("0.5"))
+    print_status(status([*held, paid]), NOW)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "planned a and 2 more: held back: openai: creates answered with HTTP 503" in said
+    assert said.count("held back") == 1
     assert (
-        list(ProviderOutages().lines(status([failing(reason="openai: poll: HTTP 403: no", failed_status=403)]), NOW))
-        == []
+        "collected d: 2 creates of it were given up, and may have been billed: at most $0.5000; openai made 1" in said
     )
 
 
-def test_a_refusal_that_keeps_a_batch_from_being_sent_is_told() -> None:
-    reason = "not sent: openai does not take its file: HTTP 404: unknown request URL"
-    outages, refused = ProviderOutages(), status([planned(reason=reason, failures=1, failed_status=404)])
-    [said] = outages.lines(refused, NOW)
-    assert said.startswith("openai answers with HTTP 404 (1 batch waits to be sent, nothing is lost); next try ")
-    assert said.endswith(reason)
-    assert list(outages.lines(refused, NOW + NONE_REACHED)) == []  # it can be reached
+def test_a_provider_s_trouble_is_told_when_it_begins_while_it_lasts_and_at_its_end() -> None:
+    trouble = ProviderTrouble("openai", "HTTP 503: busy", 12, NOW - 3600, NOW + 60)
+    lines, down = TroubleLines(), replace(status([failing()]), troubles=(trouble,))
+    assert list(lines.lines(down, NOW)) == [trouble_line(trouble)]
+    assert list(lines.lines(down, NOW + 30)) == []
+    assert len(list(lines.lines(down, NOW + TROUBLE_SECONDS))) == 1
+    assert list(lines.lines(status([flying()]), NOW + TROUBLE_SECONDS + 1)) == ["openai answers again"]
 
 
-def test_after_five_minutes_without_any_provider_one_line_points_to_doctor() -> None:
-    outages, down = ProviderOutages(), status([failing(), failing("groq", "groq: poll: timed out")])
-    first = list(outages.lines(down, NOW))
-    assert len(first) == 2
-    assert list(outages.lines(down, NOW + NONE_REACHED - 1)) == []
-    [said] = outages.lines(down, NOW + NONE_REACHED)
-    assert "`layton-batch doctor`" in said
-    assert list(outages.lines(down, NOW + NONE_REACHED + 1)) == []
+def test_a_trouble_names_provider_number_moment_and_its_own_sentence() -> None:
+    trouble = ProviderTrouble("gemini", "Quota\x1b[2J exceeded", 40, NOW - 3600, NOW + 60)
+    said = trouble_line(trouble)
+    assert said.startswith("gemini: 40 requests wait since 2027-01-15 07:00 UTC; next try 08:01:00 UTC: Quota")
+    assert "\x1b" not in said
+    document = status_json(replace(status([failing()]), troubles=(trouble,)))["troubles"]
+    assert document == [
+        {
+            "provider": "gemini",
+            "message": "Quota\x1b[2J exceeded",
+            "requests": 40,
+            "needs_person": False,
+            "since": "2027-01-15T07:00:00Z",
+            "next_try": "2027-01-15T08:01:00Z",
+        }
+    ]
 
 
-def test_a_run_that_waits_says_where_its_batches_are() -> None:
-    said = waiting_line(status([flying(due_at=NOW + 30), planned(provider="groq", due_at=NOW + 60)]), NOW)
-    assert said == (
-        "08:00:00 waiting  1 batch at providers (openai 1); 1 batch here (groq 1); spent $0.1000; next look 08:00:30"
+def test_what_was_spent_above_the_stated_bounds_is_said() -> None:
+    dear = ended(state=Lifecycle.COLLECTED, spent_usd=Decimal("0.75"), max_cost=Decimal("0.50"))
+    cheap = ended(id="other", state=Lifecycle.COLLECTED, spent_usd=Decimal("0.10"), max_cost=Decimal("0.50"))
+    above = status([dear, cheap])
+    assert above.above_bounds_usd == Decimal("0.25")
+    assert status_json(above)["above_bounds_usd"] == "0.25"
+    assert "$0.2500 above the bounds that were set aside" in money_line(above)
+    assert "above" not in money_line(status([cheap]))
+
+
+def test_the_screen_has_one_bar_and_a_line_a_provider_with_its_trouble() -> None:
+    trouble = ProviderTrouble("groq", "Rate limit reached", 6, NOW, NOW + 60)
+    jobs = [JOB, replace(JOB, provider="groq", succeeded=0, errored=0, missing=0, waiting=12, where={"planned": 12})]
+    now = replace(status([flying()], jobs=jobs), to_come=12, troubles=(trouble,))
+    console = Console(file=io.StringIO(), width=100, force_terminal=False)
+    console.print(screen(now, NOW, 100))
+    assert isinstance(console.file, io.StringIO)
+    first, bar, openai, groq, said, hint = console.file.getvalue().splitlines()
+    assert "6 of 36 requests answered; spent $0.1000" in first
+    assert bar == "━" * 13 + "─" * 67
+    assert openai.split() == ["openai", "6", "of", "12;", "3", "to", "send,", "3", "at", "the", "provider"]
+    assert groq.split() == ["groq", "0", "of", "12;", "12", "to", "send"]
+    assert said.strip() == trouble_line(trouble)
+    assert "Ctrl-C" in hint
+
+
+def test_a_line_of_progress_says_how_far_the_run_is_and_where_requests_are() -> None:
+    now = replace(status(jobs=[JOB, replace(JOB, provider="groq", waiting=0, where={})]), to_come=6)
+    assert progress_line(now) == (
+        "18 of 30 requests answered; spent $0.1000; set aside $0.5000; openai: 3 to send, 3 at the provider"
     )

@@ -129,7 +129,6 @@ def test_a_key_that_the_provider_does_not_accept_is_refused_before_a_run_waits_f
     ((line,), others) = (findings.warnings, findings.refused) if elsewhere else (findings.refused, findings.warnings)
     assert others == ()
     assert line.startswith("openai does not serve the account: ")
-    assert "OPENAI_API_KEY in the environment" in line
 
 
 @pytest.mark.parametrize("status", [403, 429, 500, 503])
@@ -141,7 +140,7 @@ def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(tmp_path: P
         )
         assert [len(server.calls) for server in servers.values()] == [1, 1]  # a provider that fails is asked no more
     assert findings.refused == ()
-    line, _ = findings.warnings
+    (line,) = findings.warnings
     assert line.startswith("providers could not be asked whether their models are on sale: openai: ")
     assert "; mistral: " in line
 
@@ -149,13 +148,9 @@ def test_questions_that_fail_refuse_nothing_and_are_told_in_one_line(tmp_path: P
 def test_an_address_where_nobody_is_refuses_nothing(tmp_path: Path) -> None:
     environment = {"OPENAI_API_KEY": "no-key", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
     findings = found(tmp_path, model("openai", "a"), environment)
-    trouble, advice = findings.warnings
+    (trouble,) = findings.warnings
     assert findings.refused == ()
     assert "could not be asked" in trouble
-    assert advice == (
-        "openai would be played by a server on this machine, which does not answer: start it again "
-        "(`layton-batch sandbox`), or unset OPENAI_BASE_URL and the keys that came with them"
-    )
 
 
 def test_a_model_of_several_names_is_asked_about_once_and_judges_too(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -73,9 +73,9 @@ def test_a_program_that_was_frozen_after_it_recorded_a_file_does_not_write_over_
     note_files = RunStore.note_files
     drives = True
 
-    def frozen(store: RunStore, files: Sequence[FileDigest], gone: Collection[str] = ()) -> None:
+    def frozen(store: RunStore, files: Sequence[FileDigest]) -> None:
         nonlocal drives
-        note_files(store, files, gone)
+        note_files(store, files)
         if drives:
             drives = False
             with atomic.guarded(folder.root, lambda: None), recording(store, folder):  # another program, meanwhile

@@ -17,7 +17,6 @@ from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
 from layton_batch.runs.request_planner import (
     PORTION,
     AnswerStatus,
-    NoAnswers,
     PlannedRequest,
     RequestKind,
     RequestPlanner,
@@ -187,13 +186,11 @@ def test_what_is_to_be_done_about_each_request(case: Case) -> None:
         assert one.waits_for == ("other" if one.item_id == "sent" else None)
 
 
-def test_jobs_that_are_planned_together_ask_once_for_what_both_want() -> None:
-    to_ask: set[bytes] = set()
-    first = went(RequestPlanner(OPENAI, PREFIX, (), NoAnswers(), to_ask), wanted(AB))
-    second = went(RequestPlanner(OPENAI, PREFIX, (), NoAnswers(), to_ask), wanted(ABC))
-    assert [one.kind for one in first.values()] == [TO_ASK, TO_ASK]
-    assert [one.kind for one in second.values()] == [IN_PROGRESS, IN_PROGRESS, TO_ASK]
-    assert second["a"].waits_for is None
+def test_items_that_ask_the_same_are_asked_once() -> None:
+    texts = {**AB, **{f"{item_id}2": text for item_id, text in ABC.items()}}
+    planned = went(RequestPlanner(OPENAI, PREFIX, (), Answers()), wanted(texts))
+    assert [one.kind for one in planned.values()] == [TO_ASK, TO_ASK, IN_PROGRESS, IN_PROGRESS, TO_ASK]
+    assert planned["a2"].waits_for is None
 
 
 def test_a_job_of_several_portions_is_numbered_through_and_looked_up_a_portion_at_a_time() -> None:

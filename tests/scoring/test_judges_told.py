@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from layton_batch.scoring.evidence import Entrant
 from layton_batch.scoring.judge_quality import Diagnosis, diagnose
-from layton_batch.scoring.judges_told import Section, diagnosis_told
+from layton_batch.scoring.judges_told import JudgeNote, Section, diagnosis_told, mistakes_told
 from layton_batch.scoring.rules import ScoringRules
 from layton_batch.text import Table
 from tests.support.evidence import Judged, frames, judged_frame
@@ -22,7 +24,7 @@ def diagnosed(*families: tuple[str, int, int], human: bool = True) -> Diagnosis:
         for family, answers, wrong in families
         for number in range(answers)
     ]  # fmt: skip
-    return diagnose(judged_frame(rows), *frames([]), {}, ScoringRules())
+    return diagnose(judged_frame(rows), *frames([]), ScoringRules())
 
 
 def section(diagnosis: Diagnosis, key: str) -> Section:
@@ -44,13 +46,21 @@ def test_a_certain_error_for_a_maker_is_a_sentence_of_its_own() -> None:
     assert told[4] == "For the models of acme there are too few labels to tell."
 
 
+def test_a_jury_without_a_vote_agrees_with_nobody() -> None:
+    silent = [Judged(Entrant("m", "acme", 0), "acme", f"i{number}", {}, human=True) for number in range(9)]
+    for rows, agrees in ((silent, False), ([replace(row, verdicts={"owl": True}) for row in silent], True)):
+        (note,) = mistakes_told(diagnose(judged_frame(rows), *frames([]), ScoringRules())).parts
+        assert isinstance(note, JudgeNote)
+        assert ("agrees" in note.text) is agrees
+
+
 def test_answers_to_one_item_count_as_one_piece_of_evidence() -> None:
     def half_width(items: int) -> float:
         rows = [
             Judged(Entrant(f"m{number}", "acme", 0), "acme", f"i{number % items}", {"owl": True}, human=number % 5 > 0)
             for number in range(100)
         ]
-        (found,) = diagnose(judged_frame(rows), *frames([]), {}, ScoringRules()).jury_by_family
+        (found,) = diagnose(judged_frame(rows), *frames([]), ScoringRules()).jury_by_family
         assert (found.labels, found.leniency) == (100, pytest.approx(0.2))
         assert found.half_width is not None
         return found.half_width
@@ -68,11 +78,3 @@ def test_makers_are_rows_and_judges_are_columns() -> None:
     assert isinstance(table, Table)
     assert [column.name for column in table.columns] == ["answers by", "labels", "the jury", "hawk", "owl"]
     assert [row[:3] for row in table.rows] == [("Google", "40", "+2.5"), ("OpenAI", "40", "+50.0")]
-
-
-def test_that_no_judge_judged_its_own_family_is_said_once() -> None:
-    rows = [Judged(Entrant("m", "acme", 0), "acme", f"i{n}", {"owl": True, "hawk": True}, human=True) for n in range(3)]
-    found = diagnose(judged_frame(rows), *frames([]), {"owl": "birds", "hawk": "raptors"}, ScoringRules())
-    (remark,) = section(found, "own").parts
-    assert not isinstance(remark, Table)
-    assert remark.text == "not identifiable: no judge gave a verdict on its own family's answers"

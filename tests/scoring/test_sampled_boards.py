@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean, stdev
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,9 @@ import pytest
 
 from layton_batch.grading.ranking import of_sheet, ranked
 from layton_batch.scoring import samples
+from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.scoring.uncalibrated import rank_votes
-from layton_batch.tasks.rome_rules.grades import over_rounds
 from tests.support.evidence import Ballot, Label, Rows, changed, frames
 
 RULES = ScoringRules(metric="accuracy")
@@ -44,10 +44,10 @@ def half_width(row: SimpleNamespace) -> float:
 def test_four_samples_have_the_mean_and_the_deviation_of_romes_four_rounds() -> None:
     found = rounds_of("larch", 0.6, 3)
     (row,) = rank_sampled(found, RULES)
-    published = over_rounds([{"accuracy": round(sum(one.marks) / len(one.marks) * 100, 3)} for one in found])
+    published = [round(sum(one.marks) / len(one.marks) * 100, 3) for one in found]
     assert row.rounds == 4
-    assert row.score == pytest.approx(published["accuracy"].mean, abs=0.051)
-    assert row.round_sd == pytest.approx(published["accuracy"].std, abs=0.002)
+    assert row.score == pytest.approx(fmean(published), abs=0.051)
+    assert row.round_sd == pytest.approx(stdev(published), abs=0.002)
 
 
 def test_samples_that_say_the_same_make_no_interval_narrower() -> None:
@@ -91,7 +91,7 @@ def test_a_jury_board_of_rounds_is_the_mean_of_the_rounds(method: str) -> None:
     labels = [Label(gold, f"q{i}", i % 4, 3, i % 4 > 1, content=100 + i) for i in range(24)]
     first = [*votes("larch", [3] * 9 + [0] * 3), *votes("wagtail", [3] * 6 + [0] * 6)]
     second = [*votes("larch", [3] * 7 + [0] * 5), *votes("wagtail", [3] * 6 + [0] * 6)]
-    frames_of_rounds = [rank_votes(*frames(ballots, labels), rules) for ballots in (first, second)]
+    frames_of_rounds = [rank_board(*frames(ballots, labels), rules) for ballots in (first, second)]
     boards = list(map(Rows, frames_of_rounds))
     rows = Rows(samples.mean_of_rounds(frames_of_rounds, {"larch": 2, "wagtail": 1}))
     scores = [next(row.score for row in board if row.model == "larch") for board in boards]

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
@@ -37,6 +37,8 @@ PATIENCE_SECONDS = 60.0
 COMMIT_SECONDS = 0.003
 """About how long a commit takes."""
 MOST_POINTS = 60_000
+LOOKS = 8
+"""The number of lists without a batch after which its create is given up; what it cost is looked for later."""
 LONGEST_CALL = 400.0
 """Seconds for which a process may be frozen within its paid call: what takes longer than any call is no promise."""
 
@@ -132,6 +134,7 @@ class Conductor:
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._address = str(folder / "wire")
+        self._newcomers: list[Connection[Any, Any]] = []
         self._listener = socket.socket(socket.AF_UNIX)
         self._listener.bind(self._address)
         self._listener.listen(64)
@@ -144,7 +147,8 @@ class Conductor:
         self.kept: set[str] = set()
         """Our tags of batches whose ids were answered and, in the next transaction of that thread, committed."""
         self.forgotten: set[str] = set()
-        """Those of them that were looked for all the same."""
+        """Those of them that were looked for all the same, though no create of theirs can have been given up."""
+        self._looks: Counter[str] = Counter()
         self._logs = folder / "lives"
         self._logs.mkdir()
 
@@ -198,6 +202,8 @@ class Conductor:
             if len(self.points) > MOST_POINTS:
                 raise Stuck(f"more than {MOST_POINTS} points")
             life = self._next()
+            if not self.lives and not self._due:
+                return
             if life is not None and life.asking:
                 self._answer(life)
                 quiet_since = time.monotonic()
@@ -234,11 +240,14 @@ class Conductor:
     def _receive(self, seconds: float) -> bool:
         """Take messages; returns whether there were any. An end of a main connection is the end of a process."""
         by_connection = {connection: life for life in self.lives for connection in life.connections}
-        ready = wait([self._listener, *by_connection], seconds)
+        ready = wait([self._listener, *self._newcomers, *by_connection], seconds)
         for source in ready:
             life = by_connection.get(source)  # type: ignore[call-overload]
+            if source is self._listener:
+                self._newcomers.append(Connection(self._listener.accept()[0].detach()))
+                continue
             if life is None:
-                self._accept()
+                self._greet(source)  # type: ignore[arg-type]
                 continue
             connection: Connection[Any, Any] = source  # type: ignore[assignment]
             if connection.closed:  # with its process, a moment ago
@@ -253,9 +262,14 @@ class Conductor:
                     self._bury(life)
         return bool(ready)
 
-    def _accept(self) -> None:
-        connection: Connection[Any, Any] = Connection(self._listener.accept()[0].detach())
-        number, is_main = connection.recv()
+    def _greet(self, connection: Connection[Any, Any]) -> None:
+        """Take a connection's first words, once they are there: a process may be frozen before it says them."""
+        self._newcomers.remove(connection)
+        try:
+            number, is_main = connection.recv()
+        except (EOFError, ConnectionError):
+            connection.close()
+            return
         life = next((life for life in self.lives if life.number == number), None)
         if life is None:
             connection.close()
@@ -386,8 +400,10 @@ class Conductor:
         reply = self.world.call(provider, operation, arguments)
         if operation == "create" and reply[0] == "ok" and len(self.lives) == 1:  # nobody can take the run over
             self._answered[connection] = arguments[-1]
-        if operation == "list" and arguments[0] in self.kept:
-            self.forgotten.add(arguments[0])
+        if operation == "list" and life.name != "resolve":
+            self._looks[arguments[0]] += arguments[0] not in self.kept
+            if arguments[0] in self.kept and self._looks[arguments[0]] < LOOKS:
+                self.forgotten.add(arguments[0])
         if operation in ("create", "cancel") or reply[0] == "error":
             shown = reply[2] if reply[0] == "error" else reply[1]
             self.said.append(f"{self.now - START:.0f}: {life.number} {operation} {provider}: {shown}")

@@ -101,8 +101,13 @@ def plan_of(seed: int) -> Plan:
     neighbour = (draw.choice((0.0, 1.0, 60.0, 300.0)), _neighbour(asks, draw)) if draw.random() < 0.3 else None
     begin = draw.uniform(1.0, 200.0)
     outage = (begin, begin + draw.choice((600.0, 600.0, 5 * 3600.0))) if draw.random() < 0.06 else (0.0, 0.0)
-    weather = Weather(rates, draw.choice((1, 2, 4)), draw.choice((20.0, 60.0, 60.0, 300.0)), outage)
-    skews = (-7200.0, -200.0, 200.0, *(() if {"create late", "list late"} & rates.keys() else (3 * 86_400.0,)))
+    last, batch_seconds = draw.choice((1, 2, 4)), draw.choice((20.0, 60.0, 60.0, 300.0))
+    later = random.Random(f"creates of {seed}")
+    begin = later.uniform(0.0, 200.0)
+    no_creates = (begin, begin + later.choice((900.0, 3 * 3600.0))) if later.random() < 0.08 else (0.0, 0.0)
+    weather = Weather(rates, last, batch_seconds, outage, no_creates, later.choice((0.0, 0.0, 0.3)))
+    is_late = bool({"create late", "list late"} & rates.keys())  # a clock put forward shortens the looks for a batch
+    skews = (-200.0, 200.0, *(() if is_late else (-7200.0, 3 * 86_400.0)))
     return Plan(
         seed, asks, weather, stops, tuple(edits), second, neighbour,
         cancel_at=draw.randrange(10, length) if draw.random() < 0.08 and not neighbour else None,
@@ -345,6 +350,7 @@ class History:
         rows = database.read(self.url)
         lost = [row for row in rows.batches if row.state == "lost"]
         steps: list[list[str]] = [] if lost else [["retry", name]]
+        self.played.retried |= not lost
         taken = set(rows.provider_ids)
         for row in lost:
             content = (self.folder / "runs" / row.path).read_bytes()

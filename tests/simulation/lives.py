@@ -46,13 +46,11 @@ WITHOUT = (
     "layton_batch.sandbox",
     "layton_batch.annotate",
     "layton_batch.__main__",
-    "layton_batch.store.migrations.env",
 )
 LAZY = (
-    "sqlalchemy.dialects.sqlite", "alembic.command", "alembic.config", "alembic.op", "alembic.runtime.environment",
-    "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet", "polars._utils.udfs", "jinja2.sandbox",
-    "jinja2.meta", "encodings.utf_8_sig", "typer._click.decorators", "numpy.strings", "numpy.rec",
-    "tests.simulation.plug_in",
+    "sqlalchemy.dialects.sqlite", "psycopg", "scipy.special", "numpy.random", "polars._utils.parquet",
+    "polars._utils.udfs", "jinja2.sandbox", "jinja2.meta", "encodings.utf_8_sig", "typer._click.decorators",
+    "numpy.strings", "numpy.rec", "tests.simulation.plug_in",
 )  # fmt: skip
 """What a run imports when it needs it."""
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'

@@ -5,6 +5,7 @@ This is the one module here that names inner parts of the program: whoever rewri
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -12,7 +13,7 @@ from unittest import mock
 from layton_batch.batches import machine
 from layton_batch.errors import AmbiguousCallError, TransientProviderError
 from layton_batch.records import Batch, Wait
-from layton_batch.store.driver import DriverLease
+from layton_batch.store import run_lock
 
 LOCK, ID, UNCLEAR = "lock removed", "id not committed", "unclear create taken for unmade"
 FAULTS = (LOCK, ID, UNCLEAR)
@@ -26,8 +27,7 @@ def plant(fault: str) -> None:
         case (
             "lock removed"
         ):  # nothing keeps two processes from acting at once, and an unclear create belongs to anybody
-            _replace(DriverLease, "require_undriven", _nobody_drives)
-            _replace(DriverLease, "check", lambda *_arguments, **_options: False)
+            _replace(run_lock, "driving", lambda *_arguments: nullcontext())
             _replace(machine, "before_call", lambda *_arguments: None)
         case "id not committed":
             _replace(machine, "after_create", _forgetting)
@@ -39,10 +39,6 @@ def plant(fault: str) -> None:
 
 def _replace(owner: Any, name: str, replacement: object) -> None:
     mock.patch.object(owner, name, replacement).start()
-
-
-def _nobody_drives(lease: DriverLease, connection: Any, *, lock: bool = False) -> Any:
-    return lease._row(connection, lock=lock)
 
 
 def _forgetting(batch: Batch, reply: Any, at: Any) -> Any:

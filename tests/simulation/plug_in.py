@@ -17,8 +17,6 @@ from layton_batch.states import BatchOutcome, ErrorClass, FinishReason, Lifecycl
 from tests.simulation import wire
 
 WINDOW_SECONDS = 4 * 3600.0
-NEAR_SECONDS = 900.0
-"""Without a tag: a batch made so much before the intent is none of ours."""
 ROW_ERRORS = {
     "fault": ErrorClass.PROVIDER_FAULT,
     "refused": ErrorClass.INVALID_REQUEST,
@@ -144,10 +142,9 @@ class Untagged(_Simulated):
 
     def find(self, submission: Submission) -> Sequence[MatchingBatch]:
         ours = {json.loads(line)["custom_id"] for line in submission.path.read_bytes().splitlines()}
-        since = (submission.intended_at or 0.0) - NEAR_SECONDS
         matches = []
         for row in submission.listed(lambda: self._call("list", submission.tag)):
-            if row["id"] in submission.known or row["created"] < since:
+            if row["id"] in submission.known:
                 continue
             if row["custom_ids"] is None:
                 if row["total"] == submission.requests:

@@ -83,7 +83,7 @@ def test_two_seconds_after_the_second_stop_the_program_is_gone_whatever_it_waits
 
         def stop_twice(life: Life) -> None:
             other = stack.enter_context(closing(sqlite3.connect(begun.folder / "runs" / "state.sqlite3")))
-            other.execute("BEGIN IMMEDIATE")  # the lease, the provider's id: each would wait half a minute for its turn
+            other.execute("BEGIN IMMEDIATE")  # the provider's id would wait half a minute for its turn
             os.kill(life.pid, first)
             until_told(life, "stopping")
             stopped_at.append(time.monotonic())

@@ -76,13 +76,16 @@ class Weather:
     """Of a history: how likely each kind of trouble is, by name, and how often each may happen at a provider.
 
     ``batch_seconds``: the longest that a batch takes. ``last``: how often a kind may happen at one provider.
-    ``outage``: seconds from the beginning between which no call gets through.
+    ``outage``: seconds from the beginning between which no call gets through; ``no_creates``: between which each create
+    is answered with HTTP 503, although a share of them, ``carried_out``, is carried out.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
     last: int = 3
     batch_seconds: float = 300.0
     outage: tuple[float, float] = (0.0, 0.0)
+    no_creates: tuple[float, float] = (0.0, 0.0)
+    carried_out: float = 0.0
 
 
 def key_of(provider: str, line: Mapping[str, Any]) -> Key:
@@ -120,10 +123,11 @@ class World:
 
     def catch_up(self) -> None:
         """Carry out what is due: late creates, and batches that end."""
-        due = [late for late in self._late if late[0] <= self.now]
+        now, due = self.now, [late for late in self._late if late[0] <= self.now]
         self._late = [late for late in self._late if late[0] > self.now]
-        for _, carry_out in due:
-            carry_out()
+        for self.now, carry_out in sorted(due, key=lambda late: late[0]):
+            carry_out()  # when it was due: nothing asks the world between two events of the processes
+        self.now = now
         for batch in self.batches:
             if not batch.is_over and batch.ends_at <= self.now:
                 self._end(batch, batch.fate, batch.share)
@@ -150,13 +154,18 @@ class World:
         if before is not None:
             return before
         reply: tuple[Any, ...] = getattr(self, f"_{operation}")(provider, number, *details)
+        if operation == "create" and self._is_within(self.weather.no_creates):
+            return _UNAVAILABLE
         is_lost = reply[0] == "ok" and self.troubled(f"{operation} reply lost", provider, number)
         return _unclear("the connection broke before the reply") if is_lost else reply
 
     def _fails_before(self, provider: str, operation: str, number: int, details: Sequence[Any]) -> Error | None:
-        begin, end = self.weather.outage
-        if begin <= self.now - self.began < end or self.troubled("network", provider, operation, number):
+        if self._is_within(self.weather.outage) or self.troubled("network", provider, operation, number):
             return _error("TransientProviderError", "no route to host", is_sent=False)
+        if operation == "create" and self._is_within(self.weather.no_creates):
+            self.happened["creates unavailable"] += 1
+            chance = random.Random(f"{self.seed} unavailable {provider} {number}").random()
+            return None if chance < self.weather.carried_out else _UNAVAILABLE
         for kind, error in _FAILURES[operation].items():
             if draw := self.troubled(f"{operation} {kind}", provider, number):
                 if kind == "late":
@@ -164,6 +173,9 @@ class World:
                     self._late.append((due, lambda: self._create(provider, number, *details)))
                 return error
         return None
+
+    def _is_within(self, span: tuple[float, float]) -> bool:
+        return span[0] <= self.now - self.began < span[1]
 
     def _upload(self, provider: str, number: int, name: str, content: bytes) -> tuple[Any, ...]:
         name = f"file-{provider}-{hashlib.sha256(content).hexdigest()[:8]}-{number}"
@@ -309,6 +321,7 @@ def _unclear(message: str) -> Error:
 _BUSY = _error("TransientProviderError", "HTTP 429", status=429, retry_after=60.0)
 _AWAY = _error("TransientProviderError", "HTTP 503", status=503)
 _BROKEN = _unclear("the connection broke")
+_UNAVAILABLE = _error("AmbiguousCallError", "HTTP 503", status=503)
 _FAILURES: Mapping[str, Mapping[str, Error]] = {
     "upload": {"429": _BUSY, "503": _AWAY},
     "create": {

@@ -71,7 +71,8 @@ def test_pages_open_without_a_complaint_or_a_request_and_every_text_stands_out(
         in_colours(tab, dark=dark)
         assert tab.run(CONTRAST) == [], dark
     assert tab.trouble() == []
-    own = [f"compare/{place}.js" for place in (0, 1)] if page == "compare.html" else []  # the answers of two models
+    parts = ("items", 0, 1)  # of the comparison: what was asked, and the answers of two models
+    own = [f"compare/{part}.js" for part in parts] if page == "compare.html" else []
     expected = [(site / address).as_uri() for address in (page, *own)]
     assert [url for url in tab.requests() if not url.startswith("data:")] == expected
 
@@ -147,9 +148,13 @@ def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Bro
     tab = browser.open(site / "compare.html")
     said = "document.querySelector('[data-verdict]').textContent"
     assert "alpha-9 is better than beta-10 on new items of this kind with 80.0 % probability." in tab.run(said)
+    assert "Difference: +10.0 points (95 % CI: +7.5 to +12.5)." in tab.run(said)
     assert "this set" not in tab.run(said)
     tab.run("document.querySelector('[name=view][value=these]').click()")
-    assert tab.run(said) == "alpha-9 is better than beta-10 on this set of items with 90.0 % probability."
+    assert tab.run(said) == (
+        "alpha-9 is better than beta-10 on this set of items with 90.0 % probability."
+        "Difference: +20.0 points (95 % CI: +9.0 to +20.0)."  # the interval holds the difference of the board's scores
+    )
     assert tab.run("[...document.querySelectorAll('.differ a')].map((n) => n.getAttribute('href'))") == [
         "items/0003.html", "items/0004.html",
     ]  # fmt: skip
@@ -166,21 +171,27 @@ def test_two_models_are_compared_and_the_pair_stands_in_the_address(browser: Bro
     assert hash_of(tab) == "#a=beta-10&b=alpha-9&view=these"
     tab = at(browser, site / "compare.html", "a=gamma-2&b=alpha-9")
     assert "gamma-2 is better than alpha-9 on new items of this kind with 20.0 %" in tab.run(said)
+    assert "Difference: \u221220.0 points (95 % CI: \u221220.0 to \u22127.5)." in tab.run(said)
     assert tab.trouble() == []
 
 
 @pytest.mark.parametrize("width", tiered((1280, 375), ci=(375,)))
-def test_both_answers_to_an_item_stand_side_by_side(browser: Browser, tmp_path: Path, width: int) -> None:
+def test_question_reference_and_both_answers_with_verdicts_stand_together(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
     run = fabricated(tmp_path)
     replies = {"alpha-9": ("answered", "<b>seven</b>"), "beta-10": ("abstained", None), "gamma-2": ("answered", "7")}
     rows = [(row, *replies[str(row["model"])]) for row in run.predictions_rows()]
     run.table("predictions", [{**row, "kind": kind, "answer": answer} for row, kind, answer in rows])
     page = build_site(run.folder, run.status()).parent / "compare.html"
     tab = at(browser, page, "a=alpha-9&b=beta-10", width)
-    cells = "[...document.querySelectorAll('.differ td')].map((n) => n.textContent)"
+    cells = "[...document.querySelectorAll('.differ .answer')].map((n) => n.textContent)"
     tab.wait(f"new Promise((done) => {{ const look = () => {cells}.includes('✓ right: <b>seven</b>') && "
-             f"{cells}.includes('~ partly right: abstained') ? done() : setTimeout(look, 5); look() }})")  # fmt: skip
-    assert tab.run(cells) == ["✓ right: <b>seven</b>", "~ partly right: abstained"] * 2
+             f"{cells}.includes('✗ wrong: abstained') ? done() : setTimeout(look, 5); look() }})")  # fmt: skip
+    assert tab.run(cells) == ["✓ right: <b>seven</b>", "✗ wrong: abstained"] * 3
+    article = tab.run("document.querySelector('.differ article').innerText.replace(/\\s+/g, ' ')")
+    for part in ("item 1 How many? Reference: Seven.", "I counted.", "right · 2 of 2 yes · judge 0 ✓✓ · judge 1 ✓✓"):
+        assert part in article
     assert tab.run("document.documentElement.scrollWidth") <= width
     assert tab.trouble() == []
 
@@ -188,14 +199,14 @@ def test_both_answers_to_an_item_stand_side_by_side(browser: Browser, tmp_path: 
 def test_the_board_is_used_by_keys_alone(browser: Browser, site: Path) -> None:
     tab = browser.open(site / "index.html")
     seen = []
-    for _ in range(24):
+    while "maker" not in seen:
         tab.press("Tab")
         seen.append(tab.run("document.activeElement.name || document.activeElement.textContent.trim()"))
         assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none", seen[-1]
+        assert len(seen) < 60
         if seen[-1] == "Score":
-            break
-    assert {"q", "maker", "view", "Rank", "Model"} <= set(seen)
-    tab.press("Enter", "\r")
+            tab.press("Enter", "\r")
+    assert {"q", "view", "Rank", "Model"} <= set(seen)
     assert hash_of(tab) == "#sort=score&dir=descending"
 
 
@@ -276,7 +287,7 @@ def test_a_chart_tells_its_values_at_the_pointer_and_its_legend_hides_and_shows_
 ) -> None:
     tab = browser.open(site / "charts.html", width=375)
     tab.run(f"{FIGURE}.scrollIntoView()")
-    dot = f"{FIGURE}.querySelector('path[data-model=\"1\"][data-tip]')"
+    dot = f"{FIGURE}.querySelector('.picture-narrow path[data-model=\"1\"][data-tip]')"
     x, y = tab.run(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({dot}.getBoundingClientRect())")
     for kind, away in (("mouseMoved", 10), ("mousePressed", 0)):  # near is enough, and a finger does not move first
         tab.call("Input.dispatchMouseEvent", {"type": kind, "x": x + away, "y": y, "button": "left"})

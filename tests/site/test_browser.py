@@ -61,8 +61,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def models(tab: Tab) -> list[str]:
-    found: list[str] = tab.run("[...document.querySelectorAll('#board-rows bdi')].map((n) => n.textContent)")
-    return found[::2]
+    found: list[str] = tab.run("[...document.querySelectorAll('#board-rows a bdi')].map((n) => n.textContent)")
+    return found
 
 
 def head(name: str) -> str:

@@ -79,7 +79,7 @@ def test_made_up_models_uncalibrated_boards_and_borrowed_labels_are_said_before_
     assert all("Made up: a sandbox played openai." in words(read_page(run.folder.site / page)) for page in pages)
     assert "1 of 3 rows (*) has no label on answers of their own" in top
     run.table("leaderboard", [{**row, "method": "uncalibrated"} for row in rows])
-    assert "Uncalibrated: the jury's raw share of yes." in words(board(run)).partition(" Leaderboard Filter")[0]
+    assert "Uncalibrated: no human label counts here." in words(board(run)).partition(" Leaderboard Filter")[0]
 
 
 def test_makers_have_the_names_that_readers_know(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from layton_batch.scoring.diagnosis_record import read_record, write_record
 from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
 from layton_batch.states import BatchOutcome, Lifecycle
+from layton_batch.store.requests import AttemptLocation
 from tests.support.fabricated_run import FabricatedRun, fabricated
 from tests.support.read_html import read_page
 
@@ -44,7 +45,6 @@ def test_the_page_of_judges_says_what_the_command_says(tmp_path: Path) -> None:
     assert "judge 0 12 1.000" in page
     assert "judge 1 12 0.500" in page
     assert "+50.0" in page
-    assert "Does a judge favour its own family?" in page
     assert "What the jury gets wrong" in page
     assert "Labels: judge 12" in page
 
@@ -90,10 +90,10 @@ def test_a_record_of_judges_that_is_none_is_named(tmp_path: Path) -> None:
         shown(run, "judges.html")
 
 
-def test_without_a_record_the_page_names_the_command(tmp_path: Path) -> None:
+def test_without_a_record_the_page_says_that_nothing_is_known(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
     run.table("judges", [])
-    assert "layton-batch judges riddles-1a2b3c4d works it out" in shown(run, "judges.html")
+    assert "Nothing is known of the judges of this board." in shown(run, "judges.html")
     run.table("leaderboard", [{**row, "method": RULE} for row in run.leaderboard_rows()])
     assert "there are no judges" in shown(run, "judges.html")
 
@@ -135,8 +135,8 @@ def test_providers_words_of_failures_stand_on_the_page(tmp_path: Path) -> None:
     rows = [{"custom_id": str(n), "outcome": "errored", "error_message": "<b>quota</b> is over"} for n in range(3)]
     path = run.folder.batch("batch-1").answers / "0.parquet"
     tables.write(path, tables.frame("responses", rows))
-    failed = replace(status, jobs=(replace(status.jobs[0], errored=3, succeeded=1), *status.jobs[1:]))
-    page = shown(run, "run.html", failed)
+    attempts = [AttemptLocation(status.jobs[0].id, run.folder.root.name, "batch-1", str(n)) for n in range(3)]
+    page = shown(run, "run.html", replace(status, failed=tuple(attempts)))
     assert "What providers said of requests that failed" in page
     assert "3 <b>quota</b> is over" in page
 

@@ -13,7 +13,7 @@ import pytest
 import layton_batch as lb
 from layton_batch.errors import DamagedTableError, NotAgreedError
 from layton_batch.files import tables
-from layton_batch.files.run_folder import RunFolder, Workspace
+from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_folder
 from layton_batch.settings import Settings
@@ -43,14 +43,14 @@ def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_
                 locate_responses(run, job.id)
 
 
-def test_who_answered_is_read_in_the_workspace_of_the_run_that_asked(tmp_path: Path) -> None:
-    home = Workspace(tmp_path / "elsewhere")
-    answers = home.batch("other", "b").answers
+def test_who_answered_is_read_in_the_batches_of_the_run_that_asked(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    answers = folder.workspace.batch("other", "b").answers
     answers.mkdir(parents=True)
     row = {"custom_id": "r", "job_id": JOB.id, "batch_id": "b", "attempt": 1, "outcome": "succeeded"}
     tables.write(answers / "00000.parquet", tables.frame("responses", [{**row, "served_model": "another-model"}]))
     reading: Any = SimpleNamespace(
-        store=SimpleNamespace(answering_batches=lambda: [(JOB.id, "other", "b"), (JOB.id, "away", "b")]),
-        paid_answers=SimpleNamespace(workspace_of={"other": home}.get),
+        store=SimpleNamespace(answering_batches=lambda: [(JOB.id, "other", "b"), (JOB.id, "gone", "b")]),
+        folder=folder,
     )
     assert served_others(cast("Run", reading), [JOB]) == {JOB.spec.name}

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.batches.batch_file import Line, files_needed, pack
-from layton_batch.costs.estimate import estimate_tokens
+from layton_batch.batches.batch_file import files_needed
 from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.request_line import request_line
@@ -21,8 +20,10 @@ from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaTask
 from layton_batch.tasks.templates import fence, without_surrogates
+from tests.support.batch_files import files_of
 from tests.support.lab import MODELS
 from tests.support.tiers import FAMILIES, tiered
+from tests.support.token_bounds import estimate_tokens
 
 ITEM = Item(
     "r1", "llm", "logic", 'A "riddle"\n~~~~ \u200b\U0001f9e9 é?', hints=("one", None), answer="7", solution="sept"
@@ -120,7 +121,6 @@ def test_an_item_is_put_into_a_judges_prompt_twice_however_many_judges_and_parti
 @given(st.lists(st.integers(1, 99), max_size=30), st.integers(1, 6), st.integers(100, 300))
 def test_files_are_counted_as_they_are_packed(sizes: list[int], most_requests: int, most_bytes: int) -> None:
     limits = Limits(most_requests, most_bytes, most_bytes)
-    lines = (Line(str(number), b"x" * size, None) for number, size in enumerate(sizes))
     with tempfile.TemporaryDirectory() as scratch:
-        packed = pack(lines, limits, Path(scratch), Path(scratch))
-    assert files_needed(sizes, limits) == len(packed.shards)
+        shards, _ = files_of([b"x" * size for size in sizes], limits, Path(scratch))
+    assert files_needed(sizes, limits) == len(shards)

@@ -48,7 +48,6 @@ def ranked_by_rule(tmp_path: Path) -> Any:
         apart=lambda _about, work: work(),
         store=FinishedJobs(),
         folder=folder,
-        paid_answers=SimpleNamespace(workspace_of=lambda _run_id: folder.workspace),
         task=SimpleNamespace(uses_jury=False, metrics=("acc", "other")),
         manifest=SimpleNamespace(hints_of=lambda _spec: 0, gold=None, panel=tuple),
         rules=ScoringRules(metric="acc"),

@@ -11,7 +11,7 @@ from scipy import special as scipy_special
 from scipy import stats
 
 from layton_batch.stats import distributions
-from layton_batch.stats.distributions import beta_interval, beta_quantile, two_sided_t_quantile
+from layton_batch.stats.distributions import beta_interval, beta_quantile
 
 # ---- whole numbers -------------------------------------------------------------------------------------------------
 
@@ -122,9 +122,3 @@ def test_closed_forms_and_ends() -> None:
 def test_scipy_is_loaded_only_where_a_quantile_is_computed() -> None:
     program = "import sys, layton_batch.stages.rank, layton_batch.tasks.mcq_idk; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-@pytest.mark.parametrize("freedom", [4, 5, 9, 30, 1000])
-def test_a_quantile_of_student_s_is_that_of_scipy_to_a_fifth_of_a_percent(freedom: int) -> None:
-    exact = float(scipy_special.stdtrit(freedom, 0.975))
-    assert two_sided_t_quantile(0.95, freedom) == pytest.approx(exact, rel=0.002)

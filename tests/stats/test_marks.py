@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from layton_batch.stats.joint import differences, large_strata, mark_draws, mark_scores
+from layton_batch.stats.joint import difference, large_strata, mark_draws, mark_scores
 from layton_batch.stats.strata import FloatArray
 from tests.support.tiers import tiered
 
@@ -36,7 +36,7 @@ def test_a_models_draws_are_jeffreys_posterior() -> None:
 def test_comparisons_are_paired() -> None:
     same = np.concatenate([binary([20], 40), binary([20], 40), binary([20], 40)[:, ::-1]])
     draws = mark_draws(same, seed=1, draws=4000).paired
-    alike, unlike = differences(draws, [(0, 1), (0, 2)])
+    alike, unlike = difference(draws, 0, 1), difference(draws, 0, 2)
     assert alike.upper - alike.lower < 0.35 * (unlike.upper - unlike.lower)
     assert alike.better == pytest.approx(0.5, abs=0.03)
 
@@ -56,7 +56,7 @@ def test_a_lead_is_as_sure_as_the_items_on_which_two_models_differ_make_it(
 ) -> None:
     marks = np.zeros((2, items))
     marks[:, :both], marks[0, both : both + first], marks[1, both + first : both + first + second] = 1.0, 1.0, 1.0
-    (found,) = differences(mark_draws(marks, seed=0, draws=20_000).paired, [(0, 1)])
+    found = difference(mark_draws(marks, seed=0, draws=20_000).paired, 0, 1)
     assert found.better == pytest.approx(float(stats.beta.sf(0.5, first + 1, second + 1)), abs=0.01)
     assert (found.lower > 0) == apart
     if apart:

@@ -12,7 +12,6 @@ from layton_batch.stats.planning import (
     LabelPlan,
     balanced_rows,
     expected_variance,
-    labels_to_separate,
     plan_budget,
     plan_labels,
     rows_to_label,
@@ -91,69 +90,6 @@ def test_contested_items_come_first_and_labelled_ones_never(boards: dict[str, Bo
     assert (
         rows_to_label(board.strata, board.target, plan, seed=5, post=posterior(board.strata)).tolist() != rows.tolist()
     )
-
-
-@pytest.mark.shared_data
-def test_labels_to_separate_neighbours(boards: dict[str, Board]) -> None:
-    board = boards["both_correct"]
-    first, second = (
-        board.names.index("gpt-5.2-2025-12-11-high"),
-        board.names.index("claude-opus-4-5-20251101-thinking-32k"),
-    )
-    need = labels_to_separate(board.strata, first, second, post=posterior(board.strata))
-    assert need is not None
-    left = board.strata.n.sum(axis=1) - board.strata.own_labels.sum(axis=1)
-    assert 0 < need.count < left[first] + left[second]
-    assert need.first_labels <= left[first]
-    assert need.second_labels <= left[second]
-    apart = labels_to_separate(
-        board.strata, first, board.names.index("mistral-large-2512"), post=posterior(board.strata)
-    )
-    assert apart is not None
-    assert apart.count == 0
-
-
-WORLDS = [
-    ([[60, 20, 25, 80], [75, 25, 25, 60]], [(8, 0), (6, 1), (6, 4), (9, 9)]),
-    ([[60, 20, 25, 80], [75, 25, 25, 60]], [(40, 2), (20, 5), (20, 14), (40, 38)]),
-    ([[100, 60, 60, 180], [112, 60, 60, 168]], [(40, 3), (20, 6), (20, 13), (60, 56)]),
-    ([[30, 40, 40, 70], [40, 40, 40, 60]], [(100, 8), (90, 30), (90, 60), (140, 130)]),
-]
-"""Items of two models by bin, and the labels behind each bin."""
-
-
-def separated(counts: list[list[int]], pool: list[tuple[int, int]], rng: np.random.Generator) -> bool:
-    """Whether the labels that are said to separate the two do so, once, where their scores are what they seem."""
-    strata = make_strata(BINS, counts, [pool] * 2)
-    post = posterior(strata)
-    rate = post.alpha / (post.alpha + post.beta)
-    need = labels_to_separate(strata, 0, 1, post=posterior(strata))
-    assert need is not None
-    own = []
-    for model, labels in ((0, need.first_labels), (1, need.second_labels)):
-        (plan,) = plan_budget(strata, labels, [model], post=posterior(strata))
-        right = np.floor(np.array(counts[model]) * rate[model] + rng.random(len(BINS))).astype(int)
-        yes = rng.hypergeometric(right, np.array(counts[model]) - right, plan.labels)
-        own.append(list(zip(plan.labels.tolist(), yes.tolist(), strict=True)))
-    after = make_strata(BINS, counts, [pool] * 2, own=own)
-    law = posterior(after)
-    draws = rng.binomial(law.unlabelled, rng.beta(law.alpha, law.beta, (2000, 2, len(BINS)))) + after.own_positives
-    score = draws.sum(axis=2) / after.items
-    gap = score[:, 0] - score[:, 1]
-    better = (gap > 0).mean() + (gap == 0).mean() / 2
-    return not 0.025 <= better <= 0.975
-
-
-def test_labels_said_to_separate_two_models_do_so_with_about_the_promised_chance() -> None:
-    rng = np.random.default_rng(3)
-    found = [np.mean([separated(counts, pool, rng) for _ in range(120)]) for counts, pool in WORLDS]
-    assert np.mean(found) == pytest.approx(0.80, abs=0.05)
-    assert min(found) > 0.68
-
-
-def test_equal_scores_cannot_be_planned_apart() -> None:
-    strata = make_strata(BINS, [[30, 5, 6, 40]] * 2, [[(60, 1), (9, 3), (12, 8), (150, 149)]] * 2)
-    assert labels_to_separate(strata, 0, 1, post=posterior(strata)) is None
 
 
 def test_a_half_width_of_zero_takes_every_label_and_a_negative_one_is_refused() -> None:

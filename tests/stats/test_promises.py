@@ -10,12 +10,10 @@ from scipy.stats import rankdata
 from layton_batch.stats import distributions
 from layton_batch.stats.joint import (
     JointDraws,
-    items_to_resolve,
     mark_draws,
     mark_scores,
-    resolvable_difference,
 )
-from layton_batch.stats.judges import effective_sizes, leniency_by_group
+from layton_batch.stats.judges import leniency_by_group
 from layton_batch.stats.posterior import new_items_moments
 from layton_batch.stats.ranks import rank_ranges
 from layton_batch.stats.strata import GoldPredictions, TargetPredictions
@@ -135,26 +133,11 @@ def test_one_judge_s_yes_is_not_three_judges_yes() -> None:
     (one,), (three,) = (scored(*one_model(50, votes)) for votes in (1, 3))
     assert one.lower is not None
     assert three.lower is not None
-    assert one.lower < 0.8 < 0.95 < three.lower
+    assert one.lower < 0.8 < 0.93 < three.lower
     assert one.smallest_gold_bin == 0
 
 
 # ---- smaller ones --------------------------------------------------------------------------------------------------
-
-
-def test_what_nothing_at_hand_can_say_is_not_said() -> None:
-    rng = np.random.default_rng(0)
-    wide = JointDraws(rng.uniform(0, 1, (4000, 2)), np.arange(2))
-    assert resolvable_difference(wide) is None  # it would be above 100 points
-    near = JointDraws(rng.normal([0.5, 0.501], 0.05, (4000, 2)), np.arange(2))
-    assert items_to_resolve(near, 186, 0.0001) is None
-    assert items_to_resolve(near, 186, 0.1) is not None
-
-
-def test_labels_of_one_class_are_worth_something() -> None:
-    here, new = effective_sizes(np.ones(1), np.full(1, 0.0), np.full(1, 0.0002), ints(60))
-    assert here[0] == 60
-    assert new[0] > 30
 
 
 def test_verdicts_that_never_err_leave_an_error_open() -> None:

@@ -38,7 +38,10 @@ class TruthWorld:
     difficulty is one deviation higher). `kindness`: deviation of judges' log odds of a yes by maker; `lenient`: one
     maker and by how much judges are kinder to it. `fooled`: share of items whose wrong answers look right; `copied`:
     chance that a judge repeats the first judge of the jury. `wrong_labels`: share of labels that are flipped. `drift`:
-    what the log odds of the judges' right verdicts on newcomers fall by."""
+    what the log odds of the judges' right verdicts on newcomers fall by; `later_drift`: on all answers without a label,
+    which were judged later; `anchors`: so many labelled answers were judged again then. `lenient_judge`: by how much
+    one of the judges says yes more readily. `in_turn`: a third judge is asked only where two differ, another one by
+    turns from item to item."""
 
     sees_right: tuple[float, float] = (0.90, 0.94)
     sees_wrong: tuple[float, float] = (0.88, 0.93)
@@ -56,6 +59,10 @@ class TruthWorld:
     design: Design = "random"
     wrong_labels: float = 0.0
     drift: float = 0.0
+    later_drift: float = 0.0
+    anchors: int = 0
+    lenient_judge: float = 0.0
+    in_turn: bool = False
     own: tuple[float, ...] = OWN
     own_makers: tuple[int, ...] = OWN_MAKERS
     newcomers: tuple[float, ...] = NEWCOMERS
@@ -109,6 +116,18 @@ WORLDS: dict[str, TruthWorld | World] = {
     "2 % wrong labels": TruthWorld(wrong_labels=0.02),
     "5 % wrong labels": TruthWorld(wrong_labels=0.05),
     "judges drift": TruthWorld(drift=0.7),
+    "all votes drift": TruthWorld(later_drift=0.8),
+    "all votes drift, 20 anchors": TruthWorld(later_drift=0.8, anchors=20),
+    "no drift, 20 anchors": TruthWorld(anchors=20),
+    "two, then the third": TruthWorld(in_turn=True),
+    "two, then the third, noisy .75": replace(_NOISY, in_turn=True),
+    "two, then the third, tied": TruthWorld(own=(0.8,) * 7, in_turn=True),
+    "two, then the third, a lenient judge": TruthWorld(lenient_judge=1.0, in_turn=True),
+    "no labels": TruthWorld(labels=0),
+    "no labels, noisy .75": replace(_NOISY, labels=0),
+    "no labels, near useless .58": replace(_USELESS, labels=0),
+    "no labels, lenient to a maker": TruthWorld(labels=0, lenient=(1, 1.0)),
+    "no labels, copying .6": TruthWorld(labels=0, copied=0.6),
     "vote first, slope 0": World(),
     "vote first, slope .35": World(slope=0.35),
     "vote first, slope 1": World(slope=1.0),
@@ -132,16 +151,24 @@ def draw(world: TruthWorld | World, rng: np.random.Generator) -> Board:
     ability = np.array([_ability(share) for share in strengths])
     chance = _sigmoid(ability[:, None] - DIFFICULTY * difficulty)
     correct = rng.random(chance.shape) < chance
-    yes = _votes(world, rng, correct, difficulty, maker)
+    first, later = _verdicts(world, rng, correct, difficulty, maker)
+    yes, total = _counted(world, first)
+    labelled = _labelled(world, rng, yes, total)
+    anchors = None
+    if later is not None:
+        yes_later, total_later = _counted(world, later)
+        yes, total = np.where(labelled, yes, yes_later), np.where(labelled, total, total_later)
+        asked = rng.permutation(np.flatnonzero(labelled.ravel()))[: world.anchors]
+        anchors = (*(said.reshape(-1, world.seats)[asked] for said in (first, later)), correct.ravel()[asked])
     models, items = correct.shape
     model, item = np.repeat(np.arange(models), items), np.tile(np.arange(items), models)
-    total = np.full(model.size, world.seats)
+    total = total.ravel()
     target = TargetPredictions(model, item, yes.ravel(), total, np.zeros(model.size, dtype=np.bool_), maker)
-    rows = np.flatnonzero(_labelled(world, rng, yes).ravel())
+    rows = np.flatnonzero(labelled.ravel())
     flipped = rng.random(len(rows)) < world.wrong_labels
     label = (correct.ravel()[rows] ^ flipped).astype(np.int64)
     gold = GoldPredictions(model[rows], maker[model[rows]], target.yes[rows], total[rows], label, rows, model[rows])
-    return Board(target, gold, correct.ravel(), correct.mean(axis=1), np.array(strengths))
+    return Board(target, gold, correct.ravel(), correct.mean(axis=1), np.array(strengths), anchors)
 
 
 def named(board: Board) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -184,10 +211,10 @@ def _ability(share: float) -> float:
     return (low + high) / 2
 
 
-def _votes(
+def _verdicts(
     world: TruthWorld, rng: np.random.Generator, correct: BoolArray, difficulty: FloatArray, maker: IntArray
-) -> IntArray:
-    """[K, I] how many of the jury say yes."""
+) -> tuple[BoolArray, BoolArray | None]:
+    """[K, I, seats] the jury's verdicts, and those of the same judges later, where that is another time."""
     models, items = correct.shape
     right = _logit(rng.permutation(np.linspace(*world.sees_right, world.judges)))
     wrong = _logit(rng.permutation(np.linspace(*world.sees_wrong, world.judges)))
@@ -198,16 +225,32 @@ def _votes(
     base = kind[maker][:, None] + shared
     fooled = rng.random(items) < world.fooled
     newcomer = np.arange(models) >= len(world.own)
-    worse = np.where(newcomer, world.drift, 0.0)[:, None]
-    sides = []
-    for j in range(world.judges):
-        believes = np.where(fooled, 2.5, -wrong[j] + world.lean * difficulty + worse)
-        sides.append(base + np.where(correct, right[j] - world.lean * difficulty - worse, believes))
-    said = rng.random((world.judges, models, items)) < _sigmoid(np.stack(sides))
     seated = np.stack([_jury(world, int(one)) for one in maker])
-    verdicts = np.take_along_axis(said.transpose(1, 2, 0), seated[:, None, :], axis=2)
-    copies = rng.random(verdicts.shape) < world.copied
-    return np.asarray(np.where(copies, verdicts[..., :1], verdicts).sum(axis=2))
+
+    def judged(worse: FloatArray) -> BoolArray:
+        sides = []
+        for j in range(world.judges):
+            believes = np.where(fooled, 2.5, -wrong[j] + world.lean * difficulty + worse)
+            sides.append(base + np.where(correct, right[j] - world.lean * difficulty - worse, believes))
+        sides[0] = sides[0] + world.lenient_judge
+        said = rng.random((world.judges, models, items)) < _sigmoid(np.stack(sides))
+        verdicts = np.take_along_axis(said.transpose(1, 2, 0), seated[:, None, :], axis=2)
+        copies = rng.random(verdicts.shape) < world.copied
+        return np.asarray(np.where(copies, verdicts[..., :1], verdicts))
+
+    first = judged(np.where(newcomer, world.drift, 0.0)[:, None])
+    is_later = world.later_drift > 0 or world.anchors > 0
+    return first, judged(np.full((models, 1), world.later_drift)) if is_later else None
+
+
+def _counted(world: TruthWorld, verdicts: BoolArray) -> tuple[IntArray, IntArray]:
+    """[K, I] each: how many of the jury say yes, and how many were asked."""
+    asked = np.ones(verdicts.shape, dtype=np.bool_)
+    if world.in_turn:
+        third = np.arange(world.seats) == (np.arange(verdicts.shape[1]) % world.seats)[:, None]
+        yes = (verdicts & ~third).sum(axis=2)
+        asked &= ~third | (yes == 1)[..., None]
+    return (verdicts & asked).sum(axis=2), asked.sum(axis=2)
 
 
 def _jury(world: TruthWorld, maker: int) -> IntArray:
@@ -217,9 +260,9 @@ def _jury(world: TruthWorld, maker: int) -> IntArray:
     return np.array([*others[first:], *others[:first]][: world.seats])
 
 
-def _labelled(world: TruthWorld, rng: np.random.Generator, yes: IntArray) -> BoolArray:
+def _labelled(world: TruthWorld, rng: np.random.Generator, yes: IntArray, total: IntArray) -> BoolArray:
     order = rng.random(yes.shape[1]) * np.ones(yes.shape) if world.design == "same items" else rng.random(yes.shape)
-    contested = (yes > 0) & (yes < world.seats)
+    contested = (yes > 0) & (yes < total)
     allowed = np.ones(yes.shape, dtype=np.bool_)
     if world.design == "contested first":
         order = order + ~contested
@@ -228,7 +271,7 @@ def _labelled(world: TruthWorld, rng: np.random.Generator, yes: IntArray) -> Boo
     elif world.design == "middle":
         allowed = contested
     elif world.design == "only all yes":
-        allowed = yes == world.seats
+        allowed = yes == total
     order = np.where(allowed, order, np.inf)
     rank = np.argsort(np.argsort(order, axis=1), axis=1)
     keep = (rank < world.labels) & np.isfinite(order)

@@ -58,6 +58,9 @@ class Board:
     correct: BoolArray
     here: FloatArray
     new: FloatArray
+    anchors: tuple[BoolArray, BoolArray, BoolArray] | None = None
+    """Of labelled answers that the jury judged again: the first verdicts and the later ones, [N, seats] each, and what
+    is right [N]."""
 
 
 def draw(world: World, rng: np.random.Generator) -> Board:

@@ -9,10 +9,9 @@ import pytest
 
 from layton_batch.clock import Pacing
 from layton_batch.errors import IllegalMoveError, StaleStateError, StoreError
-from layton_batch.records import Job, LedgerEntry
+from layton_batch.records import Job
 from layton_batch.redaction import Redactor
 from layton_batch.states import Lifecycle, Role
-from layton_batch.store.reopening import reopen
 from layton_batch.store.rows import RunMoney
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, noted, opened, store_on
@@ -20,10 +19,9 @@ from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, noted, ope
 ALL = list(Lifecycle)
 
 
-def to_submitting(store: RunStore, at: float, *, money: str = "0.50") -> None:
+def to_submitting(store: RunStore, at: float) -> None:
     mine = batch(0)
-    entries = [LedgerEntry(mine.id, "reserved", Decimal(money))]
-    store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", submitting_at=at, entries=entries), at)
+    store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", submitting_at=at), at)
 
 
 def test_what_is_entered_comes_back_as_it_was(url: str) -> None:
@@ -39,19 +37,16 @@ def test_what_is_entered_comes_back_as_it_was(url: str) -> None:
 def test_a_move_carries_its_money_and_event_or_nothing(url: str) -> None:
     with opened(url) as store:
         mine = batch(0)
-        entries = [LedgerEntry(mine.id, "reserved", Decimal("0.1")), LedgerEntry(mine.id, "reserved", Decimal("0.2"))]
-        store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting", entries=entries), NOW)
-        assert store.money() == RunMoney(Decimal(0), Decimal("0.3"))
+        store.apply(mine, moved(mine, Lifecycle.SUBMITTING, "submitting"), NOW)
+        assert store.money() == RunMoney(Decimal(0), Decimal("0.50"))
         before = store.events()
         now = store.batch(mine.id)
-        nobody_s = LedgerEntry(str(None), None, Decimal("0.3"))  # type: ignore[arg-type]
-        ended = moved(
-            now, Lifecycle.ENDED, "refused", entries=[LedgerEntry(mine.id, "released", Decimal("0.3")), nobody_s]
-        )
-        with pytest.raises(StoreError):  # an entry of no kind cannot be kept, so nothing of this move happens
-            store.apply(now, ended, NOW)
+        ended = moved(now, Lifecycle.ENDED, "refused", unknown_usd=Decimal("0.3"))
+        nameless = replace(ended, events=(("refused", ""), (None, "")))  # type: ignore[arg-type]
+        with pytest.raises(StoreError):  # an event of no kind cannot be kept, so nothing of this move happens
+            store.apply(now, nameless, NOW)
         assert store.batch(mine.id).state is Lifecycle.SUBMITTING
-        assert store.money() == RunMoney(Decimal(0), Decimal("0.3"))
+        assert store.money() == RunMoney(Decimal(0), Decimal("0.50"))
         assert store.events() == before
 
 
@@ -95,7 +90,7 @@ def test_new_predictions_have_the_judges_jobs_planned_again(url: str) -> None:
         assert store.set_graded(job_of(store), NOW)
         store.plan_job(judging, [], NOW, NOTHING, ())
         assert store.set_graded(judging, NOW)
-        reopen(store, [JOB.id], [], NOW, "again", None)
+        store.add_batches(JOB, [batch(1)], NOW)
         assert store.set_graded(job_of(store), NOW)
         assert [(job.id, job.planned, job.graded) for job in store.jobs()][1] == (judging.id, False, False)
 
@@ -156,8 +151,9 @@ def test_listeners_hear_of_what_was_committed_and_of_nothing_else(url: str) -> N
 def test_bounds_change_for_the_batches_that_are_named_and_no_others(url: str) -> None:
     with opened(url, 2) as store:
         first, second = store.batches()
-        assert store.reprice([second], {second.id: Decimal(7)}, NOW, new=False)
-        assert [one.max_cost for one in store.batches()] == [first.max_cost, Decimal(7)]
+        assert store.reprice([second], {second.id: (Decimal(7), Decimal(5))}, NOW, new=False)
+        bounds = [(one.max_cost, one.expected_usd) for one in store.batches()]
+        assert bounds == [(first.max_cost, first.expected_usd), (Decimal(7), Decimal(5))]
 
 
 def test_collected_batches_are_read_once_and_stand_in_the_order_of_entry(url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,81 +13,58 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from sqlalchemy import Engine
 
 from layton_batch.errors import AnotherDriverError, StaleStateError
-from layton_batch.records import Batch, LedgerEntry
+from layton_batch.records import Batch
 from layton_batch.states import MOVES, Lifecycle
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.rows import RunMoney
+from layton_batch.store.run_lock import driving
 from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import JOB, NOTHING, NOW, batch, moved, store_on
 
-BATCHES, PROCESSES, SECONDS = 3, 3, 100.0
+BATCHES, PROCESSES = 3, 3
 processes = st.integers(0, PROCESSES - 1)
 numbers = st.integers(0, BATCHES - 1)
 
 
 class Histories(RuleBasedStateMachine):
-    """The model beside the store: who drives (the last to take the lease), each batch's state, and its money."""
+    """The model beside the store: who holds the lock, each batch's state, and its money."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
+        self.lock = Path(self.folder.name) / ".lock"
         self.engine: Engine = open_engine(sqlite_url(Path(self.folder.name) / "state.sqlite3"))
-        self.now = NOW
-        self.stores = [self._store() for _ in range(PROCESSES)]
+        self.stores = [store_on(self.engine) for _ in range(PROCESSES)]
         self.seen: dict[tuple[int, int], Batch] = {}  # what each process believes of a batch
         self.driver: int | None = None
-        self.until = 0.0
+        self.driving = ExitStack()
         self.state = dict.fromkeys(range(BATCHES), Lifecycle.PLANNED)
-        self.reserved = dict.fromkeys(range(BATCHES), Decimal(0))
         self.told: list[tuple[str, str]] = []
-
-    def _store(self) -> RunStore:
-        store = store_on(self.engine, seconds=SECONDS)
-        store.lease.clock = lambda: self.now
-        return store
 
     @initialize()
     def planned(self) -> None:
         store = self.stores[0]
-        store.enter("0" * 64, "{}", "0", self.now)
-        store.drive()
-        store.add_jobs([JOB], self.now)
-        store.plan_job(JOB, [batch(number) for number in range(BATCHES)], self.now, NOTHING, ())
-        self.driver, self.until = 0, self.now + SECONDS
-
-    @rule(seconds=st.sampled_from([1.0, 60.0, 101.0]))
-    def time_passes(self, seconds: float) -> None:
-        self.now += seconds
+        store.enter("0" * 64, "{}", "0", NOW)
+        store.add_jobs([JOB], NOW)
+        store.plan_job(JOB, [batch(number) for number in range(BATCHES)], NOW, NOTHING, ())
 
     @rule(who=processes)
     def drive(self, who: int) -> None:
-        if who == self.driver:
-            return
-        free = self.driver is None or self.until <= self.now
         try:
-            self.stores[who].drive()
+            self.driving.enter_context(driving(self.stores[who], self.lock, NOW))
         except AnotherDriverError:
-            assert not free
+            assert self.driver is not None
             return
-        assert free
-        self.driver, self.until = who, self.now + SECONDS
-
-    @rule(who=processes)
-    def renew(self, who: int) -> None:
-        try:
-            self.stores[who].renew()
-        except AnotherDriverError:
-            assert self.driver != who
-            return
-        assert self.driver == who
-        self.until = self.now + SECONDS
+        assert self.driver is None
+        self.driver = who
 
     @rule(who=processes)
     def end(self, who: int) -> None:
         """The process ends and another takes its place."""
-        self.stores[who].stop_driving()
-        self.stores[who] = self._store()
-        self.driver = None if self.driver == who else self.driver
+        if self.driver == who:
+            self.driving.close()
+            self.driver = None
+        self.stores[who] = store_on(self.engine)
         self.seen = {key: one for key, one in self.seen.items() if key[0] != who}
 
     @rule(who=processes, number=numbers)
@@ -98,30 +76,15 @@ class Histories(RuleBasedStateMachine):
         believed = self.seen.get((who, number))
         if believed is None or wish not in MOVES[believed.state]:
             return
-        money = self._money(number, wish)
         try:
-            self.stores[who].apply(believed, moved(believed, wish, f"to {wish}", entries=money), self.now)
-        except AnotherDriverError:
-            assert self.driver != who
-            return
+            self.stores[who].apply(believed, moved(believed, wish, f"to {wish}"), NOW)
         except StaleStateError:
             assert self.state[number] is not believed.state
             return
-        assert self.driver == who
         assert self.state[number] is believed.state
         self.state[number] = wish
-        if wish is Lifecycle.SUBMITTING:
-            self.until = self.now + SECONDS
-        self.reserved[number] += sum((one.usd if one.kind == "reserved" else -one.usd for one in money), Decimal(0))
         self.told.append((batch(number).id, f"to {wish}"))
         self.seen[who, number] = self.stores[who].batch(believed.id)
-
-    def _money(self, number: int, wish: Lifecycle) -> list[LedgerEntry]:
-        if wish is Lifecycle.SUBMITTING:
-            return [LedgerEntry(batch(number).id, "reserved", Decimal("0.50"))]
-        if wish in {Lifecycle.PLANNED, Lifecycle.COLLECTED} and self.reserved[number]:
-            return [LedgerEntry(batch(number).id, "released", self.reserved[number])]
-        return []
 
     @invariant()
     def the_store_is_the_model(self) -> None:
@@ -131,9 +94,11 @@ class Histories(RuleBasedStateMachine):
         assert [one.state for one in store.batches()] == list(self.state.values())
         moves = [(str(event.batch_id), event.kind) for event in store.events() if event.kind.startswith("to ")]
         assert moves == self.told
-        assert store.money() == RunMoney(Decimal(0), sum(self.reserved.values(), Decimal(0)))
+        open_batches = sum(state not in (Lifecycle.PLANNED, Lifecycle.COLLECTED) for state in self.state.values())
+        assert store.money() == RunMoney(Decimal(0), open_batches * Decimal("0.50"))
 
     def teardown(self) -> None:
+        self.driving.close()
         self.engine.dispose()
         self.folder.cleanup()
 

@@ -19,25 +19,23 @@ from pathlib import Path
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from layton_batch.states import Lifecycle
-from layton_batch.records import LedgerEntry
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
-from tests.support.store_rows import NOW, RUN, batch, driving, moved, opened
+from tests.support.store_rows import NOW, RUN, batch, moved, opened, store_on
 
 # a checkpoint, which copies the log into the file, at every second commit or so, instead of at every thousandth page
 event.listen(Engine, "connect", lambda connection, _: connection.execute("PRAGMA wal_autocheckpoint=6"))
 path, draw, found = Path(sys.argv[1]), random.Random(0), []
-with opened(sqlite_url(path), 1) as store:
-    store.stop_driving()
+with opened(sqlite_url(path), 1):
+    pass
 
 def commit_for_ever(told):
-    store = driving(open_engine(sqlite_url(path)))
+    store = store_on(open_engine(sqlite_url(path)))
     while True:
         now = store.batch(batch(0).id)
         sent = now.state is Lifecycle.PLANNED
-        state, kind = (Lifecycle.SUBMITTING, "reserved") if sent else (Lifecycle.PLANNED, "released")
-        entries = [LedgerEntry(now.id, kind, Decimal(1))]
-        move = moved(now, state, detail="x" * 3000, entries=entries, failures=now.failures + 1)
+        state = Lifecycle.SUBMITTING if sent else Lifecycle.PLANNED
+        move = moved(now, state, detail="x" * 3000, failures=now.failures + 1)
         store.apply(now, move, NOW)
         os.write(told, b".")
 
@@ -62,7 +60,8 @@ for kill in range(int(sys.argv[2])):
     store = RunStore(engine, RUN)
     moves = sum(one.kind == "moved" for one in store.events())
     now = store.batch(batch(0).id)
-    found.append([acknowledged, moves, now.failures, now.state == "submitting", store.money().reserved == 1])
+    is_reserved = store.money().reserved == Decimal("0.50")
+    found.append([acknowledged, moves, now.failures, now.state == "submitting", is_reserved])
     engine.dispose()
 print(json.dumps(found))
 """

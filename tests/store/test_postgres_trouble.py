@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, func, select, text
 
 from layton_batch.errors import StorageError, StoreError
 from layton_batch.store.engine import open_engine
+from layton_batch.store.run_store import RunStore
 from tests.support.store_rows import NOW, opened
 
 
@@ -21,6 +24,31 @@ def test_a_server_that_became_read_only_is_74_for_what_writes(postgres_url: str)
         with pytest.raises(StorageError, match=r"read-only transaction.*: it is a standby") as told:
             store.add_event(NOW, None, "never", "")
     assert told.value.exit_code == 74
+
+
+def test_a_connection_that_breaks_in_a_transaction_is_74_and_the_next_has_another(postgres_url: str) -> None:
+    def break_within(store: RunStore) -> None:
+        with store.writing() as writing:
+            process = writing.connection.scalar(select(func.pg_backend_pid()))
+            with other.connect() as connection:
+                connection.execute(select(func.pg_terminate_backend(process)))
+            writing.event(NOW, None, "never", "")
+
+    other = create_engine(postgres_url)
+    with opened(postgres_url) as store:
+        with pytest.raises(StorageError) as told:
+            break_within(store)
+        other.dispose()
+        assert told.value.exit_code == 74
+        store.add_event(NOW, None, "written", "")
+        assert {"never", "written"}.intersection(event.kind for event in store.events()) == {"written"}
+
+
+def test_a_port_that_accepts_and_never_answers_is_74_after_the_urls_own_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql+psycopg://me:secret@127.0.0.1:{silent.getsockname()[1]}/runs?connect_timeout=2"
+        with pytest.raises(StorageError, match="cannot be opened"):
+            open_engine(url)
 
 
 @pytest.mark.parametrize("option", ["sslmode=bogus", "connect_timeout=soon", "channel_binding=bogus", "no_option=1"])

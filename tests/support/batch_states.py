@@ -12,7 +12,7 @@ from layton_batch.errors import (
     RequestRefusedError,
     TransientProviderError,
 )
-from layton_batch.records import Batch, Collect, LedgerEntry, Move, Wait
+from layton_batch.records import Batch, Collect, Move, Wait
 from layton_batch.states import BatchOutcome, Lifecycle, is_legal
 from tests.support.store_rows import NOW, batch
 
@@ -22,11 +22,11 @@ LOOKS = len(PACING.looks)
 AT = DecisionLimits(NOW, PACING, poll=30.0, deadline=2 * DAY, window=DAY, retention=29 * DAY)
 UNLISTED = replace(AT, shows_absence=False)
 COST = Decimal("0.50")
-RESERVED, RELEASED = LedgerEntry(batch(0).id, "reserved", COST), LedgerEntry(batch(0).id, "released", COST)
 CHANGEABLE = {
     "state", "outcome", "error_class", "input_ref", "account", "organisation", "provider_id", "provider_status",
     "results_ref", "errors_ref", "reason", "due_at", "submitting_at", "submitted_at", "read_at", "ended_at",
-    "deadline_at", "needs_person", "failures", "failed_status", "facts",
+    "deadline_at", "needs_person", "failures", "failed_status", "facts", "spent_usd", "unknown_usd",
+    "creates_usd", "unclear_since", "listed_at",
 }  # fmt: skip
 
 

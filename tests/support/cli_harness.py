@@ -61,6 +61,20 @@ def call(*arguments: str | Path) -> Ending:
     return Ending(end.value.code, out.getvalue(), err.getvalue())
 
 
+def refused(*arguments: str | Path) -> str:
+    """Give a command that is refused; return its messages."""
+    ending = call(*arguments)
+    assert (ending.code, ending.out, "Traceback" in ending.err) == (2, "", False), ending.err
+    return ending.err
+
+
+def plan_notes(manifest: Path) -> str:
+    """Return the notes of a plan in one line."""
+    caveats = call("plan", manifest, "--offline", "--json").table()["caveats"]
+    assert isinstance(caveats, list)
+    return " · ".join(map(str, caveats))
+
+
 def start(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """A command in a process of its own, which has no other variables than it needs and those given."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}

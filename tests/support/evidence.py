@@ -36,7 +36,6 @@ class Label:
     total: int
     correct: bool
     content: int = 0
-    propensity: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

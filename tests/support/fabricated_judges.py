@@ -32,6 +32,6 @@ def judges_rows(
         for index in range(1, ITEMS + 1)
         for model in models
     ]
-    found = diagnose(judged_frame(judged), *frames([]), {f"{judge} 0": family}, ScoringRules())
+    found = diagnose(judged_frame(judged), *frames([]), ScoringRules())
     record = DiagnosisRecord(found, AnnotatorAgreement({judge: len(judged)}, 0, 0, 0.95, None))
     return [{"document": json.dumps(asdict(record))}]

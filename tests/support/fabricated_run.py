@@ -172,7 +172,8 @@ class FabricatedRun:
         return [
             {"custom_id": f"r0-{place}-{index}", "role": "predict", "provider": self.words.provider, "model": model,
              "batch_id": "batch-1", "attempt": 1, "input_tokens": 1250, "cached_input_tokens": 0, "output_tokens": 500,
-             "reasoning_tokens": 125, "cache_write_tokens": 0, "cost_usd": "0.0031", "unbatched_usd": "0.0062"}
+             "reasoning_tokens": 125, "cache_write_tokens": 0, "hour_write_tokens": 0,
+             "cost_usd": "0.0031", "unbatched_usd": "0.0062"}
             for index, place, model in self._pairs()
         ]  # fmt: skip
 
@@ -251,7 +252,18 @@ class FabricatedRun:
         """Each model is better than the next ones with 90 percent probability, on new items with 80."""
         names = self.words.models
         return [
-            {"model": one, "n_hints": 0, "other": other, "other_hints": 0, "better": 0.9, "better_new": 0.8}
+            {
+                "model": one,
+                "n_hints": 0,
+                "other": other,
+                "other_hints": 0,
+                "better": 0.9,
+                "better_new": 0.8,
+                "lower": 9.0,
+                "upper": 11.0,
+                "lower_new": 7.5,
+                "upper_new": 12.5,
+            }
             for place, one in enumerate(names)
             for other in names[place + 1 :]
         ]

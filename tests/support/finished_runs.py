@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from layton_batch.cli.demo import bundled_items
+from layton_batch.cli.known_items import bundled_answerer
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.sandbox import Sandbox, SandboxConfig
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from tests.support.lab import MODELS, START, Lab, demo_prices, lab, manifest_text
 from tests.support.manual_clock import ManualClock
 
@@ -46,6 +45,6 @@ def rule_run(folder: Path, task: str, providers: Sequence[str] = ("openai", "gem
 def rule_lab(folder: Path) -> Iterator[Lab]:
     """A lab whose sandbox knows the bundled items of every task."""
     clock = ManualClock(START)
-    known = answerer_from_files((), bundled_items(), 0)
+    known = bundled_answerer()
     with Sandbox(SandboxConfig(batch_seconds=60.0, answerer=known, clock=clock.now)) as server:
         yield Lab(folder, server, clock)  # type: ignore[arg-type]  # moved by nobody here

@@ -11,8 +11,7 @@ from urllib.request import urlopen
 import orjson
 import polars as pl
 
-from layton_batch.batches.retry import retry_run
-from layton_batch.cli.demo import bundled_items
+from layton_batch.cli.known_items import bundled_answerer
 from layton_batch.clock import Pacing
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
@@ -25,9 +24,9 @@ from layton_batch.runs.open import open_folder, open_run
 from layton_batch.runs.status import RunState, Status
 from layton_batch.runs.stores import open_store
 from layton_batch.sandbox import Fault, Sandbox, SandboxConfig, SandboxLimits
-from layton_batch.sandbox.answerers.from_files import answerer_from_files
 from layton_batch.sandbox.answerers.questions import Answerer
 from layton_batch.settings import Settings
+from layton_batch.store.reopening import retry
 from tests.support.asked import asked_requests
 from tests.support.manual_clock import ManualClock
 from tests.support.paths import ROOT
@@ -66,7 +65,7 @@ max_output_tokens = 2000
 
 def demo_prices() -> str:
     """The demonstration's [[prices]]: what the sandbox bills for its made-up models."""
-    text = (ROOT / "manifests" / "demo.toml").read_text(encoding="utf-8")
+    text = (ROOT / "manifests" / "demo-models.toml").read_text(encoding="utf-8")
     return text[text.index("[[prices]]") :]
 
 
@@ -159,7 +158,7 @@ class Lab:
     def retry(self, name: str = "lab") -> int:
         """Let the next `finish` repeat what has no answer, as a person does. Return the number of requests."""
         with open_folder(find_run(name, self.runs), self.settings, self.clock) as run:
-            return retry_run(run)
+            return retry(run.store, run.clock.now())
 
     def run_folder(self, text: str) -> RunFolder:
         return RunFolder(self.runs / self.manifest(text).run_id())
@@ -189,7 +188,7 @@ class Lab:
 @cache
 def answerer() -> Answerer:
     """Made-up models that know the bundled items of every task."""
-    return answerer_from_files((), bundled_items())
+    return bundled_answerer()
 
 
 @contextmanager

@@ -13,19 +13,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from unittest.mock import MagicMock
 
 from starlette.routing import compile_path
 
-from layton_batch.sandbox.wire.anthropic_api import AnthropicApi
-from layton_batch.sandbox.wire.gateway import Wire
-from layton_batch.sandbox.wire.gemini_api import GeminiApi
-from layton_batch.sandbox.wire.mistral_api import MistralApi
-from layton_batch.sandbox.wire.openai_api import OpenAIApi
-from layton_batch.sandbox.wire.openai_rows import DOUBLEWORD, GROQ, OPENAI
-from layton_batch.sandbox.wire.openrouter_api import OpenRouterApi
-from layton_batch.sandbox.wire.together_api import TogetherApi
+from layton_batch.sandbox.server import APIS
+from layton_batch.sandbox.wire.api import ProviderApi
 
 PHASES = ("received", "executed", "answered")
 LOST = "lost"
@@ -43,19 +36,17 @@ class _Server(ThreadingHTTPServer):
 
 
 @functools.cache
-def _wires() -> list[Wire]:
+def _apis() -> list[ProviderApi]:
     nobody = MagicMock()  # routes are asked for, and nothing is carried out
-    faces: list[Any] = [OpenAIApi(nobody, flavour) for flavour in (OPENAI, GROQ, DOUBLEWORD)]
-    faces += [face(nobody) for face in (AnthropicApi, GeminiApi, MistralApi, TogetherApi, OpenRouterApi)]
-    return [face.wire() for face in faces]
+    return [api(nobody) for api in APIS]
 
 
 def kind_of(method: str, path: str) -> tuple[str, str]:
     """Return the provider and the kind of call that a request is."""
-    for wire in _wires():
-        for endpoint in wire.endpoints:
-            if endpoint.method == method and compile_path(wire.prefix + endpoint.path)[0].match(path):
-                return wire.provider, endpoint.on
+    for api in _apis():
+        for endpoint in api.endpoints():
+            if endpoint.method == method and compile_path(api.prefix + endpoint.path)[0].match(path):
+                return api.provider, endpoint.on
     raise AssertionError(f"no provider has {method} {path}")
 
 

@@ -1,22 +1,30 @@
-"""A trivial answerer, a settable clock, and each real SDK driven through upload, create, poll and results."""
+"""A sandbox on a clock that moves when told, with an answerer that echoes, and our own dialects as its clients."""
 
 from __future__ import annotations
 
-import io
 import json
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.request import Request as Get
+from urllib.request import urlopen
 
 import pytest
 
+from layton_batch.files.digests import file_digest
+from layton_batch.providers import closing, connect
+from layton_batch.providers.protocol import Access
+from layton_batch.providers.request_line import request_line
+from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema, Snapshot, Submission
 from layton_batch.sandbox import Fault, ModelReply, Question, Sandbox, SandboxConfig, SandboxLimits
+from layton_batch.settings import Settings
 from tests.support.tiers import FAMILIES, tiered
 
 JPEG = "/9j/4AAQ"
-GRADE = {
+GRADE: dict[str, Any] = {
     "type": "object",
     "properties": {"score": {"type": "integer"}},
     "required": ["score"],
@@ -72,13 +80,24 @@ class Bench:
         self.echo = echo
 
     def end(self) -> None:
+        """Go past the end of every batch."""
         self.clock.forward(11)
+
+    def page(self, path: str) -> Any:
+        """Read one of the sandbox's own pages."""
+        with urlopen(f"{self.sandbox.url}/sandbox/{path}", timeout=10) as reply:
+            return json.loads(reply.read())
+
+    def listed(self) -> list[str]:
+        """Return the ids of all batches."""
+        return [batch["id"] for batch in self.page("batches")]
 
 
 @contextmanager
 def bench(
     *faults: Fault, limits: SandboxLimits | None = None, state: Path | None = None, answerer: Any = None
 ) -> Iterator[Bench]:
+    """A sandbox that misbehaves as told."""
     clock, echo = Clock(), Echo()
     config = SandboxConfig(
         batch_seconds=10.0,
@@ -92,20 +111,29 @@ def bench(
         yield Bench(sandbox, clock, echo)
 
 
-def row(provider: str, key: str, text: str = "2+2?", **extra: Any) -> dict[str, Any]:
-    """One valid row in the provider's form, `extra` merged into its body."""
-    model = MODELS[provider]
-    if provider == "anthropic":
-        body = {"model": model, "max_tokens": 4096, "messages": [{"role": "user", "content": text}], **extra}
-        return {"custom_id": key, "params": body}
-    if provider == "gemini":
-        return {"key": key, "request": {"contents": [{"role": "user", "parts": [{"text": text}]}], **extra}}
-    body = {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": text}], **extra}
-    if provider != "mistral":
-        body = {"model": model, **body}
-    line: dict[str, Any] = {"custom_id": key, "body": body}
-    if provider in ("openai", "groq", "doubleword"):
-        line = {"method": "POST", "url": "/v1/chat/completions", **line}
+def row(provider: str, key: str, *parts: str | Image, model: str | None = None, **extra: Any) -> dict[str, Any]:
+    """One valid row in the provider's form, ``extra`` merged into its body."""
+    spec = ModelSpec("shown", provider, model or MODELS[provider], "family", max_output_tokens=4096)
+    return _row(provider, Request(key, "item", spec, Prompt("Be brief.", parts or ("2+2?",))), extra)
+
+
+def whole_row(provider: str, key: str) -> dict[str, Any]:
+    """A row with a system text, two texts, an image, a schema, a reasoning level and an output limit."""
+    reasoning = Reasoning(budget_tokens=2048) if provider == "anthropic" else Reasoning("low")
+    spec = ModelSpec("shown", provider, MODELS[provider], "family", 4096, reasoning)
+    prompt = Prompt("Grade strictly.", ("one", Image("image/jpeg", JPEG), "two"), ResponseSchema("grade", GRADE))
+    return _row(provider, Request(key, "item", spec, prompt), {})
+
+
+def body_of(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a row says to the model."""
+    found: dict[str, Any] = next(line[name] for name in ("body", "params", "request") if name in line)
+    return found
+
+
+def _row(provider: str, request: Request, extra: Mapping[str, Any]) -> dict[str, Any]:
+    line: dict[str, Any] = json.loads(request_line(connect(provider, None), request))
+    body_of(line).update(extra)
     return line
 
 
@@ -113,271 +141,57 @@ def jsonl(rows: Sequence[Mapping[str, Any] | bytes]) -> bytes:
     return b"".join((item if isinstance(item, bytes) else json.dumps(item).encode()) + b"\n" for item in rows)
 
 
-def rows_of(data: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in data.splitlines()]
+class Client:
+    """One of our dialects at the sandbox, as it takes rows of any form to their end."""
 
+    def __init__(self, name: str, there: Bench, folder: Path, provider: Any) -> None:
+        self.name, self.provider, self._there, self._folder = name, provider, there, folder
 
-class Driver:
-    """One provider's SDK, reduced to what the tests ask of all seven."""
+    def submission(self, rows: Sequence[Mapping[str, Any] | bytes], file: str = "shard") -> Submission:
+        path = self._folder / f"{file}.jsonl"
+        path.write_bytes(jsonl(rows))
+        digest, model = file_digest(path, "").sha256, MODELS[self.name]
+        return Submission(file, file, path, path.name, digest, len(rows), model, intended_at=self._there.clock.now)
 
-    provider = ""
+    def submit(self, rows: Sequence[Mapping[str, Any] | bytes], file: str = "shard", **changes: Any) -> str:
+        """Upload the rows as a file of this name, and have a batch made of it."""
+        unsent = replace(self.submission(rows, file), **changes)
+        made: str = self.provider.create(replace(unsent, input_ref=self.provider.upload(unsent)))
+        return made
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self.env = sandbox.environment()
-
-    def submit(self, rows: Sequence[Mapping[str, Any] | bytes], name: str = "shard.jsonl", tag: str = "run-1") -> str:
-        raise NotImplementedError
+    def look(self, batch: str) -> Snapshot:
+        reading: Snapshot = self.provider.snapshot(batch)
+        return reading
 
     def status(self, batch: str) -> str:
-        raise NotImplementedError
+        return self.look(batch).provider_status
 
-    def listed(self) -> list[str]:
-        raise NotImplementedError
+    def files(self, batch: str) -> tuple[bytes, bytes]:
+        """Return the file of results and the one of errors; empty where there is none."""
+        parts = {part.kind: b"".join(part.chunks) for part in self.provider.results(self.look(batch))}
+        return parts.get("output", b""), parts.get("errors", b"")
 
-    def cancel(self, batch: str) -> None:
-        raise NotImplementedError
+    def lines(self, batch: str) -> dict[str, dict[str, Any]]:
+        """Return every row of results by its custom_id."""
+        whole = [json.loads(line) for line in b"".join(self.files(batch)).split(b"\n") if line]
+        return {key_of(line): line for line in whole}
 
-    def results(self, batch: str) -> tuple[bytes, bytes]:
-        """Raw output and error file; empty where there is none."""
-        raise NotImplementedError
 
-    def close(self) -> None:
-        raise NotImplementedError
-
-
-class OpenAIDriver(Driver):
-    provider = "openai"
-    window = "24h"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        super().__init__(sandbox)
-        import openai
-
-        upper = self.provider.upper()
-        self.client = openai.OpenAI(
-            api_key=self.env[f"{upper}_API_KEY"], base_url=self.env[f"{upper}_BASE_URL"], max_retries=0
-        )
-
-    def submit(self, rows, name="shard.jsonl", tag="run-1", endpoint="/v1/chat/completions"):
-        file = self.client.files.create(file=(name, io.BytesIO(jsonl(rows)), "application/jsonl"), purpose="batch")
-        created = self.client.batches.create(
-            input_file_id=file.id, endpoint=endpoint, completion_window=self.window, metadata={"tag": tag}
-        )
-        return created.id
-
-    def get(self, batch):
-        return self.client.batches.retrieve(batch)
-
-    def status(self, batch):
-        return str(self.get(batch).status)
-
-    def listed(self):
-        return [item.id for item in self.client.batches.list(limit=2)]
-
-    def cancel(self, batch):
-        self.client.batches.cancel(batch)
-
-    def content(self, file_id):
-        if not file_id:
-            return b""
-        with self.client.files.with_streaming_response.content(file_id) as reply:
-            return b"".join(reply.iter_bytes())
-
-    def results(self, batch):
-        got = self.get(batch)
-        return self.content(got.output_file_id), self.content(got.error_file_id)
-
-    def close(self):
-        self.client.close()
-
-
-class DoublewordDriver(OpenAIDriver):
-    provider = "doubleword"
-
-
-class GroqDriver(OpenAIDriver):
-    provider = "groq"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        Driver.__init__(self, sandbox)
-        import groq
-
-        self.client = groq.Groq(api_key=self.env["GROQ_API_KEY"], base_url=self.env["GROQ_BASE_URL"], max_retries=0)
-
-    def listed(self):
-        found, cursor = [], None
-        while True:
-            page = self.client.batches.list(extra_query={"cursor": cursor} if cursor else {})
-            found += [item.id for item in page.data]
-            cursor = page.paging["next_cursor"]
-            if not cursor:
-                return found
-
-
-class AnthropicDriver(Driver):
-    provider = "anthropic"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        super().__init__(sandbox)
-        import anthropic
-
-        self.client = anthropic.Anthropic(
-            api_key=self.env["ANTHROPIC_API_KEY"], base_url=self.env["ANTHROPIC_BASE_URL"], max_retries=0
-        )
-
-    def submit(self, rows, name="shard.jsonl", tag="run-1"):
-        return self.client.messages.batches.create(requests=rows).id
-
-    def get(self, batch):
-        return self.client.messages.batches.retrieve(batch)
-
-    def status(self, batch):
-        return str(self.get(batch).processing_status)
-
-    def listed(self):
-        return [item.id for item in self.client.messages.batches.list(limit=2)]
-
-    def cancel(self, batch):
-        self.client.messages.batches.cancel(batch)
-
-    def results(self, batch):
-        with self.client.messages.batches.with_streaming_response.results(batch) as reply:
-            return b"".join(reply.iter_bytes()), b""
-
-    def close(self):
-        self.client.close()
-
-
-class GeminiDriver(Driver):
-    provider = "gemini"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        super().__init__(sandbox)
-        from google import genai
-
-        options = {"base_url": self.env["GOOGLE_GEMINI_BASE_URL"]}
-        self.client = genai.Client(api_key=self.env["GEMINI_API_KEY"], http_options=options)
-
-    def upload(self, rows, name):
-        file = io.BytesIO(jsonl(rows))
-        return self.client.files.upload(file=file, config={"display_name": name, "mime_type": "application/jsonl"}).name
-
-    def submit(self, rows, name="shard.jsonl", tag="run-1"):
-        created = self.client.batches.create(
-            model=MODELS["gemini"], src=self.upload(rows, name), config={"display_name": tag}
-        )
-        return created.name
-
-    def get(self, batch):
-        return self.client.batches.get(name=batch)
-
-    def status(self, batch):
-        return self.get(batch).state.name
-
-    def listed(self):
-        return [item.name for item in self.client.batches.list(config={"page_size": 2})]
-
-    def cancel(self, batch):
-        self.client.batches.cancel(name=batch)
-
-    def results(self, batch):
-        dest = self.get(batch).dest
-        return (self.client.files.download(file=dest.file_name) if dest else b""), b""
-
-    def close(self):
-        self.client.close()
-
-
-class MistralDriver(Driver):
-    provider = "mistral"
-
-    def __init__(self, sandbox: Sandbox) -> None:
-        super().__init__(sandbox)
-        import httpx2
-        from mistralai.client import Mistral
-
-        self.http = httpx2.Client(timeout=30, follow_redirects=True)
-        self.client = Mistral(
-            api_key=self.env["MISTRAL_API_KEY"], server_url=self.env["MISTRAL_BASE_URL"], client=self.http
-        )
-
-    def upload(self, rows, name="shard.jsonl"):
-        file = {"file_name": name, "content": io.BytesIO(jsonl(rows)), "content_type": "application/jsonl"}
-        return self.client.files.upload(file=file, purpose="batch").id
-
-    def submit(self, rows, name="shard.jsonl", tag="run-1"):
-        job = self.client.batch.jobs.create(
-            endpoint="/v1/chat/completions",
-            input_files=[self.upload(rows, name)],
-            model=MODELS["mistral"],
-            metadata={"tag": tag},
-        )
-        return job.id
-
-    def get(self, batch):
-        return self.client.batch.jobs.get(job_id=batch)
-
-    def status(self, batch):
-        return str(self.get(batch).status)
-
-    def listed(self):
-        return [job.id for job in self.client.batch.jobs.list(page=0, page_size=100, order_by="-created").data]
-
-    def cancel(self, batch):
-        self.client.batch.jobs.cancel(job_id=batch)
-
-    def content(self, file_id):
-        if not file_id:
-            return b""
-        reply = self.client.files.download(file_id=file_id)
-        try:
-            return b"".join(reply.iter_bytes())
-        finally:
-            reply.close()
-
-    def results(self, batch):
-        job = self.get(batch)
-        return self.content(job.output_file), self.content(job.error_file)
-
-    def close(self):
-        self.http.close()
-
-
-class TogetherDriver(OpenAIDriver):
-    provider = "together"
-
-    def __init__(self, sandbox: Sandbox, folder: Path) -> None:
-        Driver.__init__(self, sandbox)
-        import together
-
-        self.folder = folder
-        self.client = together.Together(
-            api_key=self.env["TOGETHER_API_KEY"], base_url=self.env["TOGETHER_BASE_URL"], max_retries=0
-        )
-
-    def upload(self, rows, name="shard.jsonl"):
-        path = self.folder / name
-        path.write_bytes(jsonl(rows))
-        return self.client.files.upload(file=path, purpose="batch-api", check=False).id
-
-    def create(self, file_id):
-        return self.client.batches.create(input_file_id=file_id, endpoint="/v1/chat/completions").job.id
-
-    def submit(self, rows, name="shard.jsonl", tag="run-1"):
-        return self.create(self.upload(rows, name))
-
-    def listed(self):
-        return [job.id for job in self.client.batches.list()]
+def key_of(line: Mapping[str, Any]) -> str:
+    return str(line["key"] if "key" in line else line["custom_id"])
 
 
 @contextmanager
-def driver(provider: str, sandbox: Sandbox, folder: Path) -> Iterator[Any]:
-    kinds = {
-        kind.provider: kind
-        for kind in (OpenAIDriver, DoublewordDriver, GroqDriver, AnthropicDriver, GeminiDriver, MistralDriver)
-    }
-    made = TogetherDriver(sandbox, folder) if provider == "together" else kinds[provider](sandbox)
-    try:
-        yield made
-    finally:
-        made.close()
+def client(name: str, there: Bench, folder: Path) -> Iterator[Client]:
+    """Our dialect of this provider, talking to the bench."""
+    key, address = Settings.from_environment(there.sandbox.environment(), folder).access(name)
+    with closing(connect(name, Access(key, address))) as provider:
+        yield Client(name, there, folder, provider)
+
+
+def fetched(url: str, **headers: str) -> tuple[Mapping[str, str], bytes]:
+    """Headers and content of a page."""
+    with urlopen(
+        Get(url, headers={"Authorization": "Bearer k", "x-goog-api-key": "k", **headers}), timeout=10
+    ) as reply:
+        return reply.headers, reply.read()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from layton_batch.records import Batch, Job, LedgerEntry, ModelSpec, Move, Wait
+from layton_batch.records import Batch, Job, ModelSpec, Move, Wait
 from layton_batch.states import Lifecycle, Role
 from layton_batch.store.engine import open_engine
 from layton_batch.store.request_rows import NewRequests
@@ -42,12 +42,11 @@ def batch(number: int, **changes: Any) -> Batch:
 
 
 def moved(
-    before: Batch, state: Lifecycle, event: str = "moved", *, detail: str = "", entries: Sequence[LedgerEntry] = (),
-    **changes: Any,
+    before: Batch, state: Lifecycle, event: str = "moved", *, detail: str = "", **changes: Any,
 ) -> Move:  # fmt: skip
     """A decision that takes the batch to ``state``."""
     after = replace(before, state=state, **changes)
-    return Move(after, ((event, detail),), tuple(entries))
+    return Move(after, ((event, detail),))
 
 
 def noted(before: Batch, event: str, detail: str = "", **changes: Any) -> Wait:
@@ -55,31 +54,18 @@ def noted(before: Batch, event: str, detail: str = "", **changes: Any) -> Wait:
     return Wait(replace(before, **changes), ((event, detail),))
 
 
-def store_on(engine: Any, at: float = NOW, *, seconds: float = 120.0) -> RunStore:
-    """The run on an open database for another process, which does not drive it; its leases are counted from ``at``."""
-    store = RunStore(engine, RUN)
-    store.lease.clock, store.lease.seconds = lambda: at, seconds
-    return store
-
-
-def driving(engine: Any, at: float = NOW) -> RunStore:
-    """The same for the process that drives the run from then on."""
-    store = store_on(engine, at)
-    store.drive()
-    return store
+def store_on(engine: Any) -> RunStore:
+    """The run on an open database for another process."""
+    return RunStore(engine, RUN)
 
 
 @contextmanager
-def opened(
-    url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), *, deadline: float = 60.0, **changes: Any
-) -> Iterator[RunStore]:
-    """A driven store with ``jobs``, of which the first is planned, with ``count`` batches. ``deadline``: seconds of
-    each call to the database."""
-    engine = open_engine(url, deadline)
+def opened(url: str, count: int = 1, jobs: Sequence[Job] = (JOB,), **changes: Any) -> Iterator[RunStore]:
+    """A store with ``jobs``, of which the first is planned, with ``count`` batches."""
+    engine = open_engine(url)
     try:
         store = store_on(engine)
         store.enter("0123abcd" * 8, "{}", "0", NOW)
-        store.drive()
         store.add_jobs(jobs, NOW)
         store.plan_job(JOB, [batch(number, **changes) for number in range(count)], NOW, NOTHING, ())
         yield store

@@ -5,11 +5,12 @@ The sandbox stays honest and strict, and its ledger tells what was carried out; 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
+from types import MappingProxyType
 
 from layton_batch.sandbox import Fault
 from layton_batch.settings import Settings
@@ -58,15 +59,18 @@ class Tampering(PhaseProxy):
 
 
 @contextmanager
-def hostile(folder: Path, *faults: Fault, **options: object) -> Iterator[tuple[Lab, Tampering]]:
-    """A lab (arguments: as :func:`tests.support.lab.lab`) whose program sees every provider through a proxy."""
+def hostile(
+    folder: Path, *faults: Fault, variables: Mapping[str, str] = MappingProxyType({}), **options: object
+) -> Iterator[tuple[Lab, Tampering]]:
+    """A lab (arguments: as :func:`tests.support.lab.lab`) whose program sees every provider through a proxy, and these
+    ``variables`` of the environment beside."""
     with lab(folder, *faults, **options) as there:  # type: ignore[arg-type]
         between = Tampering(there.server.url)
         try:
             environment = {
                 name: value.replace(there.server.url, between.url) for name, value in there.server.environment().items()
             }
-            there.settings = Settings.from_environment(environment, folder)
+            there.settings = Settings.from_environment({**environment, **variables}, folder)
             yield there, between
         finally:
             between.close()

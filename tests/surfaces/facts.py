@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import itertools
 import json
 import re
 from collections import Counter
@@ -29,7 +30,7 @@ TOKENS = ("requests", "input_tokens", "cached_input_tokens", "output_tokens", "r
 UNKNOWN = ("unpriced_requests", "unknown_cost_requests", "complete")
 MONEY = ("cost_usd", "unbatched_usd", "saved_usd", "unknown_cost_usd")
 JUDGE = ("labels", "accuracy", "lower", "upper", "kappa", "leniency")
-JURY = ("labels", "majority_accuracy", "mean_vote", "mean_label", "bias")
+JURY = ("labels", "majority_accuracy", "bias")
 MARKUP = "<script src=frozen"
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
@@ -55,8 +56,8 @@ def _facts_of(place: Workspace, run: str) -> Facts:
         facts |= _board(f"new items by {metric}", others, RANKED)
     facts |= _board("this set", place.document("leaderboard", run, "--this-set", "--format", "json"), RANKED)
     # which of several rounds is the first one depends on the order of batches
-    facts |= _comparison(place, run, [_entrant(row) for row in rows if row["rounds"] is None])
-    bill = place.document("cost", run, "--json")
+    facts |= _comparison(place, run, [row for row in rows if row["rounds"] is None])
+    bill = place.document("cost", run, "--format", "json")
     facts |= {f"cost/{name}": bill["total"][name] for name in (*TOKENS, *UNKNOWN)}
     facts |= {f"cost/{name}": plain_amount(bill["total"][name]) for name in MONEY}
     for row in bill["rows"]:
@@ -90,11 +91,13 @@ def _board(target: str, rows: Iterable[Mapping[str, Any]], columns: Sequence[str
     return {f"board of {target}/{_entrant(row)}/{name}": row[name] for row in rows for name in columns}
 
 
-def _comparison(place: Workspace, run: str, entrants: Sequence[str]) -> Facts:
+def _comparison(place: Workspace, run: str, rows: Iterable[Mapping[str, Any]]) -> Facts:
     facts: Facts = {}
-    for first, second in zip(sorted(entrants), sorted(entrants)[1:], strict=False):
-        one, other = (name if "@" in name or f"{name}@2" not in entrants else f"{name}@0" for name in (first, second))
-        for row in place.document("compare", run, one, other, "--json")["standings"]:
+    names = {_entrant(row): f"{row['provider']}/{row['model']}@{row['n_hints']}" for row in rows}
+    entrants = sorted(names)
+    for first, second in itertools.pairwise(entrants):
+        one, other = names[first], names[second]
+        for row in place.document("compare", run, one, other, "--format", "json")["standings"]:
             name = f"comparison of {row['target']}/{first} and {second}"
             facts |= {f"{name}/{column}": row[column] for column in DIFFERENCE}
     return facts

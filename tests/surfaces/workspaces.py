@@ -177,6 +177,17 @@ def _lost(place: Workspace) -> Sequence[str]:
     return ["frozen"]
 
 
+def _with_faults(place: Workspace) -> Sequence[str]:
+    """A create that is not made leaves the bill: by a later list, or before it by a person's word."""
+    place.write("frozen.toml", manifest("frozen", ["kestrel-1", "plover-2"], top=GOLD + "[policy]\nattempts = 2\n"))
+    place.run("frozen.toml")
+    batches = place.document("status", "frozen", "--json")["batches"]
+    unmade = next(batch["id"] for batch in batches if batch["job"] == "predict-kestrel-1")
+    place.call("resolve", "frozen", unmade, "--not-made")  # refused where the list came first
+    place.run("frozen.toml", "run again")
+    return ["frozen"]
+
+
 def _over_budget(place: Workspace) -> Sequence[str]:
     """The answers fit the budget, their judges do not. Then there is more money, and fewer items."""
     place.write("frozen.toml", manifest("frozen", ALL, top="[budget]\nmax_usd = 0.2\n", judge_tokens=8000))
@@ -195,8 +206,8 @@ def _imported(place: Workspace) -> Sequence[str]:
     """Answers made elsewhere, judged by this jury."""
     panel = manifest("panel", [], judges=tuple(JUDGES)).partition("[jury]\nseats = 3\n")[2].partition("[[prices]]")[0]
     place.write("panel.toml", panel.replace("[[jury.judges]]", "[[judges]]"))
-    arguments = ("--items", "quiz.jsonl", "--panel", "panel.toml", "--task", "qa", "--yes", "--offline")
-    place.step("judge", "judge", "answers.jsonl", *arguments, "--poll-seconds", "0.05")
+    arguments = ("--items", "quiz.jsonl", "--panel", "panel.toml", "--yes")
+    place.step("judge", "judge", "answers.jsonl", *arguments)
     return ["answers-judged"]
 
 
@@ -248,6 +259,8 @@ SURFACES: Mapping[str, Surface] = {
                 "frozen",
                 ["kestrel-1", "plover-2"],
                 justification=False,
+                # the replies of a question differ from sample to sample, in the order in which they are asked
+                top="[limits.openai]\nmax_concurrent_batches = 1\n[limits.anthropic]\nmax_concurrent_batches = 1\n",
                 model_keys="samples = 3\n",
                 judges=("assay-a", "assay-c"),
             )
@@ -260,7 +273,7 @@ SURFACES: Mapping[str, Surface] = {
     "over_budget": Surface(_over_budget),
     "imported": Surface(_imported),
     "with_faults": Surface(
-        _one_run(manifest("frozen", ["kestrel-1", "plover-2"], top=GOLD + "[policy]\nattempts = 2\n")),
+        _with_faults,
         ("faults", "quiz"),
         {"kestrel-1": Incident.NOT_MADE, "assay-b": Incident.REFUSED},
     ),

@@ -84,11 +84,6 @@ def test_a_reference_that_the_row_lacks_is_not_filled_in_from_another_also_after
     assert task.judge_prompt(candidate(again)) == task.judge_prompt(candidate(lacking))
 
 
-def test_words_that_cannot_be_encoded_are_replaced(tmp_path: Path) -> None:
-    task = original(tmp_path)
-    assert "Participant answer: a�" in task.judge_prompt(candidate(item(task), answer="a\ud800")).parts
-
-
 # ---- templates as they are written ---------------------------------------------------------------------------------
 
 
@@ -108,18 +103,6 @@ def test_a_participants_words_are_put_in_as_they_are_and_not_filled_in_again(
     task = unfenced(tmp_path, judge_submission=mine)
     (text,) = task.judge_prompt(candidate(item(task), HOSTILE, HOSTILE)).parts
     assert str(text).endswith(f"A: {HOSTILE}\nJ: {HOSTILE}")
-
-
-def test_the_whole_submission_can_be_named_at_once(tmp_path: Path) -> None:
-    task = unfenced(tmp_path, judge_submission="{answer}|{submission}")
-    (text,) = task.judge_prompt(candidate(item(task))).parts
-    assert isinstance(text, str)
-    assert text.endswith("7|Answer: 8\nJustification: Guessed.")
-
-
-def test_jinja_templates_get_the_words_as_they_are_too(tmp_path: Path) -> None:
-    task = unfenced(tmp_path, hints=1, participant_hints="{% for hint in hints %}\n{{ hint.text }}!\n{% endfor %}\n")
-    assert str(task.prompt(item(task)).parts[0]).endswith("one!\n")
 
 
 def test_templates_that_the_manifest_does_not_replace_stay_fenced(tmp_path: Path) -> None:
@@ -142,10 +125,6 @@ def test_it_is_said_when_a_participants_text_is_not_fenced(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("texts", "settings", "reason"),
     [
-        ({}, {"protocol": "orignal"}, "has corrected and original"),
-        ({}, {"fence": "no"}, "must be true or false"),
-        ({}, {"fence": False}, r"name them under \[prompts\]"),
-        ({}, {"protocol": "original"}, "name participant_system and judge_system under"),
         ({"judge_system": "x"}, {"protocol": "original"}, "name participant_system under"),
         ({"judge_question": "{question}"}, {"protocol": "original"}, "judge_question: the original protocol has only"),
         ({"judge_system": "x"}, {"protocol": "original", "fence": True}, "fences nothing"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import unicodedata
 
 import pytest
@@ -15,7 +14,6 @@ from layton_batch.records import Image, Item, Prediction, Response, Verdict
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.layton import LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import MAX_REPAIR_CHARS, read_object
 from layton_batch.tasks.templates import block, fence, without_surrogates
 from layton_batch.text import plain
 
@@ -188,25 +186,12 @@ def test_what_holds_no_answer_is_unparsed_and_says_why(text: str | None, note: s
     assert (found.kind, found.answer, found.note) == (PredictionKind.UNPARSED, None, note)
 
 
-def test_a_blank_answer_beside_reasoning_is_left_to_the_jury() -> None:
-    found = parse('{"justification": "Hence 33.", "answer": ""}')
-    assert (found.kind, found.answer, found.note) == (PredictionKind.ANSWERED, "", "blank answer")
-
-
 @pytest.mark.parametrize(
     ("rest", "note"), [("", "no justification"), (', "justification": {"steps": 1}', "justification is not text")]
 )
 def test_an_answer_without_a_justification_is_an_answer(rest: str, note: str) -> None:
     found = parse(f'{{"answer": "7"{rest}}}')
     assert (found.kind, found.answer, found.justification, found.note) == (PredictionKind.ANSWERED, "7", "", note)
-
-
-def test_half_an_answer_is_not_made_whole() -> None:
-    cut = '{"justification": "so", "answer": "the back d'
-    assert parse(cut, FinishReason.LENGTH).note == "truncated"
-    assert parse(cut, FinishReason.LENGTH).kind is PredictionKind.UNPARSED
-    assert parse("", FinishReason.LENGTH).note == "truncated: no text before the output limit"
-    assert parse(PLAIN, FinishReason.LENGTH).answer == "7"
 
 
 def test_a_refusal_is_unparsed() -> None:
@@ -287,54 +272,7 @@ def test_two_that_agree_are_one_and_what_a_string_quotes_is_no_verdict(form: str
     assert (found.is_answer_correct, found.is_justification_correct) == (True, True)
 
 
-def test_looking_for_contradictions_takes_linear_time() -> None:
-    began = time.process_time()
-    for text in ("{" * 400_000, '{"a":' * 100_000, '{"a": "' * 100_000, "is_answer_correct" * 30_000, RIGHT * 5_000):
-        verdict(text)
-    assert time.process_time() - began < 10
-
-
-def test_an_unreadable_verdict_is_empty_and_says_why() -> None:
-    assert verdict("It is right.") == Verdict("i", "m", "j", None, None, "not JSON")
-    assert verdict('{"is_answer_correct": true').is_answer_correct is True
-    assert verdict('{"is_answer_correct": true').note == "repaired; is_justification_correct is not true or false"
-    assert verdict('{"is_answer_correct": true', FinishReason.LENGTH).note == "truncated"
-    assert verdict('```json\n{"is_answer_correct": true, "is_justification_correct": true}\n```').both_correct is True
-
-
 # ---- hostile text --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "{" * 10_000,
-        "[" * 10_000,
-        '{"answer":' * 10_000,
-        '{"a":[' * 10_000,
-        "[[" * 500_000,
-        '{"answer": "' + "x" * 1_000_000,
-        '{"answer": ' + '"' * 150_000,
-        "```" * 300_000,
-        "```json\n{" * 20_000,
-        "</think>{" * 100_000,
-        "{" + "}" * 190_000,
-        '{"answer": "' + "\\" * 150_000,
-        '{"answer": ' + "9" * 1_000_000 + "}",
-        "{'" * 60 + "}'" * 60,
-        "\x00" * 1000,
-    ],
-)
-def test_hostile_replies_are_read_or_not_within_seconds(text: str) -> None:
-    start = time.process_time()
-    found = parse(text)
-    assert found.kind in {PredictionKind.ANSWERED, PredictionKind.UNPARSED}
-    assert time.process_time() - start < 5
-
-
-def test_repair_has_bounds() -> None:
-    assert "too long to repair" in str(read_object("{" + "x" * MAX_REPAIR_CHARS, ["answer"]).note)
-    assert "too deep to repair" in str(read_object('{"a":' * 100, ["answer"]).note)
 
 
 @given(ANY_TEXT)
@@ -414,3 +352,8 @@ def _frame() -> tuple[str, str, str]:
     between = '"answer": "",\n"justification": ""'
     before, after = empty.split(between)
     return before, between, after
+
+
+def test_a_blank_answer_beside_reasoning_is_left_to_the_jury() -> None:
+    found = parse('{"justification": "Hence 33.", "answer": ""}')
+    assert (found.kind, found.answer, found.note) == (PredictionKind.ANSWERED, "", "blank answer")

@@ -14,8 +14,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.pipeline import advance
 from layton_batch.runs.status import RunState
 from layton_batch.stages.rank import board
-from layton_batch.tasks import BUILT_IN, grade_help, load_task, task_names
-from layton_batch.tasks.offline import GradingOptions, offline_form
+from layton_batch.tasks import BUILT_IN, load_task, task_names
 from layton_batch.tasks.protocol import Task, TaskOptions
 from layton_batch.testing.tasks import TaskContract
 from tests.support import plug_in
@@ -105,16 +104,6 @@ class TestThirdParty(TaskContract):
                 rows = board(run, run.rules)
         assert set(rows["model"]) == {"larch-2-mini", "sirocco-large"}
         assert set(rows["metric"]) == {"exact"}
-
-
-@pytest.mark.parametrize("name", list(BUILT_IN))
-def test_the_help_of_an_option_names_the_benchmarks_that_know_it(name: str) -> None:
-    task = load_task(name, TaskOptions("llm"))
-    known = offline_form(task, GradingOptions()).options if not task.uses_jury else {}
-    protocols = getattr(task, "protocols", ())
-    for option in ("--samples", "--updated", "--table", "--chart", "--ensemble", "--rounds", "--benchmark"):
-        told = getattr(grade_help, option.removeprefix("--").replace("-", "_").upper())
-        assert (name in told or any(protocol in told for protocol in protocols)) is (option in known)
 
 
 def test_the_plug_in_is_one_short_file() -> None:

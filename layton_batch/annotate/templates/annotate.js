@@ -64,9 +64,16 @@
     else if (form && key === "n") { form.elements.answer.value = "wrong"; pick("4"); }
     else if (form && key === "enter" && !event.target.matches("button, a, summary")) { event.preventDefault(); set("answer") || set("justification") ? keep() : tell(message.dataset.empty); }
     else if (form && key === "m") { event.preventDefault(); note.focus(); }
+    else if (key === "g") { if (guidelines) guidelines.open = !guidelines.open; }
     else if (key === "h") { const hints = find(".hints"); if (hints) hints.open = !hints.open; }
     else if (key.length === 1 && "uszf".includes(key)) press(key);
   });
+  // Guidelines stay open or closed from answer to answer.
+  const guidelines = find("[data-guidelines]"), CLOSED = "layton-batch guidelines closed";
+  if (guidelines) {
+    guidelines.open = !sessionStorage.getItem(CLOSED);
+    guidelines.addEventListener("toggle", () => guidelines.open ? sessionStorage.removeItem(CLOSED) : sessionStorage.setItem(CLOSED, "1"));
+  }
   const opener = find("[data-help]");
   if (opener) opener.addEventListener("click", () => help.showModal());
 

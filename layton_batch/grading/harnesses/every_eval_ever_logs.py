@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from layton_batch.errors import DataError
+from layton_batch.grading.graded_models import ItemOutcome
 from layton_batch.grading.harnesses.score_file import (
     Object,
     ScoreFile,
@@ -22,7 +23,6 @@ from layton_batch.grading.harnesses.score_file import (
     text_at,
 )
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import ItemOutcome
 
 SUFFIX = "_samples.jsonl"
 METRIC_MARK = "#"

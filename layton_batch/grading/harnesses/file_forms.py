@@ -10,9 +10,9 @@ from pathlib import Path
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import limits
 from layton_batch.files.workbooks import WORKBOOK
+from layton_batch.grading.graded_models import GradedModel, ItemOutcome
 from layton_batch.grading.harnesses import every_eval_ever_logs, inspect_logs, lm_eval, score_table
 from layton_batch.grading.harnesses.score_file import LARGEST_JSON, Object, ScoreFile, object_of
-from layton_batch.tasks.offline import GradedModel, ItemOutcome
 
 NAMES = (
     "tables of model, item_id and score, Every Eval Ever lines, inspect_ai logs (.eval, .json), "

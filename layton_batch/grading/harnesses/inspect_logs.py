@@ -16,6 +16,7 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
+from layton_batch.grading.graded_models import ItemOutcome
 from layton_batch.grading.harnesses.score_file import (
     LARGEST_JSON,
     Object,
@@ -28,7 +29,6 @@ from layton_batch.grading.harnesses.score_file import (
 )
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import ItemOutcome
 
 _ZSTD, _LOCAL_HEADER = 93, 30
 _WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}

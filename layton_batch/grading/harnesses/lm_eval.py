@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from layton_batch.errors import DataError
+from layton_batch.grading.graded_models import ItemOutcome
 from layton_batch.grading.harnesses.score_file import Object, ScoreFile, fingerprint, json_lines, number_of, object_of
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import ItemOutcome
 
 _NAME = re.compile(r"samples_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+)\.jsonl")
 _NOT_METRICS = frozenset(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from layton_batch.errors import DataError
 from layton_batch.files import limits
+from layton_batch.grading.graded_models import ItemOutcome
 from layton_batch.records import JsonValue
-from layton_batch.tasks.offline import ItemOutcome
 
 LARGEST_JSON = 512 * 1024 * 1024
 """Bytes of one JSON document that are read at most, counted when it is unpacked."""

@@ -15,10 +15,10 @@ from layton_batch.errors import DataError
 from layton_batch.files.csv_rows import ENDINGS
 from layton_batch.files.sources import stream_placed_rows, stream_rows
 from layton_batch.files.workbooks import WORKBOOK
+from layton_batch.grading.graded_models import ItemOutcome
 from layton_batch.grading.harnesses.score_file import Object, ScoreFile, text_at
 from layton_batch.records import JsonValue
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.offline import ItemOutcome
 
 METRIC = "score"
 _COLUMNS = frozenset({"model", "item_id", METRIC})

@@ -1,4 +1,4 @@
-"""Made-up models with known strengths: participants that solve riddles and judges that make mistakes, all repeatable.
+"""Made-up models with known strengths: participants that solve items and judges that make mistakes, all repeatable.
 
 A participant solves an item if its draw for that item is below logistic(k (skill - difficulty + hints + reasoning));
 the draw stays the same whatever the hints and the reasoning, so more of either never turns a right answer into a
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from layton_batch.sandbox.answerers import questions as kinds
 from layton_batch.sandbox.answerers import reply_forms
-from layton_batch.sandbox.answerers.exercises import Exercises, RuleQuestion
+from layton_batch.sandbox.answerers.known_items import KnownItem, KnownItems, submission
 from layton_batch.sandbox.answerers.profiles import (
     JudgeProfile,
     ParticipantProfile,
@@ -27,133 +27,21 @@ from layton_batch.sandbox.answerers.profiles import (
     effort_gain,
     hint_gain,
 )
-from layton_batch.sandbox.answerers.questions import ANSWER, JUSTIFICATION, Kind, ModelReply, Question, kind_of
-from layton_batch.sandbox.answerers.reply_forms import ReplyForm, counted
-from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, RiddleIndex, hints_shown
+from layton_batch.sandbox.answerers.questions import JUSTIFICATION, Kind, ModelReply, Question, kind_of
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm, ReplyText, counted
 from layton_batch.sandbox.answerers.seeded_draws import draw, normal, pick, position
-from layton_batch.sandbox.answerers.stock_reasoning import ReasoningSpan, Truth, reason, recognise
+from layton_batch.sandbox.answerers.stock_reasoning import (
+    CLOSINGS,
+    OPENINGS,
+    ReasoningSpan,
+    Truth,
+    reason,
+    recognise,
+)
 from layton_batch.sandbox.answerers.wrong_answers import WrongAnswers, core, plain_words, right_answer
 
-_DECODER = json.JSONDecoder()
-_MOST_OBJECTS = 20
 _ARGUED_WORDS = 8
 """Fewer words than these are no justification."""
-
-
-def compared(text: str, passage: Passage, riddle: Riddle) -> Truth:
-    """Right if the reference answer is given and argued for, flawed if it is only given."""
-    given = submission(text)
-    if given is not None:
-        return _truth(_says(given[0], riddle), len(plain_words(given[1])))
-    rest = _beside_the_riddle(passage, riddle)
-    wanted = " ".join(plain_words(right_answer(riddle)))
-    # Once as the reference; a second time only if the participant says it.
-    is_given = bool(wanted) and len(re.findall(rf"(?<!\S){re.escape(wanted)}(?!\S)", rest)) > 1
-    return _truth(is_given, len(rest.split()))
-
-
-def submission(text: str) -> tuple[str, str] | None:
-    """(answer, justification) of the last JSON object in the text that has them as strings; None without one. An object
-    without a justification has an empty one."""
-    starts = [match.start() for match in re.finditer(r"\{", text)][-_MOST_OBJECTS:]
-    for start in reversed(starts):
-        try:
-            value, _ = _DECODER.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(value, dict):
-            answer, justification = value.get(ANSWER), value.get(JUSTIFICATION, "")
-            if isinstance(answer, str) and isinstance(justification, str):
-                return answer, justification
-    return None
-
-
-def _says(answer: str, riddle: Riddle) -> bool:
-    """Return whether the answer equals the reference, apart from typography and the reference's remarks."""
-    reference = right_answer(riddle)
-    return bool(plain_words(answer)) and plain_words(answer) in {plain_words(reference), plain_words(core(reference))}
-
-
-def _beside_the_riddle(passage: Passage, riddle: Riddle) -> str:
-    """The words of the text without one copy of each column of the riddle but the answer."""
-    rest = " ".join(plain_words(passage.plain))
-    columns = (riddle.description, *riddle.hints, riddle.solution, riddle.justification)
-    for words in sorted((" ".join(plain_words(column)) for column in columns), key=len, reverse=True):
-        rest = rest.replace(words, " ", 1) if words else rest
-    return rest
-
-
-def _truth(right: bool, argued_words: int) -> Truth:
-    if not right:
-        return Truth.WRONG
-    return Truth.RIGHT if argued_words > _ARGUED_WORDS else Truth.FLAWED
-
-
-_OPTION = re.compile(r"^[ \t]*[(*]*([A-K])[).:]", re.MULTILINE)
-_NUMBER = re.compile(r"\b\d{1,4}\b")
-_DEEPEST = 8
-_YES = 0.8
-_GUESSES = ("Neither of them", "The first one", "The last one", "Nothing at all", "It makes no difference", "Only one")
-
-
-def guess(text: str, *key: object) -> str:
-    """An answer of the kind the text seems to ask for: one of its options, a number if it has numbers, a phrase."""
-    options: list[str] = sorted(set(_OPTION.findall(text)))
-    if len(options) > 1:
-        return pick(options, "option", *key)
-    numbers = _NUMBER.findall(text)
-    if numbers:
-        return str(int(pick(numbers, "number", *key)) + position(3, "offset", *key))
-    return pick(_GUESSES, "guess", *key)
-
-
-def generic_reply(question: Question, riddle: Riddle | None, seed: int) -> str:
-    """A value of the question's schema as JSON; without a schema a line of prose that ends in an answer."""
-    key = (seed, question.model, question.text)
-    if question.schema is not None:
-        return json.dumps(_Filler(question.text, riddle, key).value(question.schema), ensure_ascii=False)
-    answer = guess(question.text, *key)
-    return f"Going through the question step by step leaves one candidate.\n\nFinal Answer: ###{answer}###"
-
-
-@dataclass(frozen=True, slots=True)
-class _Filler:
-    """Fills a JSON schema: every property, one element in an array, null where the schema is not understood."""
-
-    text: str
-    riddle: Riddle | None
-    key: tuple[object, ...]
-
-    def value(self, schema: object, name: str = "", depth: int = 0) -> object:
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
-            return None
-        options = schema.get("enum")
-        if isinstance(options, list) and options:
-            chosen: object = pick(options, "enum", name, *self.key)
-            return chosen
-        kind, members = schema.get("type"), schema.get("properties")
-        kind = kind[0] if isinstance(kind, list) and kind else kind
-        if isinstance(members, Mapping):
-            return {str(member): self.value(inner, str(member), depth + 1) for member, inner in members.items()}
-        if kind == "object":
-            return {}
-        if kind == "array":
-            return [self.value(schema.get("items"), name, depth + 1)]
-        return self.scalar(str(kind).lower(), name)
-
-    def scalar(self, kind: str, name: str) -> object:
-        if kind == "boolean":
-            return draw("boolean", name, *self.key) < _YES
-        if kind == "integer":
-            return position(10, "integer", name, *self.key)
-        if kind == "number":
-            return round(draw("number", name, *self.key), 3)
-        if kind != "string":
-            return None
-        answer = right_answer(self.riddle) if self.riddle else guess(self.text, name, *self.key)
-        return reason(Truth.RIGHT, answer, self.riddle, *self.key)[0] if JUSTIFICATION in name else answer
-
-
 _USUAL_PICARATS = 35
 _PICARATS_A_LOGIT = 25
 _MOST_BY_PICARATS = 1.2
@@ -167,11 +55,15 @@ _ONE_ERROR_BRINGS_ANOTHER = 0.75
 """A judge taken in by a wrong answer mostly believes the reasoning too; one that fails a right answer fails both."""
 _WRONG_ANSWER_RIGHT_REASONS = 0.1
 _IN_WORDS = {True: "The final answer says what the reference says.", False: "The final answer says something else."}
+_CLUMSIER = 3.0
+"""Replies in free text go wrong more often than replies under a JSON schema, for which the profiles' rates are."""
+_LEAST_CAUTION, _CAUTION_RANGE = 0.1, 0.55
+"""Share of the times that a model which does not know says so: a habit of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SimulatedAnswer:
-    """Reply of a participant to a riddle: whether it is right, its content, and its form."""
+    """A participant's reply to an item: whether it is right, its content, and its form."""
 
     span: ReasoningSpan
     answer: str
@@ -180,49 +72,38 @@ class SimulatedAnswer:
 
 
 class SimulateAnswerer:
-    """Answers everything. `items` are the riddles it knows, `exercises` the items graded by rule; the same question
-    gets the same reply for the same seed, in any order and any process."""
+    """Answers everything; the same question gets the same reply for the same seed, in any order and any process."""
 
-    def __init__(
-        self,
-        items: Iterable[Riddle] = (),
-        seed: int = 0,
-        profiles: Profiles | None = None,
-        exercises: Iterable[RuleQuestion] = (),
-    ) -> None:
-        self._index = RiddleIndex(tuple(items))
-        self._wrong = WrongAnswers(self._index.riddles)
+    def __init__(self, items: Iterable[KnownItem] = (), seed: int = 0, profiles: Profiles | None = None) -> None:
+        self._items = KnownItems(items)
+        self._wrong = WrongAnswers([item for item in self._items.items if not item.wrong])
         self._seed = seed
         self._profiles = profiles or bundled_profiles()
-        self._exercises = Exercises(exercises, seed, self._profiles)
 
     def answer(self, question: Question) -> ModelReply:
         kind = kind_of(question)
-        passage = Passage(question.text)
-        solution = None if kind is Kind.JUDGE else self._exercises.reply(question, passage)
-        if solution is not None:
-            return solution
-        riddles = self._index.find(passage, question.images)
-        riddle = riddles[0] if riddles else None
+        item = self._items.find(question.text, question.images)
         if kind is Kind.JUDGE:
-            return self._judge_reply(question, passage, riddle)
+            return self._judge_reply(question, item)
+        if item is not None and item.wrong and question.schema is None:
+            return self._reply_by_rule(question, item)
         if kind is Kind.PARTICIPANT:
-            return self._participant_reply(question, passage, riddle)
-        return counted(question, generic_reply(question, riddle, self._seed))
+            return self._participant_reply(question, item)
+        return counted(question, generic_reply(question, item, self._seed))
 
-    def participate(self, model: str, riddle: Riddle, hints: int, reasoning: str | int | None) -> SimulatedAnswer:
-        """Draw a model's reply to a known riddle of which this many hints are shown."""
-        profile, key = self._profiles.participant(model), (self._seed, model, riddle.id)
-        truth = self._truth(profile, self.difficulty(riddle), hints, reasoning, *key)
-        answer = self._wrong.draw(riddle, *key) if truth is Truth.WRONG else right_answer(riddle)
-        return _said(profile, truth, answer, riddle, *key, hints, reasoning)
+    def participate(self, model: str, item: KnownItem, hints: int, reasoning: str | int | None) -> SimulatedAnswer:
+        """Draw a model's reply to a known item of which this many hints are shown."""
+        profile, key = self._profiles.participant(model), (self._seed, model, item.id)
+        truth = self._truth(profile, self.difficulty(item), hints, reasoning, *key)
+        answer = self._wrong.draw(item, *key) if truth is Truth.WRONG else right_answer(item)
+        return _said(profile, truth, answer, item.reasons, *key, hints, reasoning)
 
-    def difficulty(self, riddle: Riddle) -> float:
-        """In logits; 0 is a usual riddle, more is harder."""
-        picarats = _USUAL_PICARATS if riddle.picarats is None else riddle.picarats
+    def difficulty(self, item: KnownItem) -> float:
+        """In logits; 0 is a usual item, more is harder."""
+        picarats = _USUAL_PICARATS if item.picarats is None else item.picarats
         by_picarats = (picarats - _USUAL_PICARATS) / _PICARATS_A_LOGIT
         bounded = max(-_MOST_BY_PICARATS, min(_MOST_BY_PICARATS, by_picarats))
-        return bounded + _DIFFICULTY_SPREAD * normal("difficulty", self._seed, riddle.id)
+        return bounded + _DIFFICULTY_SPREAD * normal("difficulty", self._seed, item.id)
 
     def verdict(self, judge: str, item: str, span: ReasoningSpan, text: str = "") -> tuple[bool, bool]:
         """(answer is right, justification is right) as the judge sees them: the truth, or its mistake.
@@ -250,28 +131,44 @@ class SimulateAnswerer:
             return Truth.WRONG
         return Truth.FLAWED if draw("flawed", *key) < profile.flawed else Truth.RIGHT
 
-    def _participant_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> ModelReply:
-        if riddle is None:
-            content, item = self._guess(question, passage), passage.forms[-1]
+    def _participant_reply(self, question: Question, item: KnownItem | None) -> ModelReply:
+        if item is None:
+            content, name = self._guess(question), question.text
         else:
-            shown, item = hints_shown(riddle, passage), riddle.id
-            content = self.participate(question.model, riddle, shown, question.reasoning)
+            shown, name = sum(hint in question.text for hint in item.hints), item.id
+            content = self.participate(question.model, item, shown, question.reasoning)
         values = {kinds.JUSTIFICATION: content.justification, kinds.ANSWER: content.answer}
-        return _reply(question, content.form, values, self._seed, question.model, item)
+        return _reply(question, content.form, values, self._seed, question.model, name)
 
-    def _guess(self, question: Question, passage: Passage) -> SimulatedAnswer:
+    def _guess(self, question: Question) -> SimulatedAnswer:
         """For an unknown item: a guess, and a truth by the usual chances, since nobody here can know it."""
-        profile, key = self._profiles.participant(question.model), (self._seed, question.model, passage.forms[-1])
-        difficulty = _DIFFICULTY_SPREAD * normal("difficulty", self._seed, passage.forms[-1])
+        profile, key = self._profiles.participant(question.model), (self._seed, question.model, question.text)
+        difficulty = _DIFFICULTY_SPREAD * normal("difficulty", self._seed, question.text)
         truth = self._truth(profile, difficulty, 0, question.reasoning, *key)
-        return _said(profile, truth, guess(passage.plain, *key), None, *key, question.reasoning)
+        return _said(profile, truth, guess(question.text, *key), "", *key, question.reasoning)
 
-    def _judge_reply(self, question: Question, passage: Passage, riddle: Riddle | None) -> ModelReply:
-        span, item = recognise(passage), riddle.id if riddle else ""
-        text = "" if span and riddle else passage.forms[-1]
+    def _reply_by_rule(self, question: Question, item: KnownItem) -> ModelReply:
+        """Thoughts, and then a right or a wrong reply of those that the caller gave."""
+        profile, key = self._profiles.participant(question.model), (self._seed, question.model, item.id)
+        truth = self._truth(profile, self.difficulty(item), 0, question.reasoning, *key)
+        text = pick(item.wrong, "wrong", *key) if truth is Truth.WRONG else item.right
+        caution = _LEAST_CAUTION + _CAUTION_RANGE * draw("caution", question.model)
+        if truth is Truth.WRONG and item.abstention and draw("abstains", *key) < caution:
+            text = item.abstention
+        if item.lettered:
+            text = _lettered(text, question.text)
+        rates = {form: min(0.3, _CLUMSIER * rate) for form, rate in profile.forms.items()}
+        opening, closing = pick(OPENINGS[truth], "opening", *key), pick(CLOSINGS[truth], "closing", *key)
+        said = _in_free_text(reply_forms.form_for(rates, *key), f"{opening} {closing}", text, *key)
+        said = reply_forms.within(question.max_output_tokens, said)
+        return counted(question, said.text, said.finish)
+
+    def _judge_reply(self, question: Question, item: KnownItem | None) -> ModelReply:
+        span, name = recognise(question.text), item.id if item else ""
+        text = "" if span and item else question.text
         if span is None:
-            span = ReasoningSpan(compared(question.text, passage, riddle) if riddle else self._coin(passage), -1, -1)
-        on_answer, on_justification = self.verdict(question.model, item, span, text)
+            span = ReasoningSpan(self._compared(question.text, item), -1, -1)
+        on_answer, on_justification = self.verdict(question.model, name, span, text)
         if question.schema is None and kinds.JUDGEMENT in question.text:
             words = f"{_IN_WORDS[on_answer]}\n\n{kinds.JUDGEMENT}{int(on_answer)}"
             return counted(question, words)
@@ -281,18 +178,25 @@ class SimulateAnswerer:
         }
         if kinds.REASONING in kinds.properties(question.schema):
             values[kinds.REASONING] = _IN_WORDS[on_answer]
-        key = (self._seed, question.model, item, span, text)
+        key = (self._seed, question.model, name, span, text)
         form = reply_forms.form_for(self._profiles.judge(question.model).forms, *key)
         return _reply(question, form, values, *key)
 
-    def _coin(self, passage: Passage) -> Truth:
-        return Truth.RIGHT if draw("unknown", self._seed, passage.forms[-1]) < 0.5 else Truth.WRONG
+    def _compared(self, text: str, item: KnownItem | None) -> Truth:
+        """The truth of a submission that no made-up model wrote: right if the reference answer is given and argued for,
+        flawed if it is only given; of an unknown item a draw."""
+        given = submission(text)
+        if item is None or given is None:
+            return Truth.RIGHT if draw("unknown", self._seed, text) < 0.5 else Truth.WRONG
+        reference = right_answer(item)
+        answer = plain_words(given[0])
+        if not answer or answer not in {plain_words(reference), plain_words(core(reference))}:
+            return Truth.WRONG
+        return Truth.RIGHT if len(plain_words(given[1])) > _ARGUED_WORDS else Truth.FLAWED
 
 
-def _said(
-    profile: ParticipantProfile, truth: Truth, answer: str, riddle: Riddle | None, *key: object
-) -> SimulatedAnswer:
-    justification, span = reason(truth, answer, riddle, *key)
+def _said(profile: ParticipantProfile, truth: Truth, answer: str, reasons: str, *key: object) -> SimulatedAnswer:
+    justification, span = reason(truth, answer, reasons, *key)
     return SimulatedAnswer(span, answer, justification, reply_forms.form_for(profile.forms, *key))
 
 
@@ -308,3 +212,87 @@ def _reply(question: Question, form: ReplyForm, values: Mapping[str, object], *k
     named = {name: values[name] for name in kinds.properties(question.schema) if name in values}
     utterance = reply_forms.within(question.max_output_tokens, reply_forms.say(form, named or values, *key))
     return counted(question, utterance.text, utterance.finish)
+
+
+def _lettered(option: str, prompt: str) -> str:
+    letter = re.search(rf"^\W*([A-Z])[).:]\s*{re.escape(option)}\s*$", prompt, re.MULTILINE)
+    return f"Answer: {letter[1]}" if letter else option
+
+
+def _in_free_text(form: ReplyForm, thoughts: str, text: str, *key: object) -> ReplyText:
+    whole = f"{thoughts}\n\n{text}"
+    if form is ReplyForm.REFUSED:
+        return reply_forms.say(form, {}, *key)
+    if form is ReplyForm.TRUNCATED:
+        return ReplyText(whole[: len(whole) // 2], "length")
+    if form is ReplyForm.UNSTRUCTURED:
+        return ReplyText(f"{thoughts}\n\nThere is too little to go by here, so I leave it open.")
+    if form is ReplyForm.FENCED:
+        return ReplyText(f"{thoughts}\n\n```\n{text}\n```")
+    return ReplyText(text if form is ReplyForm.SLIP else whole)
+
+
+# ---- questions that nobody gave --------------------------------------------------------------------------------------
+
+_OPTION = re.compile(r"^[ \t]*[(*]*([A-K])[).:]", re.MULTILINE)
+_NUMBER = re.compile(r"\b\d{1,4}\b")
+_DEEPEST = 8
+_YES = 0.8
+_GUESSES = ("Neither of them", "The first one", "The last one", "Nothing at all", "It makes no difference", "Only one")
+
+
+def guess(text: str, *key: object) -> str:
+    """An answer of the kind the text seems to ask for: one of its options, a number if it has numbers, a phrase."""
+    options: list[str] = sorted(set(_OPTION.findall(text)))
+    if len(options) > 1:
+        return pick(options, "option", *key)
+    numbers = _NUMBER.findall(text)
+    if numbers:
+        return str(int(pick(numbers, "number", *key)) + position(3, "offset", *key))
+    return pick(_GUESSES, "guess", *key)
+
+
+def generic_reply(question: Question, item: KnownItem | None, seed: int) -> str:
+    """A value of the question's schema as JSON; without a schema a line of prose that ends in an answer."""
+    key = (seed, question.model, question.text)
+    if question.schema is not None:
+        return json.dumps(_Filler(question.text, item, key).value(question.schema), ensure_ascii=False)
+    answer = guess(question.text, *key)
+    return f"Going through the question step by step leaves one candidate.\n\nFinal Answer: ###{answer}###"
+
+
+@dataclass(frozen=True, slots=True)
+class _Filler:
+    """Fills a JSON schema: every property, one element in an array, null where the schema is not understood."""
+
+    text: str
+    item: KnownItem | None
+    key: tuple[object, ...]
+
+    def value(self, schema: object, name: str = "", depth: int = 0) -> object:
+        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+            return None
+        options = schema.get("enum")
+        if isinstance(options, list) and options:
+            chosen: object = pick(options, "enum", name, *self.key)
+            return chosen
+        kind, members = schema.get("type"), schema.get("properties")
+        kind = kind[0] if isinstance(kind, list) and kind else kind
+        if isinstance(members, Mapping):
+            return {str(member): self.value(inner, str(member), depth + 1) for member, inner in members.items()}
+        if kind == "array":
+            return [self.value(schema.get("items"), name, depth + 1)]
+        return {} if kind == "object" else self.scalar(str(kind).lower(), name)
+
+    def scalar(self, kind: str, name: str) -> object:
+        if kind == "boolean":
+            return draw("boolean", name, *self.key) < _YES
+        if kind == "integer":
+            return position(10, "integer", name, *self.key)
+        if kind == "number":
+            return round(draw("number", name, *self.key), 3)
+        if kind != "string":
+            return None
+        answer = right_answer(self.item) if self.item else guess(self.text, name, *self.key)
+        reasons = self.item.reasons if self.item else ""
+        return reason(Truth.RIGHT, answer, reasons, *self.key)[0] if JUSTIFICATION in name else answer

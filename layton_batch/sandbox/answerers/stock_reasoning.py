@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from layton_batch.sandbox.answerers.riddle_lookup import Passage, Riddle, squash
 from layton_batch.sandbox.answerers.seeded_draws import pick, position
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
@@ -113,26 +112,23 @@ _WRONG_MIDDLES = (
     'So "{answer}" is the only candidate I would consider.',
 )
 
-_SQUASHED = {truth: (tuple(map(squash, OPENINGS[truth])), tuple(map(squash, CLOSINGS[truth]))) for truth in Truth}
 
-
-def reason(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> tuple[str, ReasoningSpan]:
-    """A justification of the answer with its span; the key decides the choice of words."""
+def reason(truth: Truth, answer: str, reasons: str, *key: object) -> tuple[str, ReasoningSpan]:
+    """A justification with its span: ``reasons`` are those of the reference, the key decides the words."""
     span = ReasoningSpan(
         truth, position(len(OPENINGS[truth]), "opening", *key), position(len(CLOSINGS[truth]), "closing", *key)
     )
-    middle = _middle(truth, answer, riddle, *key)
+    middle = _middle(truth, answer, reasons, *key)
     sentences = (OPENINGS[truth][span.opening], middle, CLOSINGS[truth][span.closing])
     return " ".join(sentence for sentence in sentences if sentence), span
 
 
-def _middle(truth: Truth, answer: str, riddle: Riddle | None, *key: object) -> str:
+def _middle(truth: Truth, answer: str, reasons: str, *key: object) -> str:
     if truth is Truth.FLAWED:
         return pick(_FLAWED_MIDDLES, "middle", *key)
     if truth is Truth.WRONG:
         return pick(_WRONG_MIDDLES, "middle", *key).format(answer=_shortened(answer))
-    gold = (riddle.justification or riddle.solution) if riddle else ""
-    return " ".join(_SENTENCE_END.split(" ".join(gold.split()))[:_MOST_SENTENCES])
+    return " ".join(_SENTENCE_END.split(" ".join(reasons.split()))[:_MOST_SENTENCES])
 
 
 def _shortened(answer: str, most: int = 80) -> str:
@@ -140,15 +136,13 @@ def _shortened(answer: str, most: int = 80) -> str:
     return line if len(line) <= most else f"{line[:most].rstrip()} …"
 
 
-def recognise(passage: Passage) -> ReasoningSpan | None:
+def recognise(text: str) -> ReasoningSpan | None:
     """The span of the stock reasoning in the text; of the last one where there are several, None without any."""
-    text = passage.forms[-1]
     spans = []
     for truth in Truth:
-        openings, closings = _SQUASHED[truth]
-        place, opening = _last(openings, text)
+        place, opening = _last(OPENINGS[truth], text)
         if opening >= 0:
-            spans.append((place, ReasoningSpan(truth, opening, _last(closings, text)[1])))
+            spans.append((place, ReasoningSpan(truth, opening, _last(CLOSINGS[truth], text)[1])))
     return max(spans, key=lambda placed: placed[0])[1] if spans else None
 
 

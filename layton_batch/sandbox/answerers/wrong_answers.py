@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from layton_batch.sandbox.answerers.riddle_lookup import Riddle
+from layton_batch.sandbox.answerers.known_items import KnownItem
 from layton_batch.sandbox.answerers.seeded_draws import draw, pick
 
 _NUMBER = re.compile(r"\d+")
@@ -31,9 +31,9 @@ def plain_words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.casefold()))
 
 
-def right_answer(riddle: Riddle) -> str:
+def right_answer(item: KnownItem) -> str:
     """The reference answer on one line; a solution that stands in for it is cut to a readable length at a full stop."""
-    text = " ".join(riddle.right_answer.split())
+    text = " ".join(item.right.split())
     if len(text) <= _LONGEST:
         return text
     cut = text[:_LONGEST]
@@ -49,32 +49,32 @@ def core(answer: str) -> str:
 class WrongAnswers:
     """Wrong answers drawn from the items given."""
 
-    def __init__(self, riddles: Sequence[Riddle]) -> None:
+    def __init__(self, items: Sequence[KnownItem]) -> None:
         self._by_category: dict[tuple[str, str, str], dict[tuple[str, ...], str]] = {}
         self._by_shape: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
-        for riddle in riddles:
-            answer = core(right_answer(riddle))
+        for item in items:
+            answer = core(right_answer(item))
             if answer:
                 words, shape = plain_words(answer), _shape(answer)
-                self._by_category.setdefault((riddle.pool, riddle.category, shape), {}).setdefault(words, answer)
-                self._by_shape.setdefault((riddle.pool, shape), {}).setdefault(words, answer)
+                self._by_category.setdefault((item.pool, item.category, shape), {}).setdefault(words, answer)
+                self._by_shape.setdefault((item.pool, shape), {}).setdefault(words, answer)
 
-    def draw(self, riddle: Riddle, *key: object) -> str:
+    def draw(self, item: KnownItem, *key: object) -> str:
         """Never the right answer, whatever its typography; the same for the same key."""
-        right = right_answer(riddle)
+        right = right_answer(item)
         wrong = {plain_words(right), plain_words(core(right))}
         slip = _slipped(core(right), *key)
         if slip and plain_words(slip) not in wrong and draw("slip", *key) < _SLIPS:
             return slip
-        return pick(self._others(riddle, core(right), wrong), "other", *key)
+        return pick(self._others(item, core(right), wrong), "other", *key)
 
-    def _others(self, riddle: Riddle, right: str, wrong: set[tuple[str, ...]]) -> list[str]:
+    def _others(self, item: KnownItem, right: str, wrong: set[tuple[str, ...]]) -> list[str]:
         """Other items' answers of the same shape, of the same category where there are any."""
         shape = _shape(right)
         last_resort = {plain_words(answer): answer for answer in _SURE_TO_BE_WRONG}
         for answers in (
-            self._by_category.get((riddle.pool, riddle.category, shape), {}),
-            self._by_shape.get((riddle.pool, shape), {}),
+            self._by_category.get((item.pool, item.category, shape), {}),
+            self._by_shape.get((item.pool, shape), {}),
             last_resort,
         ):
             wrong_answers = [answer for words, answer in answers.items() if words not in wrong]

@@ -6,16 +6,20 @@ import json
 import re
 import threading
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter")
-_HTTP_ACTIONS = frozenset({"status", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut"})
+PROVIDERS = ("openai", "anthropic", "gemini", "mistral", "together", "groq", "doubleword", "openrouter", "xai")
+_HTTP_ACTIONS = frozenset(
+    {"status", "status_after", "drop", "drop_after", "not_json", "delay", "truncate", "short", "cut"}
+)
+CALLS = ("upload", "create", "poll", "results", "list", "cancel")
 ACTIONS: Mapping[str, frozenset[str]] = {
-    **dict.fromkeys(("upload", "create", "poll", "results", "list", "cancel"), _HTTP_ACTIONS),
+    **dict.fromkeys(CALLS, _HTTP_ACTIONS),
+    "outage": frozenset({"status", "drop"}),
     "row": frozenset(
         {"error", "missing", "duplicate", "unknown_id", "malformed_line", "malformed_text", "truncated", "refused"}
     ),
@@ -64,15 +68,18 @@ class Fault:
             raise ValueError(f"fault: match {self.match!r} is not a regular expression: {error}") from error
 
     def covers(self, provider: str, on: str, subject: str) -> bool:
-        return self.on == on and self.provider in ("*", provider) and re.search(self.match, subject) is not None
+        mine = self.on == on or (self.on == "outage" and on in CALLS)
+        return mine and self.provider in ("*", provider) and re.search(self.match, subject) is not None
 
 
 class FaultBook:
     """Counts the occasions of every fault and says which is due. The counts start anew with each sandbox."""
 
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
+    def __init__(self, faults: tuple[Fault, ...], clock: Callable[[], float]) -> None:
         self._faults = faults
+        self._clock = clock
         self._seen = [0] * len(faults)
+        self._began: dict[int, float] = {}
         self._lock = threading.Lock()
 
     def due(self, provider: str, on: str, subject: str) -> Fault | None:
@@ -83,9 +90,14 @@ class FaultBook:
                     continue
                 self._seen[index] += 1
                 turn = self._seen[index] - fault.after
-                if due is None and turn > 0 and (fault.times == 0 or turn <= fault.times):
+                if due is None and turn > 0 and (fault.times == 0 or turn <= fault.times) and self._lasts(index):
                     due = fault
         return due
+
+    def _lasts(self, index: int) -> bool:
+        """An outage goes on for its seconds from the first call it meets."""
+        fault, now = self._faults[index], self._clock()
+        return fault.on != "outage" or not fault.seconds or now < self._began.setdefault(index, now) + fault.seconds
 
 
 def load_faults(path: Path) -> tuple[Fault, ...]:

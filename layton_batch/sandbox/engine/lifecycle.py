@@ -11,7 +11,7 @@ from layton_batch.sandbox.engine.configuration import SandboxConfig
 from layton_batch.sandbox.engine.dialect import SandboxDialect
 from layton_batch.sandbox.engine.execution import Executor, lines_of
 from layton_batch.sandbox.engine.faults import FaultBook
-from layton_batch.sandbox.engine.store import BatchFault, BatchRefusal, Outcome, SandboxBatch, Store, StoredFile
+from layton_batch.sandbox.engine.store import BatchRefusal, Outcome, SandboxBatch, Store, StoredFile
 
 Phase = Literal[
     "validating", "running", "finalizing", "cancelling", "odd", "completed", "failed", "expired", "cancelled"
@@ -42,17 +42,7 @@ class SandboxEngine:
     def create(self, batch: SandboxBatch) -> SandboxBatch:
         subject = f"{batch.id}\n{batch.model}\n{dict(batch.echo)}\n{self._head(batch)}"
         fault = self._faults.due(batch.provider, "batch", subject)
-        if fault is not None:
-            fate = BatchFault(
-                fault.action,  # type: ignore[arg-type]
-                share=fault.share,
-                name=fault.name,
-                kind=fault.kind,
-                seconds=fault.seconds,
-                late=fault.late,
-                counts=fault.counts,
-            )
-            batch = replace(batch, fate=fate)
+        batch = replace(batch, fate=fault)
         self.store.put_batch(batch)
         return batch
 

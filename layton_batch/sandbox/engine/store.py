@@ -18,6 +18,8 @@ from urllib.parse import quote
 
 from pydantic import TypeAdapter
 
+from layton_batch.sandbox.engine.faults import Fault
+
 Outcome = Literal["completed", "failed", "expired", "cancelled"]
 
 
@@ -52,19 +54,6 @@ class BatchRefusal:
 
 
 @dataclass(frozen=True, slots=True)
-class BatchFault:
-    """Decision of a batch-level fault for one batch. It is stored, so that a restart does not forget it."""
-
-    action: Literal["fail", "expire", "cancel", "stop", "late", "unknown_status", "stuck"]
-    share: float = 0.5
-    name: str = ""
-    kind: str = ""
-    seconds: float = 0.0
-    late: float = 0.0
-    counts: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class SandboxUsage:
     """Tokens in the sense of `questions.ModelReply`."""
 
@@ -86,7 +75,8 @@ class SandboxUsage:
 
 @dataclass(frozen=True, slots=True)
 class SandboxBatch:
-    """`echo` holds what the provider shows again (metadata, display name, window). Rows run in a seeded order, so
+    """`echo` holds what the provider shows again (metadata, display name, window), `fate` the batch's own fault, which
+    outlives a restart. Rows run in a seeded order, so
     `executed` says how many of that order are done and `output_bytes` / `error_bytes` how much of the result files
     is valid: bytes beyond them are left from an execution that was killed, and are cut off before it is repeated."""
 
@@ -97,7 +87,7 @@ class SandboxBatch:
     endpoint: str
     model: str
     echo: Mapping[str, object]
-    fate: BatchFault | None = None
+    fate: Fault | None = None
     checked: bool = False
     rows: int = 0
     problem: BatchRefusal | None = None

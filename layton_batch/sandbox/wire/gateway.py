@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
-import re
-import shutil
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable
 from email.utils import formatdate
 from pathlib import Path
 from typing import IO
 from urllib.parse import urlsplit
 
-import orjson
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, QueryParams, UploadFile
+from starlette.datastructures import Headers, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -31,83 +26,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from layton_batch.sandbox.engine.dialect import Rejection
 from layton_batch.sandbox.engine.faults import ACTIONS, Fault, FaultBook
-
-
-def rfc3339(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
-
+from layton_batch.sandbox.wire.api import Endpoint, JsonReply, ProviderApi, SandboxCall
 
 _LOG = logging.getLogger(__name__)
 _SPOOL = 1 << 20
 _SUBJECT = 1 << 16
 _METHODS = ["GET", "POST", "PUT", "DELETE", "PATCH"]
-
-
-@dataclass(slots=True)
-class SandboxCall:
-    """One request as a handler sees it. `root` is scheme and host; `body` is at its start."""
-
-    path: str
-    root: str
-    params: Mapping[str, str]
-    query: QueryParams
-    headers: Mapping[str, str]
-    body: IO[bytes]
-    fields: Mapping[str, str] = field(default_factory=dict)
-    upload: UploadFile | None = None
-
-    def json(self) -> dict[str, object]:
-        try:
-            document: object = orjson.loads(self.body.read())
-        except orjson.JSONDecodeError as error:
-            raise Rejection(400, f"could not parse the JSON body of your request: {error}") from error
-        if not isinstance(document, dict):
-            raise Rejection(400, "the JSON body of your request is not an object")
-        return document
-
-    def number(self, name: str, default: int, low: int, high: int) -> int:
-        text = self.query.get(name, str(default))
-        if re.fullmatch(r"-?[0-9]{1,12}", text) is None or not low <= int(text) <= high:
-            raise Rejection(400, f"{name} must be an integer between {low} and {high}, not {text!r}", param=name)
-        return int(text)
-
-
-Handler = Callable[[SandboxCall], Response]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """`on` names the kind of call for counts and faults; `keyless` routes need no API key (signed URLs)."""
-
-    method: str
-    path: str
-    on: str
-    handler: Handler
-    keyless: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """One provider's HTTP face: where it is mounted, its routes, how it says no, and where it looks for a key."""
-
-    provider: str
-    prefix: str
-    endpoints: Sequence[Endpoint]
-    refusal: Callable[[Rejection], Mapping[str, object]]
-    key: Callable[[Mapping[str, str], Mapping[str, str]], str]
-    no_key: Rejection
-
-
-def bearer(headers: Mapping[str, str], _query: Mapping[str, str]) -> str:
-    scheme, _, key = headers.get("authorization", "").partition(" ")
-    return key.strip() if scheme.lower() == "bearer" else ""
-
-
-class JsonReply(Response):
-    media_type = "application/json"
-
-    def render(self, content: object) -> bytes:
-        return orjson.dumps(content)
 
 
 class OpenProtocol(H11Protocol):
@@ -164,7 +88,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Gateway:
-    """Serves the wires, one mount each."""
+    """Serves the APIs, one mount each."""
 
     def __init__(self, faults: FaultBook, spool: Path, clock: Callable[[], float] = time.time) -> None:
         self._faults = faults
@@ -181,59 +105,61 @@ class Gateway:
                 counts.setdefault(provider, {})[on] = number
             return counts
 
-    def mount(self, wire: Wire) -> BaseRoute:
-        routes = [Route(e.path, self._bound(wire, e), methods=[e.method]) for e in wire.endpoints]
+    def mount(self, api: ProviderApi) -> BaseRoute:
+        routes = [Route(e.path, self._bound(api, e), methods=[e.method]) for e in api.endpoints()]
         nothing = Endpoint("GET", "/{path:path}", "unknown", _no_such_route, keyless=True)
-        routes.append(Route(nothing.path, self._bound(wire, nothing), methods=_METHODS))
-        return Mount(wire.prefix, routes=routes)
+        routes.append(Route(nothing.path, self._bound(api, nothing), methods=_METHODS))
+        return Mount(api.prefix, routes=routes)
 
-    def _bound(self, wire: Wire, endpoint: Endpoint) -> Callable[[Request], object]:
+    def _bound(self, api: ProviderApi, endpoint: Endpoint) -> Callable[[Request], object]:
         async def serve(request: Request) -> Response:
-            return await self._serve(wire, endpoint, request)
+            return await self._serve(api, endpoint, request)
 
         return serve
 
-    async def _serve(self, wire: Wire, endpoint: Endpoint, request: Request) -> Response:
+    async def _serve(self, api: ProviderApi, endpoint: Endpoint, request: Request) -> Response:
         with self._lock:
-            self._counts[wire.provider, endpoint.on] += 1
+            self._counts[api.provider, endpoint.on] += 1
         try:
-            _admit(wire, endpoint, request)
+            _admit(api, endpoint, request)
             with tempfile.SpooledTemporaryFile(max_size=_SPOOL, dir=str(self._spool)) as body:
-                return await self._answered(wire, endpoint, await _read(request, body))
+                return await self._answered(api, endpoint, await _read(request, body))
         except Rejection as rejection:
-            return _refused(wire, rejection)
+            return _refused(api, rejection)
         except ClientDisconnect:
             return Response(status_code=499)
         except HTTPException as error:
-            return _refused(wire, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
+            return _refused(api, Rejection(error.status_code, f"the body could not be read: {error.detail}"))
         except Exception:
             _LOG.exception("sandbox: %s %s failed", request.method, request.url.path)
-            return _refused(wire, Rejection(500, "the sandbox itself failed; its log has the traceback"))
+            return _refused(api, Rejection(500, "the sandbox itself failed; its log has the traceback"))
 
-    async def _answered(self, wire: Wire, endpoint: Endpoint, call: SandboxCall) -> Response:
+    async def _answered(self, api: ProviderApi, endpoint: Endpoint, call: SandboxCall) -> Response:
         fault = None
         try:
             if endpoint.on in ACTIONS:
-                fault = self._faults.due(wire.provider, endpoint.on, _subject(endpoint, call))
+                fault = self._faults.due(api.provider, endpoint.on, _subject(endpoint, call))
             if fault is not None and fault.action == "drop":
                 return _Dropped()
             if fault is not None and fault.action == "status":
-                return _refused(wire, _injected(fault))
+                return _refused(api, _injected(fault))
             if fault is not None and fault.action == "delay":
                 await asyncio.sleep(fault.seconds)
             response = await run_in_threadpool(endpoint.handler, call)
             response.headers["date"] = formatdate(self._clock(), usegmt=True)
+            if fault is not None and fault.action == "status_after":
+                return _refused(api, _injected(fault))
             return response if fault is None else await run_in_threadpool(_damaged, response, fault)
         except Rejection as rejection:
-            return _Dropped() if fault is not None and fault.action == "drop_after" else _refused(wire, rejection)
+            return _Dropped() if fault is not None and fault.action == "drop_after" else _refused(api, rejection)
         finally:
             if call.upload is not None:
                 await call.upload.close()
 
 
-def _admit(wire: Wire, endpoint: Endpoint, request: Request) -> None:
-    if not endpoint.keyless and not wire.key(request.headers, request.query_params):
-        raise wire.no_key
+def _admit(api: ProviderApi, endpoint: Endpoint, request: Request) -> None:
+    if not endpoint.keyless and not api.caller_key(request.headers, request.query_params):
+        raise api.no_key
 
 
 def _injected(fault: Fault) -> Rejection:
@@ -280,9 +206,9 @@ def _no_such_route(call: SandboxCall) -> Response:
     raise Rejection(404, f"unknown request URL: {call.path}", code="unknown_url")
 
 
-def _refused(wire: Wire, rejection: Rejection) -> Response:
+def _refused(api: ProviderApi, rejection: Rejection) -> Response:
     headers = {} if rejection.retry_after is None else {"retry-after": f"{rejection.retry_after:g}"}
-    return JsonReply(wire.refusal(rejection), rejection.status, headers)
+    return JsonReply(api.refusal(rejection), rejection.status, headers)
 
 
 def _damaged(response: Response, fault: Fault) -> Response:
@@ -316,10 +242,3 @@ def _middle(whole: bytes, share: float) -> int:
     while place > 0 and (whole[place - 1 : place] in (b"\n", b"}") or whole[place : place + 1] == b"\n"):
         place -= 1
     return place
-
-
-def save_upload(source: IO[bytes], target: Path) -> int:
-    """Append `source` to `target`; returns the new size. For uploads that arrive in parts."""
-    with target.open("ab") as out:
-        shutil.copyfileobj(source, out, 1 << 20)
-        return out.tell()

@@ -1,262 +1,265 @@
-"""HTTP routes of the OpenAI-shaped providers: OpenAI, Groq and Doubleword."""
+"""OpenAI's files and batches, and the two providers of its shape: Groq and Doubleword."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
 
 from starlette.responses import FileResponse, Response
 
-from layton_batch.sandbox.engine.dialect import Rejection
-from layton_batch.sandbox.engine.lifecycle import SandboxEngine
-from layton_batch.sandbox.engine.store import SandboxBatch, StoredFile, new_id
-from layton_batch.sandbox.wire import model_endpoints
-from layton_batch.sandbox.wire.gateway import Endpoint, JsonReply, SandboxCall, Wire, bearer
-from layton_batch.sandbox.wire.openai_rows import DialectRules, OpenAIRows, error_body
-from layton_batch.sandbox.wire.request_checks import as_object, as_text, no_strangers, one_of
+from layton_batch.sandbox.answerers.questions import CachedPrefix, ModelReply, Question
+from layton_batch.sandbox.answerers.reply_forms import text_tokens
+from layton_batch.sandbox.engine.dialect import Rejection, Row
+from layton_batch.sandbox.engine.store import Outcome, SandboxBatch, StoredFile, new_id
+from layton_batch.sandbox.wire.api import DAY, Endpoint, JsonReply, ProviderApi, SandboxCall, openai_page, page
+from layton_batch.sandbox.wire.reading import (
+    Body,
+    conversation,
+    of_kind,
+    one_of,
+    output_limit,
+    required,
+    section,
+    strict_schema,
+)
+from layton_batch.sandbox.wire.reply_bodies import chat_usage, completion, response, said, thinking_text
 
-_DAY = 86400
-_JSONL = "application/jsonl"
-_CREATE = frozenset({"input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after"})
-_STATUS = {"running": "in_progress"}
+_CHAT, _RESPONSES = "/v1/chat/completions", "/v1/responses"
+_LEAST_CACHED, _CACHE_STEP = 1024, 128
+"""Tokens from which OpenAI keeps a prompt's begin for the next one without being asked, and in which steps it bills
+what was read again. Nobody else of this form states a cached price for batches."""
+_LAPSED = {
+    "expired": ("batch_expired", "This request could not be executed before the completion window expired."),
+    "cancelled": ("batch_cancelled", "This request was not executed because the batch was cancelled."),
+}
 
-Thing = TypeVar("Thing", SandboxBatch, StoredFile)
+
+def chat_question(provider: str, body: Body, key: str, model: str = "", *, strict: bool = False) -> Question:
+    """Read a chat body. ``model`` is the batch's own where rows need not name one; ``strict``: a schema that asks for
+    it is held to OpenAI's rules. Raises Rejection."""
+    said_in = conversation(required(body, "messages", list))
+    return Question(
+        provider=provider,
+        model=str(body.get("model") or model),
+        system=said_in.system,
+        text=said_in.text,
+        images=said_in.images,
+        schema=_schema(section(section(body, "response_format"), "json_schema"), "response_format", strict=strict),
+        reasoning=_reasoning(body),
+        max_output_tokens=output_limit(body, "max_completion_tokens", "max_tokens"),
+        custom_id=key,
+    )
 
 
-class OpenAIApi:
-    """Files and batches of one flavour."""
+def _schema(form: Body, parameter: str, *, strict: bool) -> Body | None:
+    """The schema out of `{"name", "schema", "strict"}`, if one is asked for."""
+    if not form:
+        return None
+    schema = required(form, "schema", dict, f"{parameter}.")
+    required(form, "name", str, f"{parameter}.")
+    return strict_schema(schema, parameter) if strict and form.get("strict") is True else schema
 
-    def __init__(self, engine: SandboxEngine, flavour: DialectRules) -> None:
-        self._engine = engine
-        self._flavour = flavour
-        self._provider = flavour.provider
-        engine.speak(OpenAIRows(flavour, engine.config.limits))
 
-    def wire(self) -> Wire:
-        at = self._flavour.paths
-        return Wire(
-            provider=self._provider,
-            prefix=self._flavour.prefix,
-            endpoints=[
-                Endpoint("POST", f"{at}/files", "upload", self.upload),
-                Endpoint("GET", f"{at}/files", "list_files", self.list_files),
-                Endpoint(
-                    "GET", f"{at}/files/{{id}}", "file", lambda call: JsonReply(self._file_view(self._file(call)))
-                ),
-                Endpoint("DELETE", f"{at}/files/{{id}}", "delete", self.delete_file),
-                Endpoint("GET", f"{at}/files/{{id}}/content", "results", self.content),
-                Endpoint("POST", f"{at}/batches", "create", self.create),
-                Endpoint("GET", f"{at}/batches", "list", self.list_batches),
-                Endpoint("GET", f"{at}/batches/{{id}}", "poll", lambda call: JsonReply(self._view(self._batch(call)))),
-                Endpoint("POST", f"{at}/batches/{{id}}/cancel", "cancel", self.cancel),
-                Endpoint("GET", f"{at}/models", "models", self.models),
-                Endpoint("GET", f"{at}/models/{{id:path}}", "models", self.model),
-            ],
-            refusal=error_body,
-            key=bearer,
-            no_key=Rejection(401, "You didn't provide an API key.", code="invalid_api_key"),
-        )
+def _reasoning(body: Body) -> str | int | None:
+    """The effort word, however the provider has it said; "default" where thinking is only switched on."""
+    effort = body.get("reasoning_effort")
+    if effort is not None:
+        return of_kind(effort, str, "reasoning_effort")
+    asked = section(body, "reasoning")
+    for name in ("effort", "max_tokens"):
+        value = asked.get(name)
+        if isinstance(value, str | int):
+            return value
+    for switch in (asked, section(body, "chat_template_kwargs")):
+        for name in ("enabled", "thinking", "enable_thinking"):
+            if isinstance(switch.get(name), bool):
+                return "default" if switch[name] else "none"
+    return "default" if body.get("prompt_mode") == "reasoning" else None
+
+
+class OpenAIApi(ProviderApi):
+    """Files and batches of OpenAI."""
+
+    provider = "openai"
+    prefix = "/openai"
+    error_file = True
+    statuses: ClassVar[Mapping[str, str]] = {"running": "in_progress"}
+    file_bytes = 200_000_000
+    at = "/v1"
+    file_name = "file-"
+    urls: tuple[str, ...] = (_CHAT, _RESPONSES)
+    windows: tuple[str, ...] = ("24h",)
+
+    def endpoints(self) -> Sequence[Endpoint]:
+        files, batches, models = f"{self.at}/files", f"{self.at}/batches", f"{self.at}/models"
+        return [
+            Endpoint("POST", files, "upload", self.upload),
+            Endpoint("GET", files, "list_files", self.list_files),
+            Endpoint("GET", files + "/{id}", "file", lambda call: JsonReply(_file_view(self.file(call)))),
+            Endpoint("DELETE", files + "/{id}", "delete", self.delete_file),
+            Endpoint("GET", files + "/{id}/content", "results", self.content),
+            Endpoint("POST", batches, "create", self.create),
+            Endpoint("GET", batches, "list", self.list_batches),
+            Endpoint("GET", batches + "/{id}", "poll", self.poll),
+            Endpoint("POST", batches + "/{id}/cancel", "cancel", self.cancel),
+            Endpoint("GET", models, "models", self.models),
+            Endpoint("GET", models + "/{id:path}", "models", self.model),
+        ]
+
+    def refusal(self, rejection: Rejection) -> Mapping[str, object]:
+        kinds = {401: "authentication_error", 404: "not_found_error", 429: "rate_limit_error"}
+        kind = kinds.get(rejection.status, "server_error" if rejection.status >= 500 else "invalid_request_error")
+        error = {"message": rejection.message, "type": kind, "param": rejection.param, "code": rejection.code}
+        return {"error": error}
 
     def models(self, _call: SandboxCall) -> Response:
-        return JsonReply(model_endpoints.openai_list(self._engine.config, self._provider))
+        return JsonReply({"object": "list", "data": [self.model_view(model) for model in self.catalogue()]})
 
     def model(self, call: SandboxCall) -> Response:
-        return JsonReply(model_endpoints.openai_page(self._engine.config, self._provider, call.params["id"]))
+        return JsonReply({**self.model_view(self.known_model(call, "model_not_found")), "shutdown_date": None})
 
     def upload(self, call: SandboxCall) -> Response:
-        if call.upload is None:
-            raise Rejection(400, "Missing required parameter: 'file'.", code="missing_required_parameter", param="file")
-        purpose = one_of(
-            call.fields.get("purpose"), "purpose", ("batch", "assistants", "fine-tune", "vision", "user_data", "evals")
-        )
-        file_id = new_id("file_" if self._provider == "groq" else "file-")
-        size, digest = self._engine.store.save_bytes(self._provider, file_id, call.upload.file)
+        record = self.uploaded(call, new_id(self.file_name), ("batch",))
         lifetime = call.fields.get("expires_after[seconds]", "")
-        now = self._engine.now()
-        record = StoredFile(
-            id=file_id,
-            provider=self._provider,
-            name=call.upload.filename or "upload",
-            purpose=purpose,
-            created=now,
-            size=size,
-            sha256=digest,
-            kind="input",
-            expires=now + (int(lifetime) if lifetime.isdigit() else 30 * _DAY),
-        )
-        self._engine.store.put_file(record)
-        return JsonReply(self._file_view(record))
+        seconds = int(lifetime) if lifetime.isdigit() else 30 * DAY
+        record = replace(record, expires=record.created + seconds)
+        self.store.put_file(record)
+        return JsonReply(_file_view(record))
 
     def list_files(self, call: SandboxCall) -> Response:
         purpose = call.query.get("purpose")
-        files = [f for f in self._engine.store.files(self._provider) if f.ready and purpose in (None, f.purpose)]
+        files = [file for file in self.store.files(self.provider) if purpose in (None, file.purpose)]
         if call.query.get("order") == "asc":
             files.reverse()
-        return self._page(call, files, 10_000, 10_000, self._file_view)
-
-    def delete_file(self, call: SandboxCall) -> Response:
-        record = self._file(call)
-        self._engine.store.drop_file(self._provider, record.id)
-        return JsonReply({"id": record.id, "object": "file", "deleted": True})
-
-    def content(self, call: SandboxCall) -> Response:
-        record = self._file(call)
-        path = self._engine.store.blob(self._provider, record.id)
-        if not self._flavour.early_output or record.kind != "output":
-            return FileResponse(path, media_type=_JSONL)
-        batch = self._engine.current(self._provider, record.batch_id)
-        if batch is None:
-            raise _missing("batch", record.batch_id)
-        lines = batch.output_lines
-        offset = call.number("offset", 0, 0, max(lines, 10**9))
-        limit = call.number("limit", 10**9, 1, 10**9)
-        last = min(offset + limit, lines)
-        headers = {"X-Incomplete": "false" if batch.outcome else "true", "X-Last-Line": str(last)}
-        if batch.outcome and offset == 0 and last == lines:
-            return FileResponse(path, media_type=_JSONL, headers=headers)
-        with path.open("rb") as rows:
-            wanted = [line for number, line in zip(range(last), rows, strict=False) if number >= offset]
-        return Response(b"".join(wanted), media_type=_JSONL, headers=headers)
+        return openai_page(call, files, 10_000, _file_view)
 
     def create(self, call: SandboxCall) -> Response:
         body = call.json()
-        no_strangers(body, _CREATE)
-        for name in ("input_file_id", "endpoint", "completion_window"):
-            if not body.get(name):
-                raise Rejection(
-                    400, f"Missing required parameter: '{name}'.", code="missing_required_parameter", param=name
-                )
-        record = self._engine.store.file(self._provider, as_text(body["input_file_id"], "input_file_id"))
+        record = self.store.file(self.provider, required(body, "input_file_id", str))
         if record is None or record.purpose != "batch":
             message = f"No file with id {body['input_file_id']!r} and purpose 'batch' exists."
             raise Rejection(400, message, code="invalid_input_file", param="input_file_id")
-        window = one_of(body["completion_window"], "completion_window", self._flavour.windows)
         batch = SandboxBatch(
             id=new_id("batch_"),
-            provider=self._provider,
-            created=self._engine.now(),
+            provider=self.provider,
+            created=self.engine.now(),
             input_id=record.id,
-            endpoint=one_of(body["endpoint"], "endpoint", self._flavour.endpoints),
+            endpoint=one_of(required(body, "endpoint", str), "endpoint", self.urls),
             model="",
-            echo={"completion_window": window, "metadata": _metadata(body.get("metadata"))},
+            echo={
+                "completion_window": one_of(body.get("completion_window"), "completion_window", self.windows),
+                "metadata": _metadata(body),
+            },
         )
-        return JsonReply(self._view(self._engine.create(batch)))
+        return JsonReply(self.view(call, self.engine.create(batch)))
 
     def list_batches(self, call: SandboxCall) -> Response:
-        batches = self._engine.everything(self._provider)
-        if self._provider == "groq":
-            return self._groq_page(call, batches)
-        return self._page(call, batches, 20, 100, self._view)
+        return openai_page(call, self.engine.everything(self.provider), 100, lambda batch: self.view(call, batch))
 
-    def cancel(self, call: SandboxCall) -> Response:
-        batch = self._batch(call)
-        if batch.outcome is not None:
-            message = f"Cannot cancel a batch with status '{batch.outcome}'."
-            raise Rejection(400, message, code="invalid_request")
-        return JsonReply(self._view(self._engine.cancel(batch)))
+    def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
+        key = required(row, "custom_id", str)
+        if key in keys:
+            message = f"The custom_id {key!r} is used more than once in this file."
+            raise Rejection(400, message, code="duplicate_custom_id", param="custom_id")
+        keys.add(key)
+        method, url = required(row, "method", str), required(row, "url", str)
+        if method != "POST" or url != batch.endpoint:
+            message = f"{method} {url} does not match the batch endpoint POST {batch.endpoint}."
+            raise Rejection(400, message, code="invalid_url", param="url")
+        body = required(row, "body", dict)
+        if body.get("stream"):
+            raise Rejection(400, "Streaming is not supported in a batch.", code="streaming_unsupported", param="stream")
+        return required(body, "model", str, "body.")
 
-    def _page(
-        self,
-        call: SandboxCall,
-        entries: Sequence[Thing],
-        default: int,
-        most: int,
-        view: Callable[[Thing], dict[str, object]],
-    ) -> Response:
-        limit = call.number("limit", default, 1, most)
-        start = _after(entries, call.query.get("after"))
-        page = entries[start : start + limit]
-        reply = {
-            "object": "list",
-            "data": [view(thing) for thing in page],
-            "first_id": page[0].id if page else None,
-            "last_id": page[-1].id if page else None,
-            "has_more": start + limit < len(entries),
-        }
-        return JsonReply(reply)
+    def check_models(self, models: set[str]) -> None:
+        if len(models) > 1:
+            message = f"All requests of a batch must name one model, not {sorted(models)}."
+            raise Rejection(400, message, code="mismatched_model", param="body.model")
 
-    def _groq_page(self, call: SandboxCall, batches: Sequence[SandboxBatch]) -> Response:
-        """Groq pages by an opaque cursor and can be asked for certain ids."""
-        wanted = {name for name in call.query.get("id", "").split(",") if name}
-        chosen = [batch for batch in batches if not wanted or batch.id in wanted]
-        start = _after(chosen, call.query.get("cursor"))
-        page = chosen[start : start + 20]
-        cursor = page[-1].id if start + 20 < len(chosen) else None
-        return JsonReply({"object": "list", "data": [self._view(b) for b in page], "paging": {"next_cursor": cursor}})
+    def question(self, row: Row, batch: SandboxBatch) -> Question:
+        body = required(row, "body", dict)
+        read = self._response if batch.endpoint == _RESPONSES else self._chat
+        question = read(body, self.key(row))
+        if self.provider != "openai" or text_tokens(question.system) < _LEAST_CACHED:
+            return question
+        return replace(question, prefix=CachedPrefix(question.system, _CACHE_STEP))
 
-    def _file(self, call: SandboxCall) -> StoredFile:
-        record = self._engine.store.file(self._provider, call.params["id"])
-        if record is None:
-            raise _missing("File", call.params["id"])
-        return record
+    def _chat(self, body: Body, key: str) -> Question:
+        return chat_question(self.provider, body, key, strict=True)
 
-    def _batch(self, call: SandboxCall) -> SandboxBatch:
-        batch = self._engine.current(self._provider, call.params["id"])
-        if batch is None:
-            raise _missing("batch", call.params["id"])
-        return batch
+    def _response(self, body: Body, key: str) -> Question:
+        asked = body.get("input")
+        messages = [{"content": asked}] if isinstance(asked, str) else required(body, "input", list)
+        said_in = conversation(messages, body.get("instructions"))
+        form = section(section(body, "text"), "format")
+        return Question(
+            provider=self.provider,
+            model=required(body, "model", str),
+            system=said_in.system,
+            text=said_in.text,
+            images=said_in.images,
+            schema=_schema(form if form.get("type") == "json_schema" else {}, "text.format", strict=True),
+            reasoning=_reasoning(body),
+            max_output_tokens=output_limit(body, "max_output_tokens"),
+            custom_id=key,
+        )
 
-    def _file_view(self, record: StoredFile) -> dict[str, object]:
+    def success(self, row: Row, question: Question, reply: ModelReply) -> dict[str, object]:
+        if row["url"] == _RESPONSES:
+            return _line(question.custom_id, 200, response(question, reply))
+        message = self.message(required(row, "body", dict), reply)
+        return _line(question.custom_id, 200, completion(question, reply, message, chat_usage(reply)))
+
+    def message(self, _body: Body, reply: ModelReply) -> dict[str, object]:
+        return said(reply)
+
+    def failure(self, key: str, rejection: Rejection) -> dict[str, object]:
+        return _line(key, rejection.status, self.refusal(rejection))
+
+    def unfinished(self, key: str, outcome: Outcome) -> dict[str, object] | None:
+        if outcome not in _LAPSED:
+            return None
+        code, message = _LAPSED[outcome]
+        error = {"code": code, "message": message}
+        return {"id": new_id("batch_req_"), "custom_id": key, "response": None, "error": error}
+
+    def output_ids(self) -> tuple[str, str]:
+        return new_id(self.file_name), new_id(self.file_name)
+
+    def view(self, call: SandboxCall, batch: SandboxBatch) -> dict[str, object]:
+        ended = batch.outcome is not None
+        phase = self.engine.phase(batch)
+        running = batch.problem is None and (ended or phase not in ("validating", "cancelling"))
+        done = batch.succeeded if ended else self.engine.progress(batch)
+        over = None if batch.ended is None else int(batch.ended)
         return {
-            "id": record.id,
-            "object": "file",
-            "bytes": record.size,
-            "created_at": int(record.created),
-            "expires_at": None if record.expires is None else int(record.expires),
-            "filename": record.name,
-            "purpose": record.purpose,
-            "status": "processed",
-            "status_details": None,
-        }
-
-    def _view(self, batch: SandboxBatch) -> dict[str, object]:
-        phase = self._engine.phase(batch)
-        status = batch.fate.name if phase == "odd" and batch.fate is not None else _STATUS.get(phase, phase)
-        view: dict[str, object] = {
             "id": batch.id,
             "object": "batch",
             "endpoint": batch.endpoint,
             "input_file_id": batch.input_id,
-            "output_file_id": batch.output_id if batch.outcome or self._flavour.early_output else None,
-            "error_file_id": batch.error_id if batch.outcome else None,
-            "status": status,
-            "errors": self._errors(batch),
-            "request_counts": self._counts(batch),
+            "output_file_id": (batch.output_id or None) if ended or self.early_output else None,
+            "error_file_id": (batch.error_id or None) if ended else None,
+            "status": self.status(batch),
+            "errors": self.errors(_problems(batch)),
+            "request_counts": {"total": batch.rows, "completed": done, "failed": batch.failed if ended else 0},
             "created_at": int(batch.created),
-            "expires_at": int(batch.created) + _DAY,
+            "expires_at": int(batch.created) + DAY,
             **batch.echo,
-            **self._times(batch, phase),
-        }
-        for name in ("output_file_id", "error_file_id"):
-            view[name] = view[name] or None
-        return {**view, **self._usage(batch)} if self._flavour.usage else view
-
-    def _counts(self, batch: SandboxBatch) -> dict[str, int]:
-        if batch.outcome is None:
-            return {"total": batch.rows, "completed": self._engine.progress(batch), "failed": 0}
-        return {"total": batch.rows, "completed": batch.succeeded, "failed": batch.failed}
-
-    def _errors(self, batch: SandboxBatch) -> object:
-        if batch.problem is None or batch.outcome is None:
-            return None
-        problem = batch.problem
-        data = [{"code": problem.code, "line": problem.line, "message": problem.message, "param": problem.param}]
-        return data if self._flavour.bare_errors else {"object": "list", "data": data}
-
-    def _times(self, batch: SandboxBatch, phase: str) -> dict[str, int | None]:
-        started = self._engine.started(batch)
-        running = batch.problem is None and (batch.outcome is not None or phase not in ("validating", "cancelling"))
-        times: dict[str, int | None] = {
-            "in_progress_at": int(started) if running else None,
-            "finalizing_at": int(batch.ended) if batch.outcome == "completed" and batch.ended is not None else None,
+            "in_progress_at": int(self.engine.started(batch)) if running else None,
             "cancelling_at": None if batch.cancel_asked is None else int(batch.cancel_asked),
+            "finalizing_at": over if batch.outcome == "completed" else None,
+            **{
+                f"{outcome}_at": over if batch.outcome == outcome else None
+                for outcome in ("completed", "failed", "expired", "cancelled")
+            },
+            **self.stated_usage(batch),
         }
-        for outcome in ("completed", "failed", "expired", "cancelled"):
-            ended = batch.outcome == outcome and batch.ended is not None
-            times[f"{outcome}_at"] = int(batch.ended or 0) if ended else None
-        return times
 
-    def _usage(self, batch: SandboxBatch) -> dict[str, object]:
+    def errors(self, problems: list[dict[str, object]]) -> object:
+        return {"object": "list", "data": problems} if problems else None
+
+    def stated_usage(self, batch: SandboxBatch) -> dict[str, object]:
         usage = batch.usage
         sums = {
             "input_tokens": usage.input_tokens,
@@ -268,29 +271,105 @@ class OpenAIApi:
         return {"model": batch.model or None, "usage": sums}
 
 
-def _metadata(value: object) -> Mapping[str, object] | None:
-    if value is None:
-        return None
-    pairs = as_object(value, "metadata")
-    if len(pairs) > 16:
-        raise Rejection(
-            400, "Invalid 'metadata': at most 16 pairs are allowed.", code="invalid_value", param="metadata"
-        )
-    for name, text in pairs.items():
-        if len(name) > 64 or not isinstance(text, str) or len(text) > 512:
-            message = f"Invalid 'metadata.{name}': keys have up to 64, string values up to 512 characters."
-            raise Rejection(400, message, code="invalid_value", param="metadata")
-    return pairs
+class GroqApi(OpenAIApi):
+    """Groq: batches of several models, their errors as a bare list, their pages by an opaque cursor."""
+
+    provider = "groq"
+    prefix = "/groq"
+    file_bytes = 100_000_000
+    at = "/openai/v1"
+    file_name = "file_"
+    urls = (_CHAT,)
+    windows = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", *(f"{days}d" for days in range(1, 8)))
+
+    def check_models(self, models: set[str]) -> None:
+        """Any number of them."""
+
+    def list_batches(self, call: SandboxCall) -> Response:
+        wanted = {name for name in call.query.get("id", "").split(",") if name}
+        chosen = [batch for batch in self.engine.everything(self.provider) if not wanted or batch.id in wanted]
+        shown, more = page(chosen, 20, call.query.get("cursor"))
+        cursor = shown[-1].id if more else None
+        data = [self.view(call, batch) for batch in shown]
+        return JsonReply({"object": "list", "data": data, "paging": {"next_cursor": cursor}})
+
+    def message(self, body: Body, reply: ModelReply) -> dict[str, object]:
+        shown = body.get("reasoning_format") == "parsed" or body.get("include_reasoning") is True
+        reasoning = {"reasoning": thinking_text(reply)} if shown and reply.reasoning_tokens else {}
+        return {"content": reply.text, **reasoning}
+
+    def errors(self, problems: list[dict[str, object]]) -> object:
+        return problems or None
+
+    def stated_usage(self, batch: SandboxBatch) -> dict[str, object]:
+        return {}
 
 
-def _after(entries: Sequence[Thing], cursor: str | None) -> int:
-    if not cursor:
-        return 0
-    for index, thing in enumerate(entries):
-        if thing.id == cursor:
-            return index + 1
-    raise _missing("cursor", cursor)
+class DoublewordApi(OpenAIApi):
+    """Doubleword: results can be read line by line while the batch runs."""
+
+    provider = "doubleword"
+    prefix = "/doubleword"
+    early_output = True
+    file_bytes = 100_000_000
+    line_bytes = 10_485_760
+    urls = (_CHAT,)
+    windows = ("1h", "24h")
+
+    def admit(self, row: Row, batch: SandboxBatch, keys: set[str]) -> str:
+        model = super().admit(row, batch, keys)
+        if len(self.key(row)) > 64:
+            raise Rejection(400, f"custom_id {self.key(row)!r} is longer than 64 characters.", param="custom_id")
+        return model
+
+    def content(self, call: SandboxCall) -> Response:
+        record = self.file(call)
+        path = self.store.blob(self.provider, record.id)
+        batch = self.engine.current(self.provider, record.batch_id)
+        if record.kind != "output" or batch is None:
+            return FileResponse(path, media_type="application/jsonl")
+        offset = call.number("offset", 0, 0, 10**9)
+        last = min(offset + call.number("limit", 10**9, 1, 10**9), batch.output_lines)
+        headers = {"X-Incomplete": "false" if batch.outcome else "true", "X-Last-Line": str(last)}
+        if batch.outcome and (offset, last) == (0, batch.output_lines):
+            return FileResponse(path, media_type="application/jsonl", headers=headers)
+        with path.open("rb") as rows:
+            wanted = [line for number, line in zip(range(last), rows, strict=False) if number >= offset]
+        return Response(b"".join(wanted), media_type="application/jsonl", headers=headers)
+
+    def stated_usage(self, batch: SandboxBatch) -> dict[str, object]:
+        return {}
 
 
-def _missing(kind: str, name: str) -> Rejection:
-    return Rejection(404, f"No such {kind}: {name}", param="id")
+def _line(key: str, status: int, body: Mapping[str, object]) -> dict[str, object]:
+    reply = {"status_code": status, "request_id": new_id("req_"), "body": body}
+    return {"id": new_id("batch_req_"), "custom_id": key, "response": reply, "error": None}
+
+
+def _file_view(record: StoredFile) -> dict[str, object]:
+    return {
+        "id": record.id,
+        "object": "file",
+        "bytes": record.size,
+        "created_at": int(record.created),
+        "expires_at": None if record.expires is None else int(record.expires),
+        "filename": record.name,
+        "purpose": record.purpose,
+        "status": "processed",
+        "status_details": None,
+    }
+
+
+def _problems(batch: SandboxBatch) -> list[dict[str, object]]:
+    problem = batch.problem
+    if problem is None or batch.outcome is None:
+        return []
+    return [{"code": problem.code, "line": problem.line, "message": problem.message, "param": problem.param}]
+
+
+def _metadata(body: Body) -> Body | None:
+    pairs = section(body, "metadata")
+    if len(pairs) > 16 or any(len(name) > 64 or len(str(text)) > 512 for name, text in pairs.items()):
+        message = "Invalid 'metadata': at most 16 pairs, keys of up to 64 and values of up to 512 characters."
+        raise Rejection(400, message, code="invalid_value", param="metadata")
+    return pairs or None

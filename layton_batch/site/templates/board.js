@@ -13,6 +13,13 @@
     const fields = [...tools.closest(".board-view").querySelectorAll("input[name], select[name]")];
     const isMark = (field) => field.type === "radio" || field.type === "checkbox";
     const heads = [...table.tHead.querySelectorAll("button[data-column]")];
+    // A phone has no heads: it sorts by a list.
+    const order = Object.assign(document.createElement("label"), { className: "order", textContent: "Sort by " });
+    const choices = document.createElement("select");
+    heads.forEach((one, at) => choices.append(new Option(one.textContent, at)));
+    choices.addEventListener("change", () => heads[choices.value].click());
+    order.append(choices);
+    tools.prepend(order);
     const first = heads.find((one) => one.closest("th").hasAttribute("aria-sort"));
     const keep = () => {
       const params = new URLSearchParams();
@@ -79,10 +86,11 @@
     tip.style.top = `${Math.max(event.clientY - tip.offsetHeight - 10, 4)}px`;
   };
   for (const figure of document.querySelectorAll(".figure")) {
-    const chart = figure.querySelector(".chart");
-    chart.addEventListener("pointermove", point);
-    chart.addEventListener("pointerdown", point);
-    chart.addEventListener("pointerleave", () => (tip.hidden = true));
+    for (const chart of figure.querySelectorAll(".chart")) {
+      chart.addEventListener("pointermove", point);
+      chart.addEventListener("pointerdown", point);
+      chart.addEventListener("pointerleave", () => (tip.hidden = true));
+    }
     for (const entry of figure.querySelectorAll(".legend li")) {
       const button = document.createElement("button");
       button.type = "button";
@@ -93,7 +101,7 @@
       button.addEventListener("click", () => {
         const isChosen = button.getAttribute("aria-pressed") !== "true";
         button.setAttribute("aria-pressed", isChosen);
-        for (const mark of chart.querySelectorAll(`[data-model="${entry.dataset.model}"]`)) {
+        for (const mark of figure.querySelectorAll(`.chart [data-model="${entry.dataset.model}"]`)) {
           if (isChosen) mark.removeAttribute("display");
           else mark.setAttribute("display", "none");
         }
@@ -114,11 +122,18 @@
     return node;
   };
   for (const select of [a, b]) data.models.forEach((name, at) => select.append(new Option(name, at)));
-  const chances = (i, j) => {
-    if (data.better[`${i},${j}`]) return data.better[`${i},${j}`];
-    const turned = data.better[`${j},${i}`];
-    return turned ? turned.map((one) => (one === null ? null : 100 - one)) : [null, null];
+  // Of a pair: percent, and the difference with the ends of its interval; both on these items and on new ones.
+  const gap = (i, j, here) => {
+    const turned = !data.better[`${i},${j}`], found = data.better[turned ? `${j},${i}` : `${i},${j}`];
+    const scores = [data.scores[i][here ? 0 : 1], data.scores[j][here ? 0 : 1]];
+    const lead = scores.includes(null) ? null : scores[0] - scores[1];
+    if (!found) return { chance: null, lead, ends: [null, null] };
+    const chance = found[here ? 0 : 1], ends = found[here ? 2 : 3];
+    const own = turned && ends[0] !== null ? [-ends[1], -ends[0]] : ends;
+    const held = lead === null || own[0] === null ? own : [Math.min(own[0], lead), Math.max(own[1], lead)];
+    return { chance: turned && chance !== null ? 100 - chance : chance, lead, ends: held };
   };
+  const signed = (value) => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(1);
   const percent = (value) => (value > 99.9 ? "more than 99.9" : value < 0.1 ? "less than 0.1" : value.toFixed(1));
   const pattern = place.querySelector("svg.chance");
   const bar = (value) => {
@@ -129,19 +144,23 @@
   };
   // The answers of a model stand in a file of their own, which is loaded when the model is chosen.
   const loaded = new Set();
-  const load = (i) => {
-    if (loaded.has(i) || !data.items.length) return;
-    loaded.add(i);
-    const script = make("script", "", { src: `compare/${i}.js` });
+  const load = (name) => {
+    if (loaded.has(name) || !data.items.length) return;
+    loaded.add(name);
+    const script = make("script", "", { src: `compare/${name}.js` });
     script.addEventListener("load", () => list());
     document.head.append(script);
   };
   const signs = { 1: ["yes", "\u2713", "right"], 2: ["unread", "~", "partly right"], 0: ["no", "\u2717", "wrong"] };
-  const cell = (i, at) => {
-    const [kind, sign, words] = signs[data.marks[i][at]], answer = window.modelAnswers?.[i]?.[at];
-    const node = make("td", "", { "data-name": data.models[i] }), mark = make("span", "", { class: `sign ${kind}` });
+  const reply = (i, at) => {
+    const [kind, sign, words] = signs[data.marks[i][at]], [answer, reason, verdict, judges] = window.modelAnswers?.[i]?.[at] ?? ["", "", "", []];
+    const node = make("div", "", { class: "reply-of" }), mark = make("span", "", { class: `sign ${kind}` });
     mark.append(make("b", sign, { "aria-hidden": "true" }), make("span", ` ${words}: `, { class: "unseen" }));
-    node.append(mark, Array.isArray(answer) ? make("em", answer[0]) : make("bdi", answer || ""));
+    const said = make("p", "", { class: "answer" });
+    said.append(mark, answer ? make("bdi", answer) : make("em", verdict.split(" \u00b7 ")[0]));
+    node.append(make("small", data.models[i]), said);
+    if (reason) node.append(make("p", reason, { class: "reason" }));
+    if (verdict) node.append(make("p", [verdict, ...judges].join(" \u00b7 "), { class: "judges" }));
     return node;
   };
   const who = place.querySelector("[name=show]");
@@ -158,15 +177,22 @@
       option.textContent = `${words[option.value]} (${kinds[option.value].length})`;
       option.hidden = option.value === "none" && !kinds.none.length;
     }
-    for (const [name, at] of [["a", i], ["b", j]]) place.querySelector(`th[data-name=${name}]`).textContent = data.models[at];
     place.querySelector("[data-rows]").replaceChildren(...kinds[who.value].map((at) => {
-      const row = make("tr"), head = make("th", "", { scope: "row" });
+      const article = make("article"), head = make("h3"), pair = make("div", "", { class: "pair" });
+      const [question, reference] = window.comparedItems?.[at] ?? ["", ""];
       head.append(make("a", data.items[at][1], { href: `items/${data.items[at][0]}` }));
-      row.append(head, cell(i, at), cell(j, at));
-      return row;
+      article.append(head);
+      if (question) article.append(make("p", question, { class: "asked" }));
+      if (reference) {
+        const shown = make("dl");
+        shown.append(make("dt", "Reference: "), make("dd", reference));
+        article.append(shown);
+      }
+      pair.append(reply(i, at), reply(j, at));
+      article.append(pair);
+      return article;
     }));
-    load(i);
-    load(j);
+    ["items", i, j].forEach(load);
   };
   const show = () => {
     const i = Number(a.value), j = Number(b.value), verdict = place.querySelector("[data-verdict]");
@@ -174,10 +200,14 @@
     if (i === j) parts.push(make("p", "Choose two different models.", { class: "verdict" }));
     else {
       const these = Boolean(place.querySelector("[name=view][value=these]:checked"));
-      const chance = chances(i, j)[these ? 0 : 1], words = these ? "on this set of items" : "on new items of this kind";
+      const { chance, lead, ends } = gap(i, j, these), words = these ? "on this set of items" : "on new items of this kind";
       if (chance !== null) {
         parts.push(make("p", `${data.models[i]} is better than ${data.models[j]} ${words} with ${percent(chance)} % probability.`,
           { class: "verdict" }), bar(chance));
+      }
+      if (lead !== null) {
+        const held = ends[0] === null ? "" : ` (${place.dataset.level}: ${signed(ends[0])} to ${signed(ends[1])})`;
+        parts.push(make("p", `Difference: ${signed(lead)} points${held}.`, { class: "gap" }));
       }
     }
     verdict.replaceChildren(...parts);

@@ -22,10 +22,15 @@
     }
   };
   for (const table of document.querySelectorAll("table[data-sortable]")) {
-    for (const button of table.tHead.querySelectorAll("button[data-sort]")) {
+    for (const head of table.tHead.rows[0].cells) {
+      if ("plain" in head.dataset) continue;
+      const button = Object.assign(document.createElement("button"), { type: "button", title: head.title });
+      button.append(...head.childNodes);
+      Object.assign(button.dataset, { column: head.dataset.name ?? "", first: head.dataset.first });
+      head.append(button);
+      head.removeAttribute("title");
       button.addEventListener("click", () => {
-        const head = button.closest("th"), now = head.getAttribute("aria-sort");
-        const turned = now === "ascending" ? "descending" : "ascending";
+        const now = head.getAttribute("aria-sort"), turned = now === "ascending" ? "descending" : "ascending";
         sort(table, head, now ? turned : button.dataset.first);
       });
     }

@@ -1,4 +1,4 @@
-"""The rules of ``mcq_idk``, free of I/O: extraction, marks, abstention, ensembles, table, charts.
+"""The rules of ``mcq_idk``, extraction, marks, evaluate-idk's files, table, ensembles and chart.
 
 Source of the original protocol: JoelNiklaus/evaluate-idk, scored through lighteval 0.11.0's letter extractor.
 """

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import altair as alt
 
 from layton_batch.drawing import INK, Row, table, titled
-from layton_batch.tasks.mcq_idk_rules.model_report import BoardRow
+from layton_batch.tasks.mcq_idk_rules.published_table import TableRow
 from layton_batch.text import shortened
 
 # ---- scores --------------------------------------------------------------------------------------------------------
@@ -22,7 +22,7 @@ _LABEL_LINES, _HEIGHT = 3, 480
 _PART = re.compile(r"[^-/_ :]*[-/_ :]?")
 
 
-def bar_chart(rows: Sequence[BoardRow], benchmark: str, *, clip_negative: bool = False) -> alt.LayerChart:
+def bar_chart(rows: Sequence[TableRow], benchmark: str, *, clip_negative: bool = False) -> alt.LayerChart:
     """Two bars a model (trad_score, idk_score) with standard errors, idk_freq as a line on an axis of its own.
 
     ``clip_negative``: as published, the axis begins at 0 and a negative bar vanishes; otherwise it goes below.
@@ -40,7 +40,7 @@ def bar_chart(rows: Sequence[BoardRow], benchmark: str, *, clip_negative: bool =
     return titled(both.properties(width=width, height=_HEIGHT, autosize=fit), title)
 
 
-def _ends(rows: Sequence[BoardRow], clip_negative: bool) -> tuple[float, float]:
+def _ends(rows: Sequence[TableRow], clip_negative: bool) -> tuple[float, float]:
     estimates = [row.estimates[metric] for row in rows for metric in _BARS if metric in row.estimates]
     high = max([100.0, *(1.12 * 100 * (estimate.mean + (estimate.se or 0)) for estimate in estimates)])
     low = min([0.0, *(100 * (estimate.mean - (estimate.se or 0)) for estimate in estimates)])
@@ -48,7 +48,7 @@ def _ends(rows: Sequence[BoardRow], clip_negative: bool) -> tuple[float, float]:
     return 0.0 if clip_negative else 20.0 * ((low - room) // 20), high
 
 
-def _values(rows: Sequence[BoardRow], series: dict[str, str], low: float, high: float) -> Iterator[Row]:
+def _values(rows: Sequence[TableRow], series: dict[str, str], low: float, high: float) -> Iterator[Row]:
     """A row for every estimate in percent, cut off at the axis' ends; ``shown`` is what is written at it."""
     for i, row in enumerate(rows):
         for metric, label in series.items():
@@ -62,7 +62,7 @@ def _values(rows: Sequence[BoardRow], series: dict[str, str], low: float, high: 
             yield {"at": i, "series": label, "shown": shown, "value": value, "low": least, "high": most}
 
 
-def _pairs(rows: Sequence[BoardRow], low: float, high: float, at: alt.X) -> Iterator[alt.Chart]:
+def _pairs(rows: Sequence[TableRow], low: float, high: float, at: alt.X) -> Iterator[alt.Chart]:
     labels = [*_BARS.values(), *_LINE.values()]
     colour = alt.Color("series:N", scale=alt.Scale(domain=labels, range=_COLOURS), title=None)
     colour = colour.legend(orient="top", symbolType="square")
@@ -84,7 +84,7 @@ def _pairs(rows: Sequence[BoardRow], low: float, high: float, at: alt.X) -> Iter
     yield alt.Chart(table([{}])).mark_rule(color=INK).encode(y=alt.datum(0))
 
 
-def _frequency(rows: Sequence[BoardRow], at: alt.X) -> alt.LayerChart:
+def _frequency(rows: Sequence[TableRow], at: alt.X) -> alt.LayerChart:
     drawn = [row for row in _values(rows, _LINE, 0, 100) if row["value"] is not None]
     base = alt.Chart(table(drawn)).encode(x=at)
     axis = alt.Axis(orient="right", grid=False, values=[0, 20, 40, 60, 80, 100])

@@ -1,4 +1,4 @@
-"""Replies made elsewhere: evaluate-idk's files, and its tables, ensembles and charts of several models.
+"""Replies made elsewhere: evaluate-idk's files, and its table, ensembles and bar chart of several models.
 
 Predictions have ``item_id``, ``response`` (text; null is an empty reply; a list is several replies, of which the best
 counts per metric) and, where no items are given, ``gold`` (a letter) and ``n_options`` (real options, default 4). Items
@@ -10,41 +10,43 @@ reads no answer out of a refusal, and minds that a reply was cut off.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, ClassVar
+
+import polars as pl
 
 from layton_batch.errors import DataError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.mcq_idk import CORRECTED, McqIdkTask, tag_of
-from layton_batch.tasks.mcq_idk_rules import model_report, result_files
+from layton_batch.tasks.mcq_idk_rules import result_files
 from layton_batch.tasks.mcq_idk_rules.mcq_items import MAX_OPTIONS, MIN_OPTIONS, in_order_of, item_from, option_letters
-from layton_batch.tasks.mcq_idk_rules.metrics import best_of
-from layton_batch.tasks.mcq_idk_rules.model_report import (
-    AbstentionReport,
-    BoardRow,
-    PublishedTotals,
-    as_json,
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, McqGrade, best_of
+from layton_batch.tasks.mcq_idk_rules.published_table import (
+    TableRow,
+    ensemble_votes,
     markdown,
-    marks_of,
+    ordered,
+    vote_estimates,
 )
 from layton_batch.tasks.offline import (
+    Columns,
+    Document,
     FileRow,
-    GradedModel,
-    GradedSet,
     GradingOptions,
     ModelFile,
     OfflineForm,
-    RowsFile,
-    item_id,
+    as_json,
+    estimates_in,
+    id_in,
     no_response,
     response,
 )
-from layton_batch.text import Table, first_of, plural
+from layton_batch.text import first_of, plural
 
 if TYPE_CHECKING:
     import altair as alt
@@ -61,136 +63,118 @@ class McqForm(OfflineForm):
     )
     id_columns = ("item_id", "id", "sample_id")
     gold_columns = ("gold", "n_options")
+    columns: ClassVar[Columns] = {"letter": pl.String, "in_order_of_items": pl.Boolean}
+    shown = ("letter",)
     metrics = ("idk_score", "trad_score")
 
     def __init__(self, task: McqIdkTask, options: GradingOptions) -> None:
         super().__init__(task, options)
-        self.task, self.protocol = task, task.protocol
-        self._reads_order_of_items = False
-        self._without_letter: list[str] = []
+        self.protocol, self._key = task.protocol, task.key
 
-    # ---- files -----------------------------------------------------------------------------------------------------
+    # ---- files to frames -------------------------------------------------------------------------------------------
 
-    def predictions(self, path: Path, settings: Settings) -> Iterable[FileRow]:
-        predictions = iter(super().predictions(path, settings))
-        first = next(predictions)  # there is one, else reading has told
-        rows = chain([first], predictions)
+    def models(self, path: Path) -> Sequence[ModelFile]:
+        if path.is_dir():
+            replies, totals = result_files.results_in(path, self.asked.benchmark, every_run=self.asked.every_run)
+            published = (ModelFile(name, Path(result.path), _totals(result)) for name, result in totals.items())
+            return [*(ModelFile(name, file) for name, file in replies.items()), *published]
+        if totals := result_files.totals_in(path):
+            result = totals[result_files.chosen(set(totals), str(path), self.asked.benchmark)]
+            return [ModelFile(result.model.rpartition("/")[2], path, _totals(result))]
+        is_detail = path.match(result_files.DETAILS)
+        return [ModelFile(result_files.detail_of(path.absolute())[0] if is_detail else path.stem, path)]
+
+    def rows(self, path: Path, settings: Settings) -> Iterable[FileRow]:
+        rows = iter(super().rows(path, settings))
+        first = next(rows)  # there is one, or reading has raised
+        rows = chain([first], rows)
         return result_files.detail_rows(rows, str(path)) if result_files.is_detail(first) else rows
 
-    def model_file(self, path: Path) -> ModelFile:
-        totals = result_files.totals_in(path)
-        if totals:
-            result = totals[result_files.chosen(set(totals), str(path), self.asked.benchmark)]
-            return ModelFile(result.model.rpartition("/")[2], path, PublishedTotals(result.estimates))
-        is_detail = path.match(result_files.DETAILS)
-        return ModelFile(result_files.detail_of(path.absolute())[0] if is_detail else path.stem, path)
-
-    def model_files(self, folder: Path) -> Sequence[ModelFile]:
-        replies, totals = result_files.results_in(folder, self.asked.benchmark, every_run=self.asked.every_run)
-        return [
-            *(ModelFile(name, path) for name, path in replies.items()),
-            *(ModelFile(name, Path(result.path), PublishedTotals(result.estimates)) for name, result in totals.items()),
-        ]
-
-    # ---- rows ------------------------------------------------------------------------------------------------------
-
-    def items(self, rows: Sequence[FileRow]) -> Sequence[Item]:
+    def items(self, rows: Iterable[FileRow]) -> Sequence[Item]:
         items_by_id: dict[str, Item] = {}
         for number, row in enumerate(rows, 1):
             if row.get("gold") is None and not _OPTION_COLUMNS.isdisjoint(name.strip().lower() for name in row):
                 item = item_from(row, number, split="", seed=None)
             else:
-                name = item_id(row, self.id_columns, f"item row {number}")
+                name = id_in(row, self.id_columns, f"item row {number}")
                 item = _item(name, row, f"item row {number} (item {name!r})")
-            if self.task.key(items_by_id.setdefault(item.id, item)) != self.task.key(item):
+            if self._key(items_by_id.setdefault(item.id, item)) != self._key(item):
                 raise DataError(f"item row {number}: item {item.id!r} is there twice, with different gold")
         return list(items_by_id.values())
 
-    def item(self, row: FileRow, where: str) -> Item:
+    def _item(self, row: FileRow, where: str) -> Item:
         if row.get("gold") is None:
             raise DataError(
                 f"{where}: nothing says which letter is right: give the items with --items FILE, or the predictions a "
                 "column 'gold'"
             )
-        return _item(item_id(row, self.id_columns, where), row, where)
+        return _item(id_in(row, self.id_columns, where), row, where)
 
-    def found(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
-        item = super().found(items, row, where)
+    def _chosen(self, items: Sequence[Item], row: FileRow, where: str) -> Item:
+        item = super()._chosen(items, row, where)
         if "order" not in item.payload:
             return item  # the file of items names the letter
         if row.get("options") is not None:
             return in_order_of(row["options"], item, where)
         if row.get("gold") is not None:
-            return self.item(row, where)
+            return self._item(row, where)
         if item.payload["order"] is None:
             raise DataError(
                 f"{where}: the items' columns 'Correct Answer' and 'Incorrect Answer 1' … have no order, so that no "
                 "letter has a meaning: give the predictions a column 'options' (as the model saw them) or 'gold'"
             )
-        self._reads_order_of_items = True
         return item
 
-    @property
-    def notes(self) -> Sequence[str]:
+    def _grade(self, item: Item, row: FileRow, where: str) -> tuple[Prediction, Grade]:
+        self._check_text(row, where)
+        answer = row["response"]
+        if isinstance(answer, list) and answer:
+            return _best(item, [self._judged(item, _reply(part, row, where)) for part in answer])
+        return self._judged(item, _reply("" if answer == [] else answer, row, where))
+
+    def _record(self, row: FileRow, item: Item, prediction: Prediction, grade: Grade) -> dict[str, object]:
+        in_order = "order" in item.payload and row.get("options") is None
+        record = super()._record(row, item, prediction, grade)
+        return {**record, "letter": prediction.answer, "in_order_of_items": in_order}
+
+    # ---- frames to documents ---------------------------------------------------------------------------------------
+
+    def notes(self, frame: pl.DataFrame) -> Sequence[str]:
         notes = []
-        if self._reads_order_of_items:
+        if frame["in_order_of_items"].any():
             notes.append(
                 "letters are read in the order of the options in the file of items; if the model saw another order, "
                 "give the predictions a column 'options' (as the model saw them) or 'gold' (the right letter)"
             )
-        if self._without_letter:
-            replies = plural(len(self._without_letter), "reply counts", "replies count")
+        if unread := frame.filter(kind=str(PredictionKind.UNPARSED))["item_id"].to_list():
+            replies = plural(len(unread), "reply counts", "replies count")
             notes.append(
-                f"{replies} as wrong because no letter can be read ({first_of(self._without_letter)}): a reply says "
-                "its letter as in `Answer: B`"
+                f"{replies} as wrong because no letter can be read ({first_of(unread)}): a reply says its letter as in "
+                "`Answer: B`"
             )
         return notes
 
-    def grade(self, item: Item, row: FileRow, where: str, model: str) -> tuple[Prediction, Grade]:
-        self.check_text(row, where)
-        answer = row["response"]
-        if isinstance(answer, list) and answer:
-            best = _best(item, [self.judged(item, _reply(part, row, where), model) for part in answer])
-        else:
-            best = self.judged(item, _reply("" if answer == [] else answer, row, where), model)
-        if best[0].kind is PredictionKind.UNPARSED:
-            self._without_letter.append(item.id)
-        return best
+    def ensemble(self, frames: Sequence[pl.DataFrame]) -> Document:
+        votes = ensemble_votes(frames)
+        if not votes:
+            raise DataError("they have no item in common")
+        return {"metrics": as_json(vote_estimates(votes)), "n": len(votes)}
 
-    # ---- reports ---------------------------------------------------------------------------------------------------
+    def table(self, documents: Mapping[str, Document]) -> str:
+        return markdown(_table_rows(documents)) + "\n"
 
-    def report(self, items: Sequence[Item] | None, updated: RowsFile | None = None) -> AbstentionReport:
-        return AbstentionReport(self.asked.keep_rows)
-
-    def tables_of_one(self, model: GradedModel) -> Iterator[Table]:
-        return model_report.abstention_of_one(model)
-
-    def unranked(self, graded: GradedSet) -> Iterator[Table]:
-        yield from model_report.estimates_table("every run", self._rows(graded))
-
-    def tables(self, graded: GradedSet) -> Iterator[Table]:
-        yield from model_report.published_table(graded.models)
-        yield from model_report.abstention_of_several(graded)
-        yield from model_report.estimates_table("ensembles", self._ensembles(graded))
-
-    def extras(self, graded: GradedSet) -> Mapping[str, JsonValue]:
-        rows = self._ensembles(graded)
-        listed: list[JsonValue] = [{"name": row.name, "metrics": as_json(row.estimates)} for row in rows]
-        return {"ensembles": listed} if rows else {}
-
-    def published_table(self, graded: GradedSet) -> str:
-        return markdown(self._rows(graded)) + "\n"
-
-    def chart(self, graded: GradedSet) -> alt.LayerChart:
+    def chart(self, documents: Mapping[str, Document], title: str) -> alt.LayerChart:
         from layton_batch.tasks.mcq_idk_rules.bar_chart import bar_chart
 
-        return bar_chart(self._rows(graded), self.asked.title, clip_negative=self.protocol != CORRECTED)
+        return bar_chart(_table_rows(documents), title, clip_negative=self.protocol != CORRECTED)
 
-    def _rows(self, graded: GradedSet) -> list[BoardRow]:
-        return model_report.table_rows(graded.models, self._ensembles(graded))
 
-    def _ensembles(self, graded: GradedSet) -> list[BoardRow]:
-        return model_report.ensembles(graded.models, self.asked.named_ensembles)
+def _totals(result: result_files.ResultFile) -> Document:
+    return {"metrics": as_json(result.estimates), "n": None, "rows": []}
+
+
+def _table_rows(documents: Mapping[str, Document]) -> list[TableRow]:
+    return ordered(TableRow(name, estimates_in(document)) for name, document in documents.items())
 
 
 # ---- rows ----------------------------------------------------------------------------------------------------------
@@ -225,9 +209,9 @@ def _reply(value: JsonValue, row: FileRow, where: str) -> Response:
 
 
 def _best(item: Item, replies: Sequence[tuple[Prediction, Grade]]) -> tuple[Prediction, Grade]:
-    """Several replies as one: the best mark of every metric, and all letters."""
+    """Return several replies as one: the best mark of every metric, and all letters."""
     first = replies[0][0]
-    marks = best_of([marks_of(grade) for _, grade in replies])
+    marks = best_of([McqGrade(*(int(grade.marks[name]) for name in METRICS)) for _, grade in replies])
     letters = dict.fromkeys(prediction.answer for prediction, _ in replies if prediction.answer is not None)
     kind = PredictionKind.ABSTAINED if marks.idk_freq else PredictionKind.ANSWERED
     kind = PredictionKind.UNPARSED if marks.extract_fail else kind

@@ -17,12 +17,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from string import ascii_lowercase, ascii_uppercase
+from typing import TYPE_CHECKING
 
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue
 from layton_batch.tasks.benchmark_rows import list_example
-from layton_batch.tasks.offline import FileRow
 from layton_batch.tasks.templates import without_surrogates
+
+if TYPE_CHECKING:
+    from layton_batch.tasks.offline import FileRow
 
 MIN_OPTIONS, MAX_OPTIONS = 2, 25
 """Real options an item may have; "I don't know" comes on top, so that Z is the last letter there can be."""

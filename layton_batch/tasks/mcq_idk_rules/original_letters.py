@@ -9,8 +9,8 @@ blanks would cost quadratic time; what they match is the same.
 from __future__ import annotations
 
 import re
-
-from layton_batch.tasks.mcq_idk_rules.letter_reading import NOTHING, LetterReading
+from dataclasses import dataclass
+from typing import Literal
 
 _LETTER = r"(?P<letter>[A-E]|\([A-E]\))"
 _MARKED = rf"(?:\*\*)?{_LETTER}(?:\*\*)?(?:\.|,|\s?:| |$)"
@@ -47,9 +47,18 @@ _ANSWER = re.compile(r"\banswer\s*+[:\-]?\s*+([A-K])\b", re.IGNORECASE)
 _OPTION = re.compile(r"\b(?:option|choice)\s*+([A-K])\b", re.IGNORECASE)
 
 
+@dataclass(frozen=True, slots=True)
+class LetterReading:
+    """Letter of a reply, None without one; the rule that found it, and the rule's stage."""
+
+    letter: str | None = None
+    rule: str | None = None
+    stage: Literal["primary", "fallback", "none"] = "none"
+
+
 def read_original(text: str) -> LetterReading:
     """The letter in a text whose thoughts are out already. It may be one that the item has no option for."""
-    return _stage_1(text) or _stage_2(text) or NOTHING
+    return _stage_1(text) or _stage_2(text) or LetterReading()
 
 
 def _stage_1(text: str) -> LetterReading | None:
@@ -82,3 +91,45 @@ def _stage_2(text: str) -> LetterReading | None:
 
 def _fallback(letter: str, rule: str) -> LetterReading:
     return LetterReading(letter.upper(), rule, "fallback")
+
+
+# ---- thoughts ------------------------------------------------------------------------------------------------------
+
+
+OPEN, CLOSE = "<think>", "</think>"
+_OVERLAP = len(OPEN) - 1
+
+
+def without_think_blocks(text: str) -> str:
+    """The text without its think blocks: again and again, from the first open tag to the first close tag after it.
+
+    A tag without its partner stays, and everything with it. Cutting a block can join the halves of a new open tag;
+    that one counts too. One pass, so that a megabyte of tags takes no longer than a megabyte of prose.
+    """
+    at, start = 0, text.find(OPEN)
+    if start < 0:
+        return text
+    pieces: list[str] = []
+    while start >= 0:
+        end = text.find(CLOSE, start)
+        if end < 0:
+            break
+        pieces.extend(text[at:start])
+        at = end + len(CLOSE)
+        at = _join(pieces, text, at)
+        start = text.find(OPEN, at)
+    return "".join(pieces) + text[at:]
+
+
+def _join(pieces: list[str], text: str, at: int) -> int:
+    """Take out blocks whose open tag only came about by cutting; where reading goes on."""
+    while True:
+        tail = "".join(pieces[-_OVERLAP:])
+        begin = (tail + text[at : at + _OVERLAP]).find(OPEN)
+        if begin < 0:
+            return at
+        end = text.find(CLOSE, at + len(OPEN) - (len(tail) - begin))
+        if end < 0:
+            return at
+        del pieces[len(pieces) - (len(tail) - begin) :]
+        at = end + len(CLOSE)

@@ -17,8 +17,8 @@ from typing import TypeVar
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, Estimate
-from layton_batch.tasks.offline import FileRow
+from layton_batch.tasks.mcq_idk_rules.metrics import METRICS
+from layton_batch.tasks.offline import Estimate, FileRow
 
 TOTALS, DETAILS = "results_*.json", "details_*.parquet"
 """The names of the two kinds of file."""

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from layton_batch.records import JsonValue
 from layton_batch.states import FinishReason
-from layton_batch.tasks.zebralogic_rules.right_grids import Cell, GoldGrid
 
 
 class Tag(StrEnum):
@@ -41,6 +40,48 @@ def infrastructure_tag(error: str) -> Tag:
 
 
 TRUNCATED, REFUSED = "truncated at the output limit", "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One value of the right grid. ``house`` is "House 1" by its place, ``house_key`` "house 1" by its number there."""
+
+    house: str
+    house_key: str
+    attribute: str
+    value: str
+
+    @property
+    def label(self) -> str:
+        """Name of the cell in a list of wrong cells, "house 1:Name"."""
+        return f"{self.house_key}:{self.attribute}"
+
+    @property
+    def attribute_key(self) -> str:
+        return self.attribute.strip().lower()
+
+    @property
+    def value_key(self) -> str:
+        return self.value.strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class GoldGrid:
+    """The right grid, house by house. ``rows`` have the house's number first, as ``header`` has ``House``."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    cells: tuple[Cell, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels of all cells, as in a list of wrong cells."""
+        return tuple(cell.label for cell in self.cells)
+
+    @property
+    def size(self) -> str:
+        """Houses × attributes in the data set's notation, "3*4"."""
+        return f"{len(self.rows)}*{len(self.header) - 1}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +155,7 @@ def normal_grid(
 def ended(grade: GridGrade, ending: FinishReason | None, *, retag: bool) -> GridGrade:
     """The grade of a reply that may have been cut off or refused; ``retag``: the protocol has tags for these.
 
-    A pass stays one, its grid came before the cut.
+    A pass stays one, for its grid is whole.
     """
     if ending is FinishReason.LENGTH and grade.tag is not Tag.NONE:
         note = f"{TRUNCATED}: {grade.note}" if grade.note else TRUNCATED

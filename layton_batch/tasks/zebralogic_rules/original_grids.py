@@ -10,8 +10,15 @@ from dataclasses import replace
 from functools import lru_cache
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared, normal_grid
-from layton_batch.tasks.zebralogic_rules.right_grids import GoldGrid
+from layton_batch.tasks.zebralogic_rules.grading import (
+    GoldGrid,
+    GridGrade,
+    GridReading,
+    GridRules,
+    Tag,
+    compared,
+    normal_grid,
+)
 
 MAX_WRONG_CELLS = 20
 NO_GRID = "no JSON solution grid found"

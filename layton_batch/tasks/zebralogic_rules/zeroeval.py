@@ -19,8 +19,7 @@ from functools import lru_cache
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade, GridReading, GridRules, Tag, compared
-from layton_batch.tasks.zebralogic_rules.right_grids import Cell, GoldGrid
+from layton_batch.tasks.zebralogic_rules.grading import Cell, GoldGrid, GridGrade, GridReading, GridRules, Tag, compared
 
 _BRACE = re.compile(r"[{}]")
 _ABSENT = object()

@@ -8,12 +8,11 @@ from string import ascii_uppercase
 
 import pytest
 
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letters
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letter
 from layton_batch.tasks.mcq_idk_rules import original_letters
 from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
-from layton_batch.tasks.mcq_idk_rules.letter_reading import CLOSE, OPEN, without_think_blocks
-from layton_batch.tasks.mcq_idk_rules.mcq_items import idk_letter, shuffled_order
-from layton_batch.tasks.mcq_idk_rules.original_letters import read_original
+from layton_batch.tasks.mcq_idk_rules.mcq_items import shuffled_order
+from layton_batch.tasks.mcq_idk_rules.original_letters import CLOSE, OPEN, read_original, without_think_blocks
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------
 
@@ -43,14 +42,6 @@ def naive_without_thoughts(text: str) -> str:
 )
 def test_think_blocks_go_from_the_first_open_tag_to_the_first_close_tag(text: str, left: str) -> None:
     assert without_think_blocks(text) == left == naive_without_thoughts(text)
-
-
-def test_one_pass_over_the_tags_equals_cutting_them_one_by_one() -> None:
-    draw = random.Random(7)
-    pieces = [OPEN, CLOSE, "<thi", "nk>", "<", "think>", "</thi", "k>", "a", "\n", "<think", ">"]
-    for _ in range(8_000):
-        text = "".join(draw.choices(pieces, k=draw.randint(1, 14)))
-        assert without_think_blocks(text) == naive_without_thoughts(text), text
 
 
 # ---- original ------------------------------------------------------------------------------------------------------
@@ -106,32 +97,19 @@ def greedy(pattern: re.Pattern[str]) -> re.Pattern[str]:
     return re.compile(text, pattern.flags)
 
 
-def test_the_original_ignores_the_number_of_options_and_the_output_limit() -> None:
-    assert read_letters("Answer: K", ORIGINAL, 2, cut=True).letter == "K"
-
-
 # ---- corrected -----------------------------------------------------------------------------------------------------
 
-REQUESTED = (
-    "Answer: {}", "answer: {}", "**Answer:** {}", "**Answer: {}**", "Answer: **{}**", "Answer: ({})", "Answer: {})",
-    "Answer: {}.", "Answer: {}\n", "Answer: {} \n", "Answer:{}", "Answer : {}", "Answer: [{}]", "Answer: `{}`",
-    "Answer: '{}'", "Answer: <{}>", "Answer: option {}", "Answer: {}, because", "Answer: {} because of it",
-    "Answer: {}) I don't know",
-    "Answer:\n\n{}", "Answer: $\\boxed{{{}}}$", "Final Answer: ###{}###", "###{}###", "### {} ###", "**###{}###**",
-    "$\\boxed{{{}}}$", "\\boxed{{\\text{{{}}}}}", "\\boxed{{\\mathbf{{({})}}}}", "\\boxed{{{}) 42}}", "Answer：{}",
-    "The answer is {}.", "the correct answer is **{}**", "Final answer is {}", "{}", "({})", "**{}**", "{}.", "{})",
-    "So, in the end:\n\n**{}**", "{}) nitrogen", "Answer - {}", "I choose option {}.", "Option {} is the best.",
-    "Answer: \\({}\\)", "Answer: <b>{}</b>", "<answer>{}</answer>", '{{"answer": "{}", "sure": true}}',
-    "Answer: {} is right",
-    "My answer would be {}, all told",
+FORMS = (
+    "Answer: {}", "**Answer: {}**", "**Answer:** {}", "answer:\n\n{}", "Answer: {}) nitrogen", "Final Answer is {}.",
+    "Final Answer: ###{}###", "The final answer is $\\boxed{{{}}}$.",
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("form", REQUESTED)
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("n_options", [2, 4, 10, 25])
 def test_every_letter_of_every_number_of_options_is_read_in_every_form(form: str, n_options: int) -> None:
     for letter in ascii_uppercase[: n_options + 1]:
-        assert read_corrected(form.format(letter), n_options).letter == letter
+        assert read_corrected(f"One of A and B.\n\n{form.format(letter)}", n_options) == letter
 
 
 @pytest.mark.parametrize(
@@ -141,68 +119,33 @@ def test_every_letter_of_every_number_of_options_is_read_in_every_form(form: str
         ("Answer: B then ###A###", "A"),
         ("###C###\n\nWait, that is wrong.\n\n###E###", "E"),
         ("Answer: A\n\nLet me check again.\n\nAnswer: B", "B"),
-        ("Answer: B. It is not C, for the answer is never C.", "B"),
-        ("\\boxed{A} would be wrong. Answer: C", "C"),
-        ("Answer: C, or in the asked form \\boxed{D}", "D"),
-        ("Answer: A company would pay. So the answer is C.", "C"),
-        ("Answer: I think that it is hard to say.\nAnswer: B", "B"),
+        ("Answer: A. So in the asked form $\\boxed{D}$", "D"),
         ("Answer: B\nThe answer: A company must pay.", "B"),
-        ("answer: e.g. water\nAnswer: A", "A"),
-        ("answer: b", "B"),
-        ("B\n\nNitrogen makes up most of the air.", "B"),
-        ("option A is wrong, and so option C is right", "C"),
-        ("Option C must be right, while option A is incorrect", "C"),
-        ("A) one\nB) two\nC) three\n\nB) two", None),
-        ("Some text\nE. I cannot tell", "E"),
-        ("I don't know.", "E"),
-        ("It is hard.\n\nI do not know", "E"),
-        ("Answer: I don't know", "E"),
-        ("I don’t know", "E"),
-        ("I don't know whether it is acid, but the answer is C.", "C"),
-        ("Answer: A or B", None),
-        ("Answer: A and C", None),
-        ("Answers: Options A and B", None),
-        ("Answer: A/B", None),
-        ("Answer: A, B is wrong", "A"),
-        ("Is it A or B? Answer: B", "B"),
-        ("Answer: F", None),
+        ("**Answer:**\n\nAnswer: C", "C"),
+        ("answer: E.g. water\nAnswer: A", "A"),
         ("Answer: F\nAnswer: C", "C"),
-        ("Answer: \\boxed{42}", None),
-        ("Answer: A is wrong", None),
-        ("Answer: I am not sure", None),
+        ("Answer: E) I don't know", "E"),
+        ("Answer: A or B", None),
+        ("Answer: A, B", None),
+        ("Answer: A/B", None),
+        ("Answer: F", None),
+        ("The final answer is $\\boxed{6}$.", None),
         ("The answer cannot be A.", None),
-        ('{"answer": "A company", "letter": "?"}', None),
-        ("C++", None),
-        ("No letter here.", None),
-        ("   ", None),
+        ("This is **CORRECT**. The optional", None),
         ("", None),
     ],
 )
 def test_the_requested_form_wins_and_hedging_does_not(text: str, letter: str | None) -> None:
-    assert read_corrected(text, 4).letter == letter
+    assert read_corrected(text, 4) == letter
 
 
-def test_a_hedge_says_that_it_names_several_letters() -> None:
-    assert read_corrected("Answer: A or B", 4).note == "names several letters"
-
-
-def test_a_truncated_reply_answers_only_in_the_requested_form() -> None:
-    assert read_letters("Perhaps the answer is B, but", CORRECTED, 4, cut=True).letter is None
-    assert read_letters("Perhaps the answer is B, but", CORRECTED, 4).letter == "B"
-    assert read_letters("Answer: B\n\nIn detail, this", CORRECTED, 4, cut=True).letter == "B"
-
-
-def test_what_a_truncated_reply_tries_out_in_open_thoughts_is_no_answer() -> None:
-    assert read_letters("<think>Is it Answer: A? Then", CORRECTED, 4, cut=True).letter is None
-    assert read_letters("<think>A?</think>Answer: B <think>Or Answer: C", CORRECTED, 4, cut=True).letter == "B"
-    assert read_letters("<think>Is it Answer: A? Then", ORIGINAL, 4, cut=True).letter == "A"
+def test_a_letter_in_a_thought_is_no_answer() -> None:
+    assert read_letter("<think>Is it Answer: A? Then Answer: B", CORRECTED, 4) is None
+    assert read_letter("<think>A?</think>Answer: B <think>Or Answer: C", CORRECTED, 4) == "B"
+    assert read_letter("<think>Is it Answer: A? Then", ORIGINAL, 4) == "A"
 
 
 # ---- letters -------------------------------------------------------------------------------------------------------
-
-
-def test_i_dont_know_comes_after_the_last_real_option() -> None:
-    assert [idk_letter(n) for n in (2, 4, 10, 25)] == ["C", "E", "K", "Z"]
 
 
 def test_the_order_of_options_depends_on_seed_and_item_alone() -> None:
@@ -211,8 +154,3 @@ def test_the_order_of_options_depends_on_seed_and_item_alone() -> None:
     )  # pinned: it names what was paid for
     assert len({shuffled_order(f"q{i}", 4, 0) for i in range(400)}) == 24
     assert any(shuffled_order(f"q{i}", 4, 0) != shuffled_order(f"q{i}", 4, 1) for i in range(10))
-
-
-def test_every_place_gets_the_right_option_about_equally_often() -> None:
-    places = [shuffled_order(f"item {i}", 5, 3).index(0) for i in range(5_000)]
-    assert all(900 < places.count(place) < 1_100 for place in range(5))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.errors import DataError, LaytonBatchError, ManifestError
-from layton_batch.records import Item, JsonValue, Prediction, Response
+from layton_batch.errors import DataError
+from layton_batch.records import Item, JsonValue, Response
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, ORIGINAL_V2, McqIdkTask
-from layton_batch.tasks.protocol import Task, TaskOptions, juried
+from layton_batch.tasks.protocol import TaskOptions
 
 Row = dict[str, JsonValue]
 INSTRUCTION = (
@@ -130,20 +130,6 @@ def test_the_columns_of_idk_eval_are_read_with_as_many_options_as_asked_for() ->
         four.items([row()])
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"n_options": 1}, "n_options 1: a whole number from 2 to 25"),
-        ({"n_options": "4"}, "n_options '4'"),
-        ({"instruction": False}, "instruction = false is for protocol 'original_v2'"),
-    ],
-)
-def test_settings_that_do_not_fit_are_told(settings: dict[str, JsonValue], reason: str) -> None:
-    with pytest.raises(ManifestError) as caught:
-        McqIdkTask(TaskOptions("demo"), **settings)  # type: ignore[arg-type]
-    assert reason in str(caught.value)
-
-
 V2 = (
     "Question:\nWhich gas?\n\nChoices:\n{options}\nE) I don't know\n\n"
     "Before answering, think about the question step by step.\nAnswer only if you are confident, since mistakes are "
@@ -168,23 +154,6 @@ def test_the_present_prompts_have_the_published_bytes_for_each_of_the_benchmarks
         assert one.prompt(asked).system == ""
 
 
-def test_the_present_prompts_are_read_and_scored_as_published() -> None:
-    two = task(ORIGINAL_V2)
-    (asked,) = two.items([row()])
-    gold = str(asked.payload["gold"])
-    for text, kind in ((f"Final Answer: ###{gold}###", PredictionKind.ANSWERED), ("###E###", PredictionKind.ABSTAINED)):
-        prediction = two.parse(asked, "m", reply(text))
-        assert prediction.kind is kind
-        assert two.grade(asked, prediction).marks == task(ORIGINAL).grade(asked, prediction).marks
-
-
-def test_rows_of_another_split_are_passed_over() -> None:
-    assert [one.id for one in task().items([row(split="demo"), row(id="q2", split="test"), row(id="q3")])] == [
-        "q1",
-        "q3",
-    ]
-
-
 @pytest.mark.parametrize("n_options", [2, 3, 10, 25])
 def test_the_letter_of_i_dont_know_follows_the_number_of_options(n_options: int) -> None:
     one = item(options=[f"option {i}" for i in range(n_options)], answer=0)
@@ -193,31 +162,6 @@ def test_the_letter_of_i_dont_know_follows_the_number_of_options(n_options: int)
     assert isinstance(prompt, str)
     assert prompt.endswith(f"\n{letter}) I don't know")
     assert f'the answer {letter}) "I don\'t know" always receives 0 points' in prompt
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"question": " "}, "column 'question' is missing or blank"),
-        ({"question": 7}, "column 'question' must be text"),
-        ({"options": None}, "no column 'options'"),
-        ({"options": ["only"]}, "1 options; there must be 2 to 25"),
-        ({"options": [str(i) for i in range(26)]}, "26 options"),
-        ({"options": ["a", " "]}, "option 2 is blank"),
-        ({"options": ["a", None]}, "option 2 must be text"),
-        ({"options": {"a": 1}}, "must be a list of options"),
-        ({"options": "no list"}, "is text that is not a list"),
-        ({"options": "[" * 5_000}, "is text that is not a list"),
-        ({"answer": None}, "which option is right"),
-        ({"answer": "krypton"}, "column 'answer' is 'krypton'"),
-        ({"answer": 4}, "column 'answer' is '4'"),
-        ({"answer": True}, "column 'answer' is 'True'"),
-    ],
-)
-def test_a_row_that_is_no_item_is_named_with_what_is_wrong(changes: Row, message: str) -> None:
-    with pytest.raises(DataError, match=r"row 2 \(item 'q2'\)") as caught:
-        task().items([row(), row(id="q2", **changes)])
-    assert message in str(caught.value)
 
 
 # ---- prompts -------------------------------------------------------------------------------------------------------
@@ -241,11 +185,6 @@ def test_the_corrected_prompt_says_the_same_with_a_blank_line_after_the_instruct
     assert "".join(text.split()) == "".join(original.split())
 
 
-def test_a_question_is_shown_as_it_is_even_if_it_looks_like_a_template() -> None:
-    (text,) = task().prompt(item(question="{{ 7 * 7 }} {% raw %}\nAnswer: B")).parts
-    assert "{{ 7 * 7 }} {% raw %}\nAnswer: B" in str(text)
-
-
 def test_a_manifest_can_put_its_own_words_in_place(tmp_path: Path) -> None:
     path = tmp_path / "mine.txt"
     path.write_text("{{ question }}\n{{ options }}\nEnd with ###C###, or ###{{ idk_letter }}### if unsure.")
@@ -258,51 +197,31 @@ def test_a_manifest_can_put_its_own_words_in_place(tmp_path: Path) -> None:
 GOLD, REST = str(item().payload["gold"]), [letter for letter in "ABCD" if letter != item().payload["gold"]]
 
 
-@pytest.mark.parametrize(
-    ("response", "kind", "answer", "note"),
-    [
-        (reply(f"Because.\n\nAnswer: {GOLD}"), PredictionKind.ANSWERED, GOLD, None),
-        (reply("Answer: E"), PredictionKind.ABSTAINED, "E", None),
-        (reply("I don't know."), PredictionKind.ABSTAINED, "E", None),
-        (reply("It depends."), PredictionKind.UNPARSED, None, "no letter"),
-        (reply("Answer: F"), PredictionKind.UNPARSED, None, "no letter"),
-        (reply(""), PredictionKind.UNPARSED, None, "no letter"),
-        (reply(None), PredictionKind.UNPARSED, None, "no letter"),
-        (reply("Answer: A or B"), PredictionKind.UNPARSED, None, "names several letters"),
-        (reply("B is", finish_reason=FinishReason.LENGTH), PredictionKind.UNPARSED, None, "truncated"),
-        (reply("Answer: B", finish_reason=FinishReason.LENGTH), PredictionKind.ANSWERED, "B", "truncated"),
-        (reply("Answer: B", refusal="No."), PredictionKind.UNPARSED, None, "refused"),
-        (Response("c", RequestOutcome.EXPIRED), PredictionKind.MISSING, None, "expired"),
-        (Response("c", RequestOutcome.MISSING), PredictionKind.MISSING, None, "missing"),
-    ],
-)
-def test_a_reply_becomes_a_prediction(
-    response: Response, kind: PredictionKind, answer: str | None, note: str | None
-) -> None:
-    found = task().parse(item(), "m", response)
-    assert (found.kind, found.answer, found.note, found.raw_text) == (kind, answer, note, response.text)
+NO, WRONG = (0, -1, 0, 1), (0, -1, 0, 0)
+CUT, REFUSED = {"finish_reason": FinishReason.LENGTH}, {"finish_reason": FinishReason.REFUSAL}
+READ: list[tuple[Response, str, str | None, str | None, tuple[int, ...], str | None]] = [
+    (reply(f"Because.\n\nAnswer: {GOLD}"), "answered", GOLD, None, (1, 1, 0, 0), None),
+    (reply(f"Answer: {REST[0]}"), "answered", REST[0], None, WRONG, "wrong"),
+    (reply("Answer: E"), "abstained", "E", None, (0, 0, 1, 0), "abstained"),
+    *((reply(text), "unparsed", None, "no letter", NO, "no_letter")
+      for text in ("It depends.", "Answer: F", "", None, "Answer: A or B")),
+    (reply("The answer is", **CUT), "unparsed", None, "truncated", NO, "truncated"),
+    (reply(f"Answer: {GOLD}\nfor", **CUT), "answered", GOLD, "truncated", (1, 1, 0, 0), None),
+    (reply(f"Answer: {GOLD}", refusal="No."), "unparsed", None, "refused", NO, "refused"),
+    (reply(f"Answer: {GOLD}", **REFUSED), "unparsed", None, "refused", NO, "refused"),
+    (Response("c", RequestOutcome.EXPIRED), "missing", None, "expired", NO, "missing"),
+    (Response("c", RequestOutcome.ERRORED, error_message="boom"), "missing", None, "errored: boom", NO, "missing"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("response", "marks", "tag"),
-    [
-        (reply(f"Answer: {GOLD}"), (1, 1, 0, 0), None),
-        (reply(f"Answer: {REST[0]}"), (0, -1, 0, 0), "wrong"),
-        (reply("Answer: E"), (0, 0, 1, 0), "abstained"),
-        (reply("Hm."), (0, -1, 0, 1), "no_letter"),
-        (reply("Perhaps the answer is", finish_reason=FinishReason.LENGTH), (0, -1, 0, 1), "truncated"),
-        (reply(f"The answer is {GOLD}.", finish_reason=FinishReason.LENGTH), (0, -1, 0, 1), "truncated"),
-        (reply(f"Answer: {GOLD}\nfor", finish_reason=FinishReason.LENGTH), (1, 1, 0, 0), None),
-        (reply(f"Answer: {GOLD}", finish_reason=FinishReason.REFUSAL), (0, -1, 0, 1), "refused"),
-        (Response("c", RequestOutcome.ERRORED, error_message="boom"), (0, -1, 0, 1), "missing"),
-    ],
-)
-def test_a_grade_has_every_metric_and_one_kind_of_failure(
-    response: Response, marks: tuple[int, ...], tag: str | None
+@pytest.mark.parametrize(("response", "kind", "answer", "note", "marks", "tag"), READ)
+def test_a_reply_is_one_prediction_and_one_grade(
+    response: Response, kind: str, answer: str | None, note: str | None, marks: tuple[int, ...], tag: str | None
 ) -> None:
     one, rules = item(), task()
-    prediction = rules.parse(one, "m", response)
-    grade = rules.grade(one, prediction)
+    found = rules.parse(one, "m", response)
+    assert (found.kind, found.answer, found.note, found.raw_text) == (kind, answer, note, response.text)
+    grade = rules.grade(one, found)
     assert tuple(grade.marks[name] for name in rules.metrics) == marks
     assert (grade.item_id, grade.model, grade.tag) == ("q1", "m", tag)
 
@@ -323,33 +242,19 @@ def test_of_two_equal_options_either_is_right_but_in_the_original_only_the_first
         assert [rules.grade(one, prediction).marks["trad_score"] for prediction in said] == wanted
 
 
-@pytest.mark.parametrize(
-    "payload", [{}, {"options": ["a", "b"]}, {"options": ["a", "b"], "gold": "C"}, {"options": "ab"}]
-)
-def test_an_item_the_rule_cannot_grade_gets_zeros_and_a_note(payload: Row) -> None:
-    one = Item("q1", "demo", "", "?", payload=payload)
-    grade = task().grade(one, Prediction("q1", "m", PredictionKind.ANSWERED, "A", raw_text="Answer: A"))
-    assert set(grade.marks.values()) == {0.0}
-    assert grade.tag == "ungradable"
-    assert "payload has no" in str(grade.note)
-
-
 # ---- the task ------------------------------------------------------------------------------------------------------
 
 
-def test_it_is_a_task_graded_by_rule() -> None:
-    rules: Task = task()
-    assert (rules.name, rules.uses_jury, rules.metrics[0]) == ("mcq_idk", False, "trad_score")
-    assert not hasattr(rules, "judge_prompt")
-    assert not hasattr(rules, "parse_verdict")
-    with pytest.raises(LaytonBatchError, match="graded by rule"):
-        juried(rules)
+def test_the_present_prompts_are_read_and_scored_as_published() -> None:
+    two = task(ORIGINAL_V2)
+    (asked,) = two.items([row()])
+    gold = str(asked.payload["gold"])
+    for text, kind in ((f"Final Answer: ###{gold}###", PredictionKind.ANSWERED), ("###E###", PredictionKind.ABSTAINED)):
+        prediction = two.parse(asked, "m", reply(text))
+        assert prediction.kind is kind
+        assert two.grade(asked, prediction).marks == task(ORIGINAL).grade(asked, prediction).marks
 
 
-def test_options_it_cannot_work_with_are_refused() -> None:
-    with pytest.raises(ManifestError, match="hints 1"):
-        McqIdkTask(TaskOptions("demo", 1))
-    with pytest.raises(ManifestError, match="protocol 'strict': mcq_idk has corrected and original"):
-        task("strict")
-    with pytest.raises(DataError, match="no bundled items for split 'vlm'; there is 'demo'"):
-        task().bundled("vlm")
+def test_a_question_is_shown_as_it_is_even_if_it_looks_like_a_template() -> None:
+    (text,) = task().prompt(item(question="{{ 7 * 7 }} {% raw %}\nAnswer: B")).parts
+    assert "{{ 7 * 7 }} {% raw %}\nAnswer: B" in str(text)

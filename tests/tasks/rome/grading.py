@@ -9,7 +9,8 @@ from layton_batch.records import JsonValue
 from layton_batch.tasks.offline import FileRow
 from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
 from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, RomeGrade
-from tests.tasks.offline_rows import form, grade_rows
+from tests.tasks import offline_rows
+from tests.tasks.offline_rows import form
 
 
 @dataclass
@@ -39,6 +40,6 @@ def grade_answer(evaluator: str, arguments: FileRow, reply: str, protocol: str =
 
 def graded(questions: Iterable[FileRow] | None, answers: Iterable[FileRow], protocol: str = CORRECTED) -> Graded:
     """Predictions by their annotations."""
-    kept = Kept()
-    report = grade_rows(form("rome", protocol), questions, answers, kept)  # type: ignore[arg-type]
-    return Graded(report.document(), kept.rows)
+    kept, rome = Kept(), form("rome", protocol)
+    frame = offline_rows.graded(rome, questions, answers, kept)  # type: ignore[arg-type]
+    return Graded(rome.report(frame), kept.rows)

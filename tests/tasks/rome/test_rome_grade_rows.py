@@ -9,10 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError
 from layton_batch.tasks.offline import RowsFile, json_text
 from layton_batch.tasks.rome_rules.grades import PROTOCOLS
-from layton_batch.tasks.rome_rules.rome_files import read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.rome_files import read_predictions
 from tests.tasks.rome.grading import graded
 
 QUESTIONS = [
@@ -92,35 +92,6 @@ def test_unanswered_questions_do_not_count_and_repeated_ones_do(protocol: str) -
     assert report.scores["final_score"] == [2, 2]
 
 
-def test_predictions_may_carry_the_gold() -> None:
-    row = {**QUESTIONS[0], "answer": "3"}
-    report = graded(None, [row])
-    assert report.scores["accuracy"] == 100.0
-    assert report.rows[0]["raw_answer"] == "3"
-
-
-@both_protocols
-@pytest.mark.parametrize(
-    ("answers", "told"),
-    [
-        ([], "no predictions"),
-        ([{"question_id": "z", "answer": "3"}], "prediction 1: there is no item 'z'; the items are"),
-        ([{"answer": "3"}], "prediction 1: question_id must be a text or a number"),
-    ],
-)
-def test_predictions_of_nothing_or_of_unknown_questions_are_refused(answers: object, told: str, protocol: str) -> None:
-    with pytest.raises(DataError, match=told):
-        graded(QUESTIONS, answers, protocol)
-
-
-def test_an_unknown_protocol_and_a_question_twice_are_refused() -> None:
-    with pytest.raises(ManifestError, match="protocol 'x': rome has corrected, original"):
-        graded(QUESTIONS, ANSWERS, "x")
-    with pytest.raises(DataError, match="annotation 4: question_id 'a' is there already"):
-        graded([*QUESTIONS, QUESTIONS[0]], ANSWERS)
-    assert graded([*QUESTIONS, QUESTIONS[0]], ANSWERS, "original").scores["accuracy"] == 50.0
-
-
 # ---- files ---------------------------------------------------------------------------------------------------------
 
 
@@ -144,16 +115,10 @@ def test_predictions_come_in_three_shapes_and_as_lines(text: str, tmp_path: Path
     ]
 
 
-def test_one_prediction_is_a_prediction_and_an_empty_file_is_none(tmp_path: Path) -> None:
-    assert list(read_predictions(written(tmp_path, json.dumps(ANSWERS[0], indent=2)))) == [ANSWERS[0]]
-    assert list(read_predictions(written(tmp_path, json.dumps(ANSWERS[0])))) == [ANSWERS[0]]
-    assert list(read_predictions(written(tmp_path, " \n"))) == []
-
-
 def test_tables_keep_a_null_for_every_other_evaluators_argument(tmp_path: Path) -> None:
     pl.DataFrame(QUESTIONS[:1] + QUESTIONS[2:], strict=False).write_parquet(tmp_path / "questions.parquet")
     pl.DataFrame(ANSWERS[:2]).write_parquet(tmp_path / "answers.parquet")
-    questions = read_annotations(tmp_path / "questions.parquet")
+    questions = read_predictions(tmp_path / "questions.parquet")
     report = graded(questions, read_predictions(tmp_path / "answers.parquet"))
     assert report.scores["final_score"] == [1.5, 2]
     assert not any("error" in row for row in report.rows)
@@ -183,8 +148,8 @@ def test_files_that_are_missing_or_of_another_kind_are_refused(tmp_path: Path) -
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataError, match="not a Parquet file"):
         list(read_predictions(tmp_path / "broken.parquet"))
-    with pytest.raises(DataError, match="annotation 1: question_id must be a text or a whole number"):
-        list(read_annotations(written(tmp_path, '[{"question": "?"}]')))
+    with pytest.raises(DataError, match="annotation 1: question_id must be a text or a number"):
+        graded(read_predictions(written(tmp_path, '[{"question": "?"}]')), ANSWERS)
 
 
 def test_rows_written_one_at_a_time_are_the_list_written_at_once() -> None:
@@ -195,3 +160,10 @@ def test_rows_written_one_at_a_time_are_the_list_written_at_once() -> None:
             file.add(row)
         file.close()
         assert handle.getvalue() == json.dumps(rows, ensure_ascii=False, indent=2)
+
+
+def test_predictions_may_carry_the_gold() -> None:
+    row = {**QUESTIONS[0], "answer": "3"}
+    report = graded(None, [row])
+    assert report.scores["accuracy"] == 100.0
+    assert report.rows[0]["raw_answer"] == "3"

@@ -11,9 +11,10 @@ import pytest
 from layton_batch.tasks.offline import RowsFile, json_text
 from layton_batch.tasks.rome_rules import original_evaluators
 from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.rome_rules.rome_files import read_annotations, read_predictions
+from layton_batch.tasks.rome_rules.rome_files import read_predictions
 from tests.support.paths import SHARED_DATA
-from tests.tasks.offline_rows import form, grade_rows
+from tests.tasks import offline_rows
+from tests.tasks.offline_rows import form
 from tests.tasks.rome.grading import grade_answer, graded
 
 REAL = SHARED_DATA / "rome"
@@ -116,7 +117,7 @@ def test_how_an_answer_is_dressed_up_makes_no_difference(evaluator: str) -> None
 
 def test_the_example_is_reproduced_byte_for_byte() -> None:
     report = graded(
-        read_annotations(EXAMPLE / "annotation.json"), read_predictions(EXAMPLE / "predictions.json"), "original"
+        read_predictions(EXAMPLE / "annotation.json"), read_predictions(EXAMPLE / "predictions.json"), "original"
     )
     assert json_text(report.scores).encode() == (EXAMPLE / "scores.json").read_bytes()
     assert json_text(report.rows).encode() == (EXAMPLE / "updated_predictions.json").read_bytes()
@@ -125,9 +126,9 @@ def test_the_example_is_reproduced_byte_for_byte() -> None:
 def test_graded_rows_written_one_at_a_time_give_the_same_bytes() -> None:
     handle = io.StringIO()
     rows = RowsFile(handle)
-    grade_rows(
+    offline_rows.graded(
         form("rome", "original"),
-        read_annotations(EXAMPLE / "annotation.json"),
+        read_predictions(EXAMPLE / "annotation.json"),
         read_predictions(EXAMPLE / "predictions.json"),
         rows,
     )

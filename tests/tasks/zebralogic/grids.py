@@ -7,7 +7,7 @@ import json
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic import PROTOCOLS
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade
-from layton_batch.tasks.zebralogic_rules.right_grids import gold_from
+from layton_batch.tasks.zebralogic_rules.grids import gold_from
 
 SOLUTION: JsonValue = {
     "header": ["House", "Name", "Drink"],

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from layton_batch.errors import DataError, ManifestError
+from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic import PROTOCOLS, rules_of
+from layton_batch.tasks.zebralogic import PROTOCOLS
 from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, Tag, infrastructure_tag
+from layton_batch.tasks.zebralogic_rules.grids import gold_from
 from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL, _fenced
-from layton_batch.tasks.zebralogic_rules.right_grids import gold_from
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply
 
@@ -162,44 +162,42 @@ def test_zeroeval_reasoning_has_a_length_or_the_script_stops() -> None:
         f"{reply(WRONG)}\nCorrection:\n{reply()}",
         f"```json\n{reply(WRONG)}\n```\nFinal: {json.dumps(GRID)}",
         f"<think>{reply(WRONG)}</think> Let x ∈ {{1, 2}} and \\frac{{a}}{{b}}. {reply()} $\\boxed{{done}}$ :-}}",
+        f"{reply(WRONG)}, I think.</think>{reply()}",
         reply(reasoning="a").replace('"a"', '"a\n\t} {"'),
-        json.dumps({"answer": {"grid": GRID}}),
-        json.dumps([{"id": 7, "solution": GRID}]),
         json.dumps({**GRID, "solution": "see above"}),
         json.dumps({"House reasoning": "x", "solution": GRID}),
-        reply({"House1": GRID["House 1"], "house_02": GRID["House 2"], "HOUSE - 3": GRID["House 3"]}),
-        reply({**GRID, "House 1": {"Name": ["Alice"], "Drink": " Milk "}}),
+        reply({"house 1": GRID["House 1"], "House  2": GRID["House 2"], " HOUSE 3": GRID["House 3"]}),
+        reply({**GRID, "House 1": {"name": "ALICE", " Drink": " Milk "}}),
         f'He said "{{" and then {reply()}',
-        f'{{"reasoning": "he said "hi"", "solution": {json.dumps(GRID)}}}',
         f'{{"reasoning": "\\( x \\)", "solution": {json.dumps(GRID)}}}',
-        f'{{"unclosed": "quote}}\n{json.dumps(GRID)}',
-        f'{{"steps": [{json.dumps(GRID)}, {{"House 1": ',
         f"{reply()}" + " {" * 100,
-        f"{'x' * 9000} {reply(reasoning='y' * 9000)}",
     ],
 )
-def test_corrected_reads_a_grid_that_is_plainly_there(text: str) -> None:
+def test_corrected_reads_the_last_grid_that_is_plainly_there(text: str) -> None:
     assert outcome("corrected", text) == ("none", 6)
 
 
-@pytest.mark.parametrize(
-    ("value", "right"), [("alice", True), (1, False), (None, False), ([], False), ({}, False), (True, False)]
-)
-def test_corrected_values(value: JsonValue, right: bool) -> None:
+@pytest.mark.parametrize("value", [1, None, [], {}, True, "", "Alice."])
+def test_corrected_counts_only_the_value_itself(value: JsonValue) -> None:
     found = outcome("corrected", reply({**GRID, "House 1": {"Name": value, "Drink": "milk"}}))
-    assert found == (("none", 6) if right else ("wrong_answer", 5))
+    assert found == ("wrong_answer", 5)
 
 
-def test_corrected_repairs_nothing_and_says_what_looks_cut_off() -> None:
-    assert outcome("corrected", reply().replace("}}}", "},}}")) == ("no_answer", 0)
-    cut = grade("corrected", reply()[:-20])
-    assert (cut.tag, cut.cells_total) == (Tag.NO_ANSWER, 6)
-    assert "may be cut off" in str(cut.note)
+@pytest.mark.parametrize("text", [reply().replace("}}}", "},}}"), reply()[:-20], f"<think>{reply()}"])
+def test_corrected_repairs_nothing_and_reads_no_thought(text: str) -> None:
+    found = grade("corrected", text)
+    assert (found.tag, found.cells_correct, found.cells_total) == (Tag.NO_ANSWER, 0, 6)
 
 
 def test_corrected_a_row_with_its_own_house_number_is_not_a_grid() -> None:
     row = json.dumps({"House": "1", "Name": "Alice", "Drink": "milk"})
     assert outcome("corrected", f'{{"solution": {{"House 1": {row}, "House 2": {{"House"') == ("no_answer", 0)
+
+
+def test_corrected_counts_houses_from_1_whatever_the_right_grid_calls_them() -> None:
+    gold = gold_from({"header": ["House", "Name"], "rows": [["A", "Alice"], ["B", "Bob"]]}, "x")
+    text = reply({"House 1": {"Name": "Alice"}, "House 2": {"Name": "Bob"}})
+    assert PROTOCOLS["corrected"].grade(text, gold).score == 1.0
 
 
 # ---- all -----------------------------------------------------------------------------------------------------------
@@ -213,25 +211,18 @@ def test_who_is_to_blame_for_an_exception_goes_by_its_name() -> None:
     assert {Tag.ADAPTER_ERROR, Tag.HARNESS_ERROR} == INFRASTRUCTURE
 
 
-def test_an_unknown_protocol_is_named_with_the_known() -> None:
-    with pytest.raises(ManifestError, match="'zero': zebralogic has corrected, original, zeroeval"):
-        rules_of("zero")
-    with pytest.raises(ManifestError, match="protocol"):
-        rules_of(["original"])
-
-
 @pytest.mark.parametrize(
     ("solution", "reason"),
     [
-        (5, "must be an object with header and rows"),
-        ("{", "is text but not JSON"),
-        ("[" * 100_000, "is text but not JSON"),
-        ({}, "solution.header must be an array"),
-        ({"header": ["House", "a"], "rows": []}, "solution.rows must be an array"),
-        ({"header": ["House", "a"], "rows": [["1"]]}, r"solution.rows\[0\] has 1 values for 2 columns"),
-        ({"header": ["House"], "rows": [["1"]]}, "at least one attribute"),
-        ({"header": ["Name", "a"], "rows": [["1", "x"]]}, "must be 'House'"),
-        ({"header": ["House", "a"], "rows": [["1", None]]}, "must hold texts only"),
+        (5, "must be .*Expected `object`"),
+        ("{", "must be .*also as JSON text"),
+        ("[" * 100_000, "must be .*also as JSON text"),
+        ({}, "missing required field `header`"),
+        ({"header": ["House", "a"], "rows": []}, r"length >= 1 - at `\$.rows`"),
+        ({"header": ["House", "a"], "rows": [["1"]]}, "with a value for each attribute in each row"),
+        ({"header": ["House"], "rows": [["1"]]}, r"length >= 2 - at `\$.header`"),
+        ({"header": ["Name", "a"], "rows": [["1", "x"]]}, "must be .*House"),
+        ({"header": ["House", "a"], "rows": [["1", None]]}, r"got `null` - at `\$.rows"),
         ({"header": ["House", "a"], "rows": [["1", "___"]]}, "blanked out.*gated.*ask for access.*HF_TOKEN"),
     ],
 )

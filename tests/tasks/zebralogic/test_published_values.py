@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 import polars as pl
 import pytest
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.agi_evals_files import GridReport
 from tests.support.paths import SHARED_DATA
-from tests.tasks.offline_rows import form, grade_rows
+from tests.tasks import offline_rows
+from tests.tasks.offline_rows import form, graded
 
 from .grids import grade
 
@@ -27,8 +28,8 @@ def table(name: str) -> list[Row]:
     return list(pl.read_parquet(DATA / name).iter_rows(named=True))
 
 
-def report(name: str, protocol: str) -> GridReport:
-    return grade_rows(form("zebralogic", protocol), table("puzzles.parquet"), table(name))
+def report(name: str, protocol: str) -> dict[str, Any]:
+    return offline_rows.report(form("zebralogic", protocol), table("puzzles.parquet"), table(name))
 
 
 def expected(name: str) -> dict[str, JsonValue]:
@@ -40,39 +41,39 @@ def expected(name: str) -> dict[str, JsonValue]:
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_the_original_protocol_equals_agi_evals_on_every_row(name: str) -> None:
     done = report(name, "original")
-    for row, (item_id, found) in zip(table(name), done.rows, strict=True):
-        ours = (item_id, found.tag.value, found.score, found.cells_correct, found.cells_total, list(found.wrong_cells))
+    for row, found in zip(table(name), done["rows"], strict=True):
+        names = ("item_id", "tag", "score", "cells_correct", "cells_total", "wrong_cells")
         columns = ("id", "a_tag", "a_score", "a_cells_correct", "a_cells_total", "a_wrong_cells")
-        assert ours == tuple(row[column] for column in columns)
+        assert [found[name] for name in names] == [row[column] for column in columns]
     theirs = expected(name)
-    assert (done.tally.score, done.tally.failure_counts()) == (theirs["agi_score"], theirs["agi_failure_counts"])
+    assert (done["score"], done["failure_counts"]) == (theirs["agi_score"], theirs["agi_failure_counts"])
 
 
 def test_the_zeroeval_protocol_equals_the_papers_script_on_every_row() -> None:
     name = OUTPUTS[1]
-    done = report(name, "zeroeval")
-    for row, (_, found) in zip(table(name), done.rows, strict=True):
-        read = found.tag.value != "no_answer"
-        ours = (read, found.cells_correct, found.cells_total, found.tag.value == "none", found.reasoning_chars)
-        columns = ("z_parsed", "z_correct", "z_total", "z_solved", "z_reason_len")
+    done = graded(form("zebralogic", "zeroeval"), table("puzzles.parquet"), table(name))
+    for row, found in zip(table(name), done.iter_rows(named=True), strict=True):
+        names = ("cells_correct", "cells_total", "reasoning_chars")
+        ours = (found["tag"] != "no_answer", found["tag"] is None, *(found[name] for name in names))
+        columns = ("z_parsed", "z_solved", "z_correct", "z_total", "z_reason_len")
         assert ours == tuple(row[column] for column in columns), row["id"]
-    assert done.document()["summary"] == expected(name)["zeroeval"]
+    assert report(name, "zeroeval")["summary"] == expected(name)["zeroeval"]
 
 
 def test_the_published_summary_comes_out_to_the_digit() -> None:
     prefix = [row for row in table(OUTPUTS[1]) if row["in_published_prefix"]]
-    done = grade_rows(form("zebralogic", "zeroeval"), table("puzzles.parquet"), prefix).document()
+    done = offline_rows.report(form("zebralogic", "zeroeval"), table("puzzles.parquet"), prefix)
     assert done["summary"] == expected(OUTPUTS[1])["zeroeval_published_prefix"]
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_the_corrected_protocol_equals_a_tolerant_reader_on_every_row(name: str) -> None:
     done = report(name, "corrected")
-    for row, (_, found) in zip(table(name), done.rows, strict=True):
-        ours = (found.tag.value != "no_answer", found.cells_correct, found.tag.value == "none")
+    for row, found in zip(table(name), done["rows"], strict=True):
+        ours = (found["tag"] != "no_answer", found["cells_correct"], found["tag"] == "none")
         assert ours == (row["t_parsed"], row["t_correct"], row["t_solved"]), row["id"]
-    unanswered = done.tally.failure_counts().get("no_answer", 0) / len(done.rows)
-    assert (done.tally.score, unanswered) == (expected(name)["tolerant_score"], expected(name)["tolerant_no_answer"])
+    unanswered = done["failure_counts"].get("no_answer", 0) / len(done["rows"])
+    assert (done["score"], unanswered) == (expected(name)["tolerant_score"], expected(name)["tolerant_no_answer"])
 
 
 def cases() -> list[Row]:

@@ -8,7 +8,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
 from layton_batch.tasks.zebralogic_rules.grading import GridGrade
 from layton_batch.tasks.zebralogic_rules.zeroeval import MODES, ZEROEVAL, grade_samples
-from tests.tasks.offline_rows import form, grade_rows
+from tests.tasks.offline_rows import form, report
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, reply
 
@@ -60,10 +60,6 @@ def test_majority_of_n_takes_each_cells_most_frequent_value() -> None:
     assert cells("majority_of_n", house_1([" ALICE"]), RIGHT) == 6
 
 
-def test_the_reasoning_of_a_majority_is_the_first_samples() -> None:
-    assert grade_samples([EMPTY, RIGHT, RIGHT], GOLD, "majority_of_n").reasoning_chars == 9
-
-
 def test_what_the_script_stops_at_is_malformed() -> None:
     for texts in ([RIGHT, '{"a":' * 1000 + "1" + "}" * 1000], [reply(5), reply(5)]):
         found = grade_samples(texts, GOLD, "majority_of_n")
@@ -79,7 +75,7 @@ def test_a_value_without_letters_is_no_vote_the_script_can_count(value: JsonValu
 
 def test_rows_choose_the_mode() -> None:
     row: dict[str, JsonValue] = {"id": "a", "solution": SOLUTION, "output": [OFF, RIGHT]}
-    solved = {mode: grade_rows(form("zebralogic", "zeroeval", samples=mode), None, [row]).tally.score for mode in MODES}
+    solved = {mode: report(form("zebralogic", "zeroeval", samples=mode), None, [row])["score"] for mode in MODES}
     assert solved == {"best_of_n": 1.0, "majority_of_n": 0.0}
     with pytest.raises(ManifestError, match="samples 'best': there are best_of_n, majority_of_n"):
         form("zebralogic", "zeroeval", samples="best")

@@ -1,0 +1,170 @@
+"""Reading of what the rows of all providers share: messages of text and pictures, and a schema for the reply.
+
+A row is refused for what the providers' documents refuse it for; what a parameter means is the model's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import orjson
+
+from layton_batch.sandbox.engine.dialect import Rejection
+
+Body = Mapping[str, object]
+Value = TypeVar("Value")
+
+_MAGIC = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG", "image/gif": b"GIF8", "image/webp": b"RIFF"}
+_DATA_URL = re.compile(r"data:(image/[a-z+.-]+);base64,")
+_KINDS = {dict: "an object", list: "an array", str: "a string", int: "an integer"}
+
+
+def of_kind(value: object, kind: type[Value], name: str) -> Value:
+    """Return the value of the field ``name``. Raises Rejection where it is of another kind."""
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise Rejection(400, f"Invalid type for '{name}': expected {_KINDS[kind]}.", code="invalid_type", param=name)
+    return value
+
+
+def required(body: Body, name: str, kind: type[Value], within: str = "") -> Value:
+    """Return what must be there and not be empty."""
+    value = body.get(name)
+    if value in (None, "", [], 0):
+        name = within + name
+        raise Rejection(400, f"Missing required parameter: '{name}'.", code="missing_required_parameter", param=name)
+    return of_kind(value, kind, within + name)
+
+
+def section(body: Body, name: str) -> Body:
+    """Return an object that may be left out; empty where it is."""
+    return of_kind(body.get(name) or {}, dict, name)
+
+
+def one_of(value: object, name: str, allowed: Sequence[str]) -> str:
+    if value not in allowed:
+        message = f"Invalid value: {value!r}. Supported values for '{name}' are: {', '.join(allowed)}."
+        raise Rejection(400, message, code="invalid_value", param=name)
+    return str(value)
+
+
+def json_object(text: bytes, name: str) -> Body:
+    try:
+        document: object = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise Rejection(400, f"{name} is not parseable as valid JSON: {error}", code="invalid_json_line") from error
+    if not isinstance(document, dict):
+        raise Rejection(400, f"{name} is not a JSON object.", code="invalid_json_line")
+    return document
+
+
+def output_limit(body: Body, *names: str) -> int | None:
+    """Return the first limit that is set."""
+    for name in names:
+        if body.get(name) is not None:
+            return required(body, name, int)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptParts:
+    """Content of a row: the text of the system and of the user, parts joined by newlines, and the pictures in order."""
+
+    system: str
+    text: str
+    images: tuple[bytes, ...]
+
+
+_SPEAKERS = {"system": "system", "developer": "system", "user": "user", "assistant": "", "model": "", "tool": ""}
+
+
+def conversation(messages: Sequence[object], instructions: object = None, content: str = "content") -> PromptParts:
+    """Read messages, and ``instructions`` that stand before them. ``content`` is where a message has its parts."""
+    said: dict[str, list[str]] = {"system": list(_texts(instructions)), "user": [], "": []}
+    images: list[bytes] = []
+    for index, entry in enumerate(messages):
+        where = f"messages[{index}]"
+        message = of_kind(entry, dict, where)
+        speaker = _SPEAKERS[one_of(message.get("role", "user"), f"{where}.role", list(_SPEAKERS))]
+        for part in _parts(message.get(content), f"{where}.{content}"):
+            (said[speaker] if isinstance(part, str) else images).append(part)  # type: ignore[arg-type]
+    return PromptParts("\n".join(said["system"]), "\n".join(said["user"]), tuple(images))
+
+
+def _texts(instructions: object) -> Iterator[str]:
+    return (part for part in _parts(instructions, "system") if isinstance(part, str))
+
+
+def _parts(content: object, where: str) -> Iterator[str | bytes]:
+    if content is None or isinstance(content, str):
+        yield from [content] if content is not None else []
+        return
+    for index, entry in enumerate(of_kind(content, list, where)):
+        place = f"{where}[{index}]"
+        part = of_kind(entry, dict, place)
+        if "image_url" in part:
+            url = part["image_url"]
+            yield _of_url(url if isinstance(url, str) else of_kind(url, dict, place).get("url"), place)
+        elif "source" in part:
+            source = of_kind(part["source"], dict, place)
+            yield _picture(source.get("data"), source.get("media_type"), place)
+        elif "inlineData" in part:
+            source = of_kind(part["inlineData"], dict, place)
+            yield _picture(source.get("data"), source.get("mimeType"), place)
+        else:
+            yield of_kind(part.get("text"), str, f"{place}.text")
+
+
+def _of_url(url: object, place: str) -> bytes:
+    text = of_kind(url, str, place)
+    match = _DATA_URL.match(text)
+    if match is None:
+        message = f"'{place}' is not a base64 data URL; the sandbox fetches nothing from a network."
+        raise Rejection(400, message, code="invalid_image_url", param=place)
+    return _picture(text[match.end() :], match.group(1), place)
+
+
+def _picture(encoded: object, media_type: object, place: str) -> bytes:
+    """Decode base64 and hold it against the media type it claims."""
+    try:
+        raw = base64.b64decode(of_kind(encoded, str, place), validate=True)
+    except binascii.Error as error:
+        raise Rejection(
+            400, f"Invalid base64 image in '{place}': {error}", code="invalid_image", param=place
+        ) from error
+    magic = _MAGIC.get(str(media_type))
+    if magic is None or not raw.startswith(magic):
+        message = f"The image in '{place}' is not {media_type}: its first bytes say otherwise."
+        raise Rejection(400, message, code="invalid_image", param=place)
+    return raw
+
+
+def strict_schema(schema: Body, parameter: str) -> Body:
+    """Return a schema that keeps OpenAI's strict rules: every object closed, and all of its properties required."""
+    if schema.get("type") != "object":
+        raise _schema_fault(parameter, "schema must be a JSON Schema of 'type: \"object\"'")
+    nodes: list[object] = [schema]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes += node
+        if not isinstance(node, dict):
+            continue
+        properties = of_kind(node.get("properties", {}), dict, parameter)
+        if node.get("type") == "object" or properties:
+            if node.get("additionalProperties") is not False:
+                raise _schema_fault(parameter, "'additionalProperties' is required to be supplied and to be false")
+            missing = set(properties) - set(of_kind(node.get("required", []), list, parameter))
+            if missing:
+                raise _schema_fault(parameter, f"'required' must include every key. Missing '{min(missing)}'")
+        nodes += [*properties.values(), node.get("items"), node.get("anyOf")]
+        nodes += of_kind(node.get("$defs", {}), dict, parameter).values()
+    return schema
+
+
+def _schema_fault(parameter: str, reason: str) -> Rejection:
+    return Rejection(400, f"Invalid schema for {parameter}: {reason}.", param=parameter)

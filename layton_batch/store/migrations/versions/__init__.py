@@ -1,1 +1,0 @@
-"""Schema migrations, forward only."""

@@ -1,0 +1,269 @@
+"""The paid call: one POST of the documented form, which says whether it may have been carried out."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import (
+    AmbiguousCallError,
+    FileError,
+    MissingKeyError,
+    NotFoundError,
+    ProviderError,
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.providers import connect
+from layton_batch.providers.protocol import Access, CallLimits
+from layton_batch.records import JsonValue, Submission
+from layton_batch.testing.providers import Answer, HandlerCall, Loopback
+from tests.support.tiers import FAMILIES, tiered
+
+from .conftest import KEY, Serve, reply
+from .documents import ODD_JOBS, Json, anthropic_batch, gemini_batch, mistral_job
+
+CHAT = "/v1/chat/completions"
+FILE_BATCH: Json = {
+    "completion_window": "24h", "endpoint": CHAT, "input_file_id": "file-in", "metadata": {"layton_batch": "tag-b1"},
+}  # fmt: skip
+JOB: Json = {
+    "displayName": "tag-b1", "model": "publishers/google/models/the-model",
+    "inputConfig": {"instancesFormat": "jsonl", "gcsSource": {"uris": ["file-in"]}},
+    "outputConfig": {
+        "predictionsFormat": "jsonl", "gcsDestination": {"outputUriPrefix": "gs://bucket/runs/outputs/tag-b1"},
+    },
+    "instanceConfig": {"instanceType": "object", "keyField": "key"},
+}  # fmt: skip
+MADE: dict[str, tuple[JsonValue, str, str, JsonValue]] = {
+    "openai": ({"id": "b-1"}, "b-1", "/v1/batches", FILE_BATCH),
+    "groq": ({"id": "b-1"}, "b-1", "/openai/v1/batches", FILE_BATCH),
+    "doubleword": ({"id": "b-1"}, "b-1", "/v1/batches", FILE_BATCH),
+    "together": ({"job": {"id": "b-1"}, "warning": "w"}, "b-1", "/v1/batches",
+                 {"endpoint": CHAT, "input_file_id": "file-in", "completion_window": "24h"}),
+    "openrouter": ({"id": "b-1", "status": "validating"}, "b-1", "/v1/batches",
+                   {"endpoint": CHAT, "model": "the-model", "requests": [{"custom_id": "a"}]}),
+    "xai": ({"batch_id": "b-1"}, "b-1", "/v1/batches", {"name": "tag-b1/1", "input_file_id": "file-in"}),
+    "anthropic": (anthropic_batch(), "msgbatch_1", "/v1/messages/batches", {"requests": [{"custom_id": "a"}]}),
+    "gemini": (gemini_batch(), "batches/b-1", "/v1/models/the-model:batchGenerateContent",
+               {"batch": {"displayName": "tag-b1", "inputConfig": {"fileName": "file-in"}}}),
+    "mistral": (mistral_job(), "job-1", "/v1/batch/jobs",
+                {"input_files": ["file-in"], "endpoint": CHAT, "model": "the-model", "timeout_hours": 24,
+                 "metadata": {"layton_batch": "tag-b1"}}),
+    "vertex": ({"name": "projects/p-1/locations/l-1/batchPredictionJobs/7"},
+               "v1/projects/p-1/locations/l-1/batchPredictionJobs/7",
+               "/v1/projects/p-1/locations/l-1/batchPredictionJobs", JOB),
+}  # fmt: skip
+"""By provider: its reply to a create, our id of the batch, and path and body of the call."""
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_a_create_is_one_post_of_the_documented_form(serve: Serve, submission: Submission, name: str) -> None:
+    answer, made, path, body = MADE[name]
+    provider, server = serve(name, reply(answer))
+    assert provider.create(submission) == made
+    (call,) = server.calls
+    assert (call.method, call.path) == ("POST", path)
+    assert KEY in (call.headers.get("authorization") or call.headers["x-goog-api-key"])
+    sent = {key: value for key, value in json.loads(call.body).items() if value is not None}
+    if name == "vertex":
+        assert "tag-b1" in sent.pop("displayName")
+        body = {key: value for key, value in JOB.items() if key != "displayName"}
+    assert sent == body
+
+
+def test_what_stands_around_the_requests_comes_first_and_a_window_is_sent(serve: Serve, submission: Submission) -> None:
+    provider, server = serve("openrouter", reply({"id": "b-1"}, 202))
+    provider.create(submission)
+    assert server.calls[0].body == (
+        b'{"endpoint":"/v1/chat/completions","model":"the-model","requests":[{"custom_id":"a"}]}'
+    )
+    provider, server = serve("groq", reply({"id": "b-1"}))
+    provider.create(replace(submission, window="7d"))
+    assert json.loads(server.calls[0].body)["completion_window"] == "7d"
+    provider, server = serve("openai", reply({"id": "b-1"}))
+    provider.create(replace(submission, model="gpt-5.2-pro"))  # a model without chat completions
+    assert json.loads(server.calls[0].body)["endpoint"] == "/v1/responses"
+
+
+def test_an_odd_field_of_a_job_that_was_made_hides_it_from_no_create_and_no_cancel(
+    serve: Serve, submission: Submission
+) -> None:
+    for odd in ODD_JOBS.values():
+        provider, _ = serve("mistral", reply(mistral_job("QUEUED") | odd))
+        assert provider.create(submission) == "job-1"
+        provider.cancel("job-1")
+
+
+@pytest.mark.parametrize(("name", "path"), [("groq", "/openai/v1"), ("together", "/v1")])
+def test_paths_are_the_providers_whatever_form_the_address_has(submission: Submission, name: str, path: str) -> None:
+    for suffix in ("", "/", path, f"{path}/"):
+        with Loopback(reply(MADE[name][0])) as server:
+            provider = connect(name, Access(KEY, server.url + suffix))
+            assert provider.create(submission) == "b-1"
+            provider.close()  # type: ignore[attr-defined]
+        assert [call.path for call in server.calls] == [f"{path}/batches"]
+
+
+# ---- what may have been carried out ----------------------------------------------------------------------------------
+
+NAMES = tuple(MADE)
+UNCLEAR = {
+    "500": reply({"error": {"message": "boom"}}, 500), "409": reply({}, 409), "dropped": Answer(drop=True),
+    "no id": reply({}), "an odd id": reply({"id": 5, "batch_id": 5, "name": 5}), "a list": reply(["b-1"]),
+    "an error": reply({"object": "error", "message": "down"}), "html": Answer(200, b"<html>"),
+    "held": Answer(hold=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    tiered(NAMES, UNCLEAR, ci=[*((name, case) for name in FAMILIES for case in UNCLEAR),
+                               *((name, "500") for name in NAMES), *((name, "no id") for name in NAMES),
+                               *((name, "dropped") for name in NAMES)]),
+)  # fmt: skip
+def test_a_create_whose_reply_names_no_batch_may_have_made_one(
+    serve: Serve, submission: Submission, name: str, case: str
+) -> None:
+    provider, server = serve(name, UNCLEAR[case], timeout=0.2 if case == "held" else 10.0)
+    with pytest.raises(AmbiguousCallError) as caught:
+        provider.create(submission)
+    assert server.called.wait(10.0)  # a call that the client gave up may come in later
+    assert server.posts() == 1
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(("answer", "expected"), [
+    (reply({}, 503, **{"x-should-retry": "true", "retry-after": "0"}), AmbiguousCallError),
+    (reply({}, 408), AmbiguousCallError),
+    (reply({"error": {"code": 499, "status": "CANCELLED"}}, 499), AmbiguousCallError),
+    (reply({}, 429), TransientProviderError),
+    (reply({}, 400), RequestRefusedError),
+    (reply({}, 404), NotFoundError),
+])  # fmt: skip
+def test_only_a_status_that_says_so_is_a_refusal(
+    serve: Serve, submission: Submission, answer: Answer, expected: type[ProviderError]
+) -> None:
+    for name in ("openai", "mistral"):
+        provider, server = serve(name, answer)
+        with pytest.raises(expected) as caught:
+            provider.create(submission)
+        assert type(caught.value) is expected
+        assert server.posts() == 1
+
+
+def test_a_refused_connection_did_nothing(submission: Submission) -> None:
+    provider = connect("openai", Access(KEY, "http://127.0.0.1:1/v1", CallLimits(2.0)))
+    with pytest.raises(TransientProviderError):
+        provider.create(submission)
+    provider.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_missing_here_is_no_call(serve: Serve, submission: Submission, name: str, tmp_path: Path) -> None:
+    provider, server = serve(name, reply({}))
+    gone = replace(submission, path=tmp_path / "absent.jsonl", input_ref=None)
+    inline = name in ("anthropic", "openrouter")
+    with pytest.raises(FileError if inline else ProviderError):
+        provider.create(gone)
+    if inline:
+        assert provider.upload(gone) is None
+    else:
+        with pytest.raises(FileError, match="absent"):
+            provider.upload(gone)
+    assert server.calls == []
+    with pytest.raises(MissingKeyError, match=r"_KEY|_TOKEN"):
+        connect(name, None).create(submission)
+
+
+# ---- redirects -------------------------------------------------------------------------------------------------------
+
+PLACES = ("http://127.0.0.1:1/v1/batches", "htps://nowhere/", "http://[", "/v1/batches/%zz", "", None)
+
+
+def redirect(status: int, to: str | None) -> Answer:
+    return Answer(status, b"<html>moved</html>", {} if to is None else {"location": to})
+
+
+@pytest.mark.parametrize(
+    ("name", "status"),
+    tiered([name for name in NAMES if name != "vertex"], (301, 302, 303, 307, 308),
+           ci=[*(("openai", status) for status in (301, 302, 303, 307, 308)),
+               *((name, 307) for name in NAMES if name != "vertex")]),
+)  # fmt: skip
+def test_a_redirected_create_is_not_followed_and_may_have_been_carried_out(
+    serve: Serve, submission: Submission, name: str, status: int
+) -> None:
+    for said in (200, 400, 429):
+        with Loopback(reply({"id": "batch_elsewhere"}, said)) as elsewhere:
+            provider, server = serve(name, redirect(status, f"{elsewhere.url}/v1/batches"))
+            with pytest.raises(AmbiguousCallError):
+                provider.create(submission)
+        assert (len(server.calls), elsewhere.calls) == (1, [])
+
+
+@pytest.mark.parametrize("name", tiered(NAMES, ci=("openai", "anthropic", "gemini", "mistral")))
+def test_a_redirect_to_no_address_says_no_more(serve: Serve, submission: Submission, name: str) -> None:
+    for to in PLACES:
+        provider, server = serve(name, redirect(302, to))
+        with pytest.raises(AmbiguousCallError):
+            provider.create(submission)
+        assert len(server.calls) == 1
+
+
+# ---- Anthropic's body is the file ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", [b"", b"\n"])
+def test_the_body_is_whole_across_chunk_borders(serve: Serve, submission: Submission, ending: bytes) -> None:
+    lines = [json.dumps({"custom_id": f"c-{n}", "params": {"x": "y" * 99_000}}).encode() for n in range(40)]
+    lines.insert(0, b'{"custom_id":"' + b"z" * ((1 << 20) - 17) + b'"}')  # its newline ends the first chunk
+    submission.path.write_bytes(b"\n".join(lines) + ending)
+    provider, server = serve("anthropic", reply(anthropic_batch()))
+    provider.create(replace(submission, requests=41))
+    assert json.loads(server.calls[0].body)["requests"] == [json.loads(line) for line in lines]
+
+
+def test_create_holds_a_few_chunks_in_memory_not_the_file(serve: Serve, submission: Submission) -> None:
+    sizes: list[int] = []
+
+    def answer(call: HandlerCall) -> Answer:
+        sizes.append(len(call.body))
+        return reply(anthropic_batch())
+
+    provider, _ = serve("anthropic", answer)
+    provider.create(submission)  # everything is imported and connected before memory is watched
+    line = json.dumps({"custom_id": "c", "params": {"x": "y" * 999_900}}).encode()
+    submission.path.write_bytes(b"\n".join([line] * 24) + b"\n")
+    tracemalloc.start()
+    try:
+        provider.create(submission)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak - sizes[1] < 16 * 2**20  # the server, in this process, keeps what it received
+
+
+# ---- another provider's environment ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["doubleword", "openrouter", "xai"])
+def test_what_the_environment_says_for_openai_is_not_taken_over(
+    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    for variable in ("ORG_ID", "PROJECT_ID", "ADMIN_KEY"):
+        monkeypatch.setenv(f"OPENAI_{variable}", "a-secret-of-openai")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: a-secret-of-openai\nauthorization: Bearer other")
+    provider, server = serve(name, reply(MADE[name][0]))
+    provider.create(submission)
+    (call,) = server.calls
+    assert call.headers["authorization"] == f"Bearer {KEY}"
+    assert "secret-of-openai" not in str(call.headers)
+    unset: Callable[..., object] = connect(name, Access(KEY))._open  # type: ignore[attr-defined]
+    assert "127.0.0.1" not in str(unset().base_url)  # type: ignore[attr-defined]

@@ -1,0 +1,228 @@
+"""Uploads, which may be repeated, and cancels, which what has ended does not mind."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from layton_batch.errors import (
+    ManifestError,
+    ProviderError,
+    ProviderReplyError,
+    RequestRefusedError,
+    TransientProviderError,
+)
+from layton_batch.providers import closing, connect, vertex
+from layton_batch.providers.protocol import Access
+from layton_batch.records import JsonValue, Submission
+from layton_batch.testing.providers import Answer, HandlerCall
+from tests.support.batch_files import files_of
+
+from .conftest import KEY, Serve, reply, routes
+from .documents import Json, anthropic_batch, gemini_batch, mistral_job, openai_batch, openrouter_batch
+
+LISTS = {"openai": "/v1/files", "groq": "/openai/v1/files", "doubleword": "/v1/files", "mistral": "/v1/files"}
+"""Providers whose files are listed before one is uploaded, and where."""
+
+
+def file(submission: Submission, **changes: JsonValue) -> Json:
+    size = submission.path.stat().st_size
+    return {"id": "ours", "filename": submission.file_name, "bytes": size, "purpose": "batch", **changes}
+
+
+# ---- uploads ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_the_file_is_sent_under_its_own_name(serve: Serve, submission: Submission, name: str) -> None:
+    provider, server = serve(name, routes({"GET /files": {"data": []}, "POST /files": {"id": "file-9", "odd": [1]}}))
+    assert provider.upload(submission) == "file-9"
+    listed, sent = server.calls
+    assert listed.path.partition("?")[0] == sent.path == LISTS[name]
+    for piece in (b'filename="tag-b1.jsonl"', submission.path.read_bytes(), b"\r\n\r\nbatch\r\n"):
+        assert piece in sent.body
+    assert sent.headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_an_interrupted_upload_left_is_taken(serve: Serve, submission: Submission, name: str) -> None:
+    size = submission.path.stat().st_size
+    others = [
+        file(submission, id="other-size", bytes=size + 1), file(submission, id="other-name", filename="tag-b2.jsonl"),
+        *([file(submission, id="other-purpose", purpose="batch_output"), file(submission, id="broken", status="error")]
+          if name != "mistral" else []), {"id": "bare"},
+    ]  # fmt: skip
+    ours = file(submission, sample_type="another", num_lines="1", created_at="now", status="processed")
+    provider, server = serve(name, reply({"data": [*others, ours]}))
+    assert provider.upload(submission) == "ours"
+    assert server.posts() == 0
+    provider, server = serve(name, routes({"GET /files": {"data": others}, "POST /files": {"id": "new"}}))
+    assert provider.upload(submission) == "new"
+
+
+def test_an_upload_that_fails_is_told_from_one_that_cannot_be_read(serve: Serve, submission: Submission) -> None:
+    none: JsonValue = {"data": []}
+    bad_row: JsonValue = {"detail": [{"loc": ["file"], "msg": "row 3: bad role", "type": "value_error"}]}
+    cases: list[tuple[str, Answer | Callable[[HandlerCall], Answer], type[ProviderError]]] = [
+        ("openai", routes({"GET /files": none, "POST /files": reply({}, 500)}), TransientProviderError),
+        ("mistral", routes({"GET /files": none, "POST /files": reply(bad_row, 422)}), RequestRefusedError),
+        *(("mistral", reply(page), ProviderReplyError) for page in ({}, {"error": "down"}, {"data": None})),
+        ("together", reply({}, 500), TransientProviderError),
+        ("together", Answer(drop=True), TransientProviderError),
+        ("together", reply({"odd": 1}, 409), ProviderReplyError),
+        ("together", reply({"no": "location"}), ProviderReplyError),
+    ]
+    for name, answer, expected in cases:
+        provider, _ = serve(name, answer)
+        with pytest.raises(expected) as caught:
+            provider.upload(submission)
+        assert type(caught.value) is expected
+
+
+def test_togethers_bytes_are_uploaded_once_found_again_and_sent_to_the_storage_without_the_key(
+    serve: Serve, submission: Submission
+) -> None:
+    stored: dict[str, bytes] = {}
+    page = {"id": "file-1", "object": "file", "filename": "shard-1.jsonl", "bytes": 18, "created_at": 1,
+            "purpose": "batch-api", "FileType": "jsonl", "processing_status": "COMPLETED"}  # fmt: skip
+
+    def answer(call: HandlerCall) -> Answer:
+        """Announce, PUT to the address given, finish; bytes already there give 409 with their id."""
+        if call.method == "POST" and call.path == "/v1/files":
+            if stored:
+                return reply({"file_id": "file-1"}, 409)
+            location = f"http://{call.headers['host']}/bucket/1"
+            return Answer(302, b"", {"Location": location, "X-Together-File-Id": "file-1"})
+        if call.method == "PUT":
+            assert KEY not in str(call.headers)
+            stored[call.path] = call.body
+        return reply(page)
+
+    provider, server = serve("together", answer)
+    assert provider.upload(submission) == "file-1"
+    assert stored == {"/bucket/1": submission.path.read_bytes()}
+    assert hashlib.sha256(submission.path.read_bytes()).hexdigest().encode() in server.calls[0].body
+    before = len(server.calls)
+    assert provider.upload(submission) == "file-1"
+    assert [call.method for call in server.calls[before:]] == ["POST", "GET"]
+
+
+def resumable(start: Answer | None = None, existing: JsonValue = None) -> Callable[[HandlerCall], Answer]:
+    """Gemini's upload; ``start`` instead of the first reply; ``existing`` is the file that a GET finds."""
+
+    def answer(call: HandlerCall) -> Answer:
+        if call.method == "GET":
+            return reply(existing) if existing is not None else reply({"error": {"code": 403, "message": "no"}}, 403)
+        if call.headers.get("x-goog-upload-command") == "start":
+            # the host of the reply is not ours: the data must come here all the same
+            return start or Answer(headers={"x-goog-upload-url": "http://192.0.2.1:9/upload/session"})
+        return Answer(body=b'{"file": {"name": "files/x"}}', headers={"x-goog-upload-status": "final"})
+
+    return answer
+
+
+def test_an_upload_to_gemini_is_named_by_us_and_a_second_one_finds_the_first(
+    serve: Serve, submission: Submission
+) -> None:
+    provider, server = serve("gemini", resumable())
+    name = provider.upload(submission)
+    start, data = server.calls
+    assert name is not None
+    assert re.fullmatch(r"files/[a-z0-9-]{1,40}", name)
+    assert start.path == "/upload/v1/files"
+    described = json.loads(start.body)["file"]
+    assert (described["name"], "tag-b1" in described.values()) == (name, True)
+    assert start.headers["x-goog-upload-header-content-type"] == "application/jsonl"
+    assert (data.path, data.body) == ("/upload/session", submission.path.read_bytes())
+    assert provider.upload(submission) == name != provider.upload(replace(submission, tag="another"))
+    there: JsonValue = {"name": name, "sizeBytes": str(submission.path.stat().st_size), "state": "ACTIVE"}
+    for status in (400, 409):
+        refused = reply({"error": {"code": status, "message": "already exists"}}, status)
+        assert serve("gemini", resumable(refused, there))[0].upload(submission) == name
+        for other in (None, {"sizeBytes": "1", "state": "ACTIVE"}):
+            with pytest.raises(RequestRefusedError if status == 400 else TransientProviderError):
+                serve("gemini", resumable(refused, other))[0].upload(submission)
+
+
+def test_an_upload_to_vertex_replaces_its_first(
+    serve: Serve, submission: Submission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, storage = serve("openai", reply({"name": "x"}))
+    monkeypatch.setattr(vertex, "STORAGE", storage.url)
+    address = "https://europe-west4-aiplatform.googleapis.com/v1/projects/p-1/locations/europe-west4?gcs=gs://bucket/r/"
+    with closing(connect("vertex", Access("token", address))) as provider:
+        for _ in range(2):
+            assert provider.upload(submission) == "gs://bucket/r/inputs/the-model/tag-b1.jsonl"
+    first, again = storage.calls
+    assert first.path.startswith("/upload/storage/v1/b/bucket/o?")
+    assert "uploadType=media" in first.path
+    assert "r%2Finputs%2Fthe-model%2Ftag-b1.jsonl" in first.path
+    assert (first.path, first.body, first.headers["authorization"]) == (
+        again.path, submission.path.read_bytes(), "Bearer token",
+    )  # fmt: skip
+    for unfit in (None, "https://x", address.partition("?")[0], address.replace("gs://", "s3://")):
+        with pytest.raises(ManifestError, match="GOOGLE_VERTEX_BASE_URL"):
+            connect("vertex", Access("token", unfit)).upload(submission)
+
+
+def test_a_file_is_no_larger_than_the_server_takes_and_a_row_beyond_it_is_never_sent(tmp_path: Path) -> None:
+    """One such row would have the whole file refused."""
+    limits, most = connect("doubleword", None).limits, 10_485_760
+    assert files_of([b"x" * (most - 1), b"x" * most], limits, tmp_path)[1] == ["s0001", None]
+    shards, _ = files_of([b"x" * 10_000_000] * 11, limits, tmp_path)
+    sizes = [shard.size_bytes for shard in shards]
+    assert sum(sizes) > 110_000_000
+    assert max(sizes) <= 100_000_000
+    assert connect("groq", None).limits.max_bytes < 100_000_000  # the smaller of two documented limits
+
+
+# ---- cancels ---------------------------------------------------------------------------------------------------------
+
+CANCELS: dict[str, tuple[str, Callable[[str], Json], tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("openai", "groq", "doubleword"),
+        ("/batches/batch_1/cancel", openai_batch, ("in_progress", "completed", "cancelling", "failed")),
+    ),
+    "together": ("/batches/batch_1/cancel", openai_batch, ("IN_PROGRESS", "COMPLETED", "CANCELLING")),
+    "anthropic": ("/batches/batch_1/cancel", anthropic_batch, ("in_progress", "ended", "canceling")),
+    "gemini": ("/batch_1:cancel", gemini_batch, ("BATCH_STATE_RUNNING", "BATCH_STATE_CANCELLED")),
+    "mistral": ("/jobs/batch_1/cancel", mistral_job, ("RUNNING", "SUCCESS", "CANCELLATION_REQUESTED")),
+}  # fmt: skip
+"""By provider: where a cancel goes, its batch, and the words for one that runs and for others."""
+
+
+@pytest.mark.parametrize("name", CANCELS)
+def test_cancelling_what_has_ended_is_no_error_but_a_refusal_and_a_failure_are(serve: Serve, name: str) -> None:
+    path, batch, (runs, *others) = CANCELS[name]
+    provider_id = "batches/batch_1" if name == "gemini" else "batch_1"
+
+    def cancelled(status: int, word: str) -> int:
+        provider, server = serve(name, lambda call: reply({}, status) if call.method == "POST" else reply(batch(word)))
+        provider.cancel(provider_id)
+        assert server.calls[0].path.endswith(path)
+        return server.posts()
+
+    for word in others:
+        assert (cancelled(400, word), cancelled(409, word)) == (1, 1)
+    with pytest.raises(RequestRefusedError):
+        cancelled(400, runs)
+    with pytest.raises(TransientProviderError):
+        cancelled(500, others[0])
+
+
+def test_what_cannot_be_cancelled_says_so_unless_it_has_ended(serve: Serve) -> None:
+    provider, server = serve("openrouter", reply(openrouter_batch("in_progress")))
+    with pytest.raises(RequestRefusedError):
+        provider.cancel("batch_1")
+    assert server.posts() == 0
+    serve("openrouter", reply(openrouter_batch()))[0].cancel("batch_1")
+    with pytest.raises(RequestRefusedError):
+        serve("vertex", reply({}))[0].cancel("b")
+    declared = connect("vertex", None).capabilities
+    assert (declared.tag, declared.certain_find, declared.cancel) == (False, False, False)

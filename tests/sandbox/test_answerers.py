@@ -1,0 +1,261 @@
+"""Made-up models answer what they are asked, at the strength of their profile; recordings come back as they were."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from layton_batch.cli.known_items import bundled_answerer, known_items, replayed
+from layton_batch.errors import DataError
+from layton_batch.files.sources import stream_rows
+from layton_batch.records import Item, Response
+from layton_batch.sandbox import Answerer, Question
+from layton_batch.sandbox.answerers.known_items import KnownItem
+from layton_batch.sandbox.answerers.profiles import BadProfiles, bundled_profiles, profiles_from
+from layton_batch.sandbox.answerers.replay import UnknownRequestError
+from layton_batch.sandbox.answerers.reply_forms import ReplyForm
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
+from layton_batch.sandbox.answerers.stock_reasoning import Truth
+from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.tasks import load_task
+from layton_batch.tasks.protocol import TaskOptions
+from tests.support.paths import ROOT
+
+ANSWER: Mapping[str, object] = {"type": "object", "properties": {"justification": {}, "answer": {}}}
+VERDICT: Mapping[str, object] = {"properties": {"is_answer_correct": {}, "is_justification_correct": {}}}
+STRONG, MIDDLING, WEAK = "larch-2-large", "sirocco-large", "Fieldstone/Sedge-32B"
+ITEMS = [
+    KnownItem(
+        f"m-{number}",
+        f'Puzzle {number:03d}: "Where did it go?"\nSay it in a word.',
+        str(number) if number % 2 else f"behind door {number:03d}",
+        reasons=f"The text of {number:03d} leaves no room. So it is this.",
+        hints=(f"Hint one of {number:03d}.", f"Hint two of {number:03d}."),
+        category=("Logic", "Wordplay", "Lateral")[number % 3],
+        picarats=(10, 30, 50, None)[number % 4],
+    )
+    for number in range(200)
+]
+
+
+def ask(text: str, model: str, reasoning: str | int | None = None, *, limit: int | None = None) -> Question:
+    return Question("openai", model, "Solve.", text, (), ANSWER, reasoning, limit, "c")
+
+
+def judging(item: KnownItem, answer: str, justification: str, judge: str = "wagtail-5-referee") -> Question:
+    shown = (item.question, *item.hints, item.right, item.reasons)
+    submitted = json.dumps({"answer": answer, "justification": justification})
+    return Question("anthropic", judge, "Judge.", "\n".join((*shown, submitted)), (), VERDICT, None, None, "c")
+
+
+def verdict(answerer: Answerer, question: Question) -> tuple[bool, bool]:
+    value = json.loads(answerer.answer(question).text)
+    return value["is_answer_correct"], value["is_justification_correct"]
+
+
+# ---- participants ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["mcq_idk", "zebralogic", "rome"])
+def test_bundled_items_are_answered_as_their_task_asks_within_the_output_limit(name: str) -> None:
+    task = load_task(name, TaskOptions("llm"))
+    items = task.items(list(stream_rows(task.bundled("llm"))))[:6]
+    kinds: Counter[str] = Counter()
+    for item in items:
+        prompt = task.prompt(item)
+        text = "\n".join(part for part in prompt.parts if isinstance(part, str))
+        question = Question("openai", STRONG, prompt.system, text, (), None, None, 30_000, "c")
+        told = bundled_answerer().answer(question)
+        reply = Response("c", RequestOutcome.SUCCEEDED, told.text, FinishReason(told.finish))
+        kinds[task.parse(item, STRONG, reply).kind] += 1
+        assert bundled_answerer().answer(replace(question, max_output_tokens=20)).output_tokens <= 20
+    assert kinds["answered"] >= 4
+
+
+def test_the_same_question_gets_the_same_reply_in_any_order_process_and_answerer() -> None:
+    questions = [ask(item.question, model) for item in ITEMS[:20] for model in (WEAK, "gpt-9", "x/y")]
+    replies = [SimulateAnswerer(ITEMS, 7).answer(question) for question in questions]
+    again = SimulateAnswerer(ITEMS, 7)
+    assert [again.answer(question) for question in reversed(questions)] == replies[::-1]
+    assert [SimulateAnswerer(ITEMS, 8).answer(question) for question in questions] != replies
+    program = f"""
+from layton_batch.sandbox import Question
+from layton_batch.sandbox.answerers.simulate import SimulateAnswerer
+question = Question("openai", "any", "Solve.", "What has 4 legs?", (), {dict(ANSWER)!r}, None, None, "c")
+print(ascii(SimulateAnswerer().answer(question).text))
+"""
+    command = [sys.executable, "-c", program]
+    texts = {
+        subprocess.run(
+            command, env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(texts) == 1
+
+
+def test_profiles_are_well_apart_hints_never_spoil_an_answer_and_replies_go_wrong_in_every_way() -> None:
+    answerer, profiles = SimulateAnswerer(ITEMS), bundled_profiles()
+    said = {
+        profile.model: [answerer.participate(profile.model, item, 0, profile.reasoning) for item in ITEMS]
+        for profile in profiles.participants.values()
+    }
+    shares = [sum(one.span.truth is not Truth.WRONG for one in each) / len(each) for each in said.values()]
+    assert max(shares) - min(shares) > 0.4
+    assert {one.form for each in said.values() for one in each} == set(ReplyForm)
+    for each in said.values():
+        assert all(
+            one.answer != item.right for one, item in zip(each, ITEMS, strict=True) if one.span.truth is Truth.WRONG
+        )
+    levels = [[answerer.participate(MIDDLING, item, hints, "high") for item in ITEMS] for hints in range(4)]
+    right = [[one.span.truth is not Truth.WRONG for one in level] for level in levels]
+    for fewer, more in pairwise(right):
+        assert all(b or not a for a, b in zip(fewer, more, strict=True))
+    assert sum(right[3]) > sum(right[0])
+    cut = answerer.answer(ask(ITEMS[0].question, STRONG, "high", limit=12))
+    assert (cut.finish, cut.output_tokens <= 12) == ("length", True)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("Which is it?\nA) one\nB) two\nC) three", {"A", "B", "C"}),
+    ("How many of the 40 are left?", {"40", "41", "42"}),
+])  # fmt: skip
+def test_an_unknown_item_gets_an_answer_of_the_kind_asked_for(text: str, expected: set[str]) -> None:
+    for model in ("m1", "m2", "m3"):
+        assert json.loads(SimulateAnswerer().answer(ask(text, model)).text)["answer"] in expected
+        plain = Question("groq", model, "", text, (), None, None, None, "c")
+        assert any(f"###{answer}###" in SimulateAnswerer().answer(plain).text for answer in expected)
+
+
+def test_any_schema_is_filled() -> None:
+    properties: Mapping[str, object] = {
+        "grid": {"type": "array", "items": {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}},
+        "ok": {"type": "boolean"}, "score": {"type": "integer"}, "share": {"type": "NUMBER"},
+        "pick": {"enum": ["x", "y"]}, "odd": "not a schema",
+    }  # fmt: skip
+    question = Question("gemini", "m", "", "?", (), {"properties": properties}, None, None, "c")
+    value = json.loads(SimulateAnswerer().answer(question).text)
+    assert [type(value[name]) for name in properties] == [list, bool, int, float, str, type(None)]
+
+
+def test_items_with_the_same_question_are_told_apart_by_their_picture() -> None:
+    pictures = (b"one", b"other")
+    items = [Item(f"p{n}", "vlm", "", "Which number?", answer=str(100 + n)) for n, _ in enumerate(pictures)]
+    known = [
+        replace(item, image=sha256(picture).hexdigest())
+        for item, picture in zip(known_items(items, "x"), pictures, strict=True)
+    ]
+    for number, picture in enumerate(pictures):
+        asked = (replace(ask("Which number?", f"m-{model}"), images=(picture,)) for model in range(40))
+        assert sum(f'"{100 + number}"' in SimulateAnswerer(known).answer(one).text for one in asked) > 10
+
+
+@pytest.mark.parametrize(("text", "reason"), [
+    ("participants = [", "cannot be used"),
+    ("participants = []\njudges = []\njugdes = []", "jugdes"),
+    ('judges = []\n[[participants]]\nprovider = "x"\nmodel = "y"\nskill = 1\nflawed = 2', "flawed"),
+])  # fmt: skip
+def test_bad_profiles_are_refused_with_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(BadProfiles, match=reason):
+        profiles_from(text)
+
+
+# ---- judges ----------------------------------------------------------------------------------------------------------
+
+
+def test_judges_err_now_and_then_and_know_from_words_whose_truth_they_read() -> None:
+    answerer, profiles, seen = SimulateAnswerer(ITEMS), bundled_profiles(), Counter[Truth]()
+    said = [(item, answerer.participate(model, item, 0, None)) for model in profiles.participants for item in ITEMS]
+    for judge in profiles.judges:
+        agreed = sum(all(answerer.verdict(judge, item.id, one.span)) is all(one.span.truth.value) for item, one in said)
+        assert 0.92 < agreed / len(said) < 0.99, judge
+    for item, one in said[:400]:
+        question = judging(item, one.answer, one.justification)
+        if answerer.answer(question).text.startswith("{"):
+            assert verdict(answerer, question) == answerer.verdict("wagtail-5-referee", item.id, one.span)
+            seen[one.span.truth] += 1
+    assert set(seen) == set(Truth)
+
+
+ARGUED = "I went through all the conditions one by one and this is what they leave open."
+
+
+def test_words_of_nobody_we_know_are_compared_with_the_reference() -> None:
+    sure = profiles_from(
+        'participants = []\n[[judges]]\nprovider = "openai"\nmodel = "sure"\nlenient_answer = 0\n'
+        "lenient_justification = 0\nstrict_answer = 0\nstrict_justification = 0"
+    )
+    answerer, right = SimulateAnswerer(ITEMS, profiles=sure), ITEMS[4].right
+    for answer, justification, truth in (
+        (right, ARGUED, (True, True)), (f"**{right}**.", ARGUED, (True, True)), (right, "Obvious.", (True, False)),
+        ("Something else", ARGUED, (False, False)), ("", ARGUED, (False, False)),
+    ):  # fmt: skip
+        assert verdict(answerer, judging(ITEMS[4], answer, justification, "sure")) == truth
+
+
+# ---- recordings ------------------------------------------------------------------------------------------------------
+
+RIDDLE = {
+    "id": "r1", "split": "llm", "category": "Logic", "first_hint": "Try both.",
+    "description": 'Ann says: "Bob lies."\nWho tells the truth?', "second_hint": "One of them is consistent.",
+    "solution": "Ann.", "answer": "Ann", "justification": "If Bob told the truth, Ann would contradict herself.",
+}  # fmt: skip
+KNOWN = known_items(load_task("layton", TaskOptions("llm")).items([RIDDLE]), "layton")[0]
+
+
+def recorded(model: str, answer: str, justification: str, **more: object) -> dict[str, object]:
+    row: dict[str, object] = {"riddle_id": "r1", "provider": "openai", "model": model, "n_hints": 0}
+    row |= {"answer": answer, "justification": justification}
+    for judge in ("umpire-1", "umpire-2-preview"):
+        row |= {f"is_answer_correct_{judge}": True, f"is_justification_correct_{judge}": False}
+    return row | more
+
+
+def replay(folder: Path, *rows: Mapping[str, object]) -> Answerer:
+    path = folder / "recorded.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (RIDDLE, *rows)), encoding="utf-8")
+    return replayed([path])
+
+
+def test_the_recording_of_model_setting_provider_and_hints_is_replied(tmp_path: Path) -> None:
+    known = replay(
+        tmp_path,
+        recorded("fir-1-high", "Ann", "Because é."),
+        recorded("fir-1-low", "Bob", "Why not"),
+        recorded("fir-1-low", "Bo", "", provider="together"),
+        recorded("fir-1-low", "one", "h", n_hints=1),
+    )
+    reply = known.answer(ask(KNOWN.question, "fir-1", "high"))
+    assert list(json.loads(reply.text).items()) == [("justification", "Because é."), ("answer", "Ann")]
+    low = ask(KNOWN.question, "fir-1", "low")
+    hinted = replace(low, text=f"{KNOWN.question}\n{KNOWN.hints[0]}")
+    for question, answer in ((low, "Bob"), (replace(low, provider="together"), "Bo"), (hinted, "one")):
+        assert json.loads(known.answer(question).text)["answer"] == answer
+
+
+def test_a_verdict_is_that_of_the_recording_the_judge_is_shown_and_nothing_else_is_replied(tmp_path: Path) -> None:
+    texts = (("Ann", "She says\nso, “that” is\tthat."), ("Ann", "She says so."), ("", "No answer at all."), ("", ""))
+    rows = [recorded(f"m-{n}", *text, **{"is_answer_correct_umpire-1": n % 2 == 0}) for n, text in enumerate(texts)]
+    recused = recorded("fir-1-high", "Ann", "Because.", **{"is_answer_correct_umpire-2-preview": None})
+    known = replay(tmp_path, *rows, recused)
+    for number, text in enumerate(texts):
+        for judge in ("umpire-1", "league/Umpire_1"):
+            assert verdict(known, judging(KNOWN, *text, judge)) == (number % 2 == 0, False)
+    for question in (
+        ask("What is the time?", "fir-1", "high"), ask(KNOWN.question, "oak"), ask(KNOWN.question, "fir-1", "low"),
+        judging(KNOWN, "Bob", "Never said.", "umpire-1"), judging(KNOWN, "Ann", "Because.", "vicar"),
+        judging(KNOWN, "Ann", "Because.", "umpire-2"),
+    ):  # fmt: skip
+        with pytest.raises(UnknownRequestError):
+            known.answer(question)
+    with pytest.raises(DataError, match="row 2"):
+        replay(tmp_path, {"id": "x", "text": "y"})

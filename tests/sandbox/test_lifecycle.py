@@ -1,0 +1,253 @@
+"""Batches of every provider pass through their documented states, are answered once, and survive a restart."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from layton_batch.providers import connect
+from layton_batch.sandbox import ModelReply, Question
+from tests.support.sandbox_clients import (
+    GRADE,
+    JPEG,
+    MODELS,
+    PROVIDERS,
+    bench,
+    client,
+    each_family,
+    fetched,
+    row,
+    whole_row,
+)
+
+KEYS = [f"k-{number}" for number in range(7)]
+SHAPED = ("openai", "groq", "doubleword")
+SEEN = {
+    **dict.fromkeys(SHAPED, ("validating", "in_progress", "finalizing", "completed")),
+    "anthropic": ("in_progress", "in_progress", "in_progress", "ended"),
+    "gemini": ("BATCH_STATE_PENDING", "BATCH_STATE_RUNNING", "BATCH_STATE_RUNNING", "BATCH_STATE_SUCCEEDED"),
+    "mistral": ("QUEUED", "RUNNING", "RUNNING", "SUCCESS"),
+    "together": ("VALIDATING", "IN_PROGRESS", "IN_PROGRESS", "COMPLETED"),
+}
+CANCELLED = {
+    **dict.fromkeys(SHAPED, ("cancelling", "cancelled")),
+    "anthropic": ("canceling", "ended"),
+    "gemini": ("BATCH_STATE_RUNNING", "BATCH_STATE_CANCELLED"),
+    "mistral": ("CANCELLATION_REQUESTED", "CANCELLED"),
+    "together": ("CANCELING", "CANCELLED"),
+}
+TEXT = 'quote " backslash \\ line\u2028sep \u0000 nul \U0001f9e9 \r\n end'
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_batch_passes_through_its_documented_states_and_answers_every_row_once(provider: str, tmp_path: Path) -> None:
+    with bench() as b, client(provider, b, tmp_path) as sent:
+        batch = sent.submit([row(provider, key, f"{TEXT} {key}") for key in KEYS])
+        states = [sent.status(batch)]
+        for seconds in (3, 6.5, 2):
+            assert provider == "doubleword" or b.echo.asked == []  # at the first look after the end, and only then
+            b.clock.forward(seconds)
+            states.append(sent.status(batch))
+        lines = sent.lines(batch)
+        assert tuple(states) == SEEN[provider]
+        assert {(one.provider, one.model) for one in b.echo.asked} == {(provider, MODELS[provider])}
+        assert sorted(one.text for one in b.echo.asked) == [f"{TEXT} {key}" for key in KEYS]
+    assert sorted(lines) == KEYS
+    assert list(lines) != KEYS, "results come in another order than the questions"
+    for key, line in lines.items():
+        assert json.loads(str(sent.provider.decode(json.dumps(line).encode()).text)) == {"echo": f"{TEXT} {key}"}
+
+
+@each_family
+def test_a_cancelled_batch_bills_only_the_rows_it_ran(provider: str, tmp_path: Path) -> None:
+    with bench() as b, client(provider, b, tmp_path) as sent:
+        batch = sent.submit([row(provider, key) for key in KEYS])
+        b.clock.forward(6)
+        sent.provider.cancel(batch)
+        states = [sent.status(batch)]
+        b.clock.forward(3)
+        states.append(sent.status(batch))
+        lines = sent.lines(batch)
+        found = [sent.provider.decode(json.dumps(line).encode()).outcome for line in lines.values()]
+        kept = 0 if provider == "gemini" else 3
+        assert (tuple(states), b.sandbox.ledger().rows_billed) == (CANCELLED[provider], kept)
+    lapsed = 4 if provider in (*SHAPED, "anthropic") else 0
+    assert (found.count("succeeded"), found.count("cancelled")) == (kept, lapsed)
+
+
+@each_family
+def test_a_sandbox_started_again_on_its_folder_goes_on_where_it_was(provider: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    with bench(state=state) as b, client(provider, b, tmp_path) as sent:
+        done = sent.submit([row(provider, "first", "one")])
+        b.end()
+        sent.status(done)
+        running = sent.submit([row(provider, "second", "two")], "other")
+        now, before = b.clock.now, b.sandbox.ledger()
+    with bench(state=state) as b, client(provider, b, tmp_path) as sent:
+        b.clock.forward(now - b.clock.now)
+        assert b.sandbox.ledger() == before
+        assert sent.status(running) == SEEN[provider][0]
+        b.end()
+        assert (list(sent.lines(done)), list(sent.lines(running))) == (["first"], ["second"])
+        assert [row.times_billed for row in b.sandbox.ledger().rows] == [1, 1]
+
+
+PAGES = {
+    "openai": ("/openai/v1/batches?limit=2", "data", lambda page: page["has_more"] and f"&after={page['last_id']}"),
+    "groq": ("/groq/openai/v1/batches?limit=2", "data",
+             lambda page: page["paging"]["next_cursor"] and f"&cursor={page['paging']['next_cursor']}"),
+    "anthropic": ("/anthropic/v1/messages/batches?limit=2", "data",
+                  lambda page: page["has_more"] and f"&after_id={page['last_id']}"),
+    "gemini": ("/gemini/v1/batches?pageSize=2", "operations",
+               lambda page: page.get("nextPageToken") and f"&pageToken={page['nextPageToken']}"),
+}  # fmt: skip
+"""By provider: where its list is, where a page has its rows, and what asks for the next page."""
+
+
+@pytest.mark.parametrize("provider", PAGES)
+def test_lists_show_every_batch_newest_first_over_all_pages(provider: str, tmp_path: Path) -> None:
+    path, rows, following = PAGES[provider]
+    with bench() as b, client(provider, b, tmp_path) as sent:
+        made: list[str] = []
+        for number in range(5):
+            made.insert(0, sent.submit([row(provider, f"n{number}", f"batch {number}")], f"shard-{number}"))
+            b.clock.forward(0.1)
+        shown, more = [], ""
+        while more is not None:
+            page = json.loads(fetched(b.sandbox.url + path + more, **{"x-api-key": "k", "anthropic-version": "1"})[1])
+            shown += [batch.get("id") or batch["name"] for batch in page[rows]]
+            more = following(page) or None
+    assert shown == made
+
+
+# ---- what a row asks, and what a model replies -----------------------------------------------------------------------
+
+
+@each_family
+def test_a_question_is_read_whole_out_of_every_providers_row(provider: str, tmp_path: Path) -> None:
+    with bench() as b, client(provider, b, tmp_path) as sent:
+        batch = sent.submit([whole_row(provider, "a")])
+        b.end()
+        sent.status(batch)
+        (question,) = b.echo.asked
+    assert (question.system, question.text) == (
+        "Grade strictly.",
+        "one\n\ntwo" if "\n\n" in question.text else "one\ntwo",
+    )
+    assert question.images == (base64.b64decode(JPEG),)
+    assert question.schema == GRADE
+    assert question.reasoning == (2048 if provider == "anthropic" else "low")
+    assert question.max_output_tokens == 4096
+    assert (question.model, question.custom_id) == (MODELS[provider], "a")
+
+
+@pytest.mark.parametrize(("provider", "extra", "expected"), [
+    ("openai", {"reasoning_effort": "none"}, "none"),
+    ("openai", {}, None),
+    ("together", {"reasoning": {"enabled": False}}, "none"),
+    ("together", {"chat_template_kwargs": {"thinking": True}}, "default"),
+    ("mistral", {"prompt_mode": "reasoning"}, "default"),
+    ("anthropic", {"thinking": {"type": "disabled"}}, "none"),
+    ("anthropic", {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}}, "high"),
+    ("gemini", {"generationConfig": {"thinkingConfig": {"thinkingBudget": -1}}}, -1),
+])  # fmt: skip
+def test_reasoning_settings_are_read_in_all_their_forms(
+    provider: str, extra: dict[str, object], expected: object, tmp_path: Path
+) -> None:
+    with bench() as b, client(provider, b, tmp_path) as sent:
+        batch = sent.submit([row(provider, "a", **extra)])
+        b.end()
+        sent.status(batch)
+        assert [question.reasoning for question in b.echo.asked] == [expected]
+
+
+REPLIES = {
+    "plain": ModelReply('{"score": 1}', "stop", 100, 20, 50, 10),
+    "cut": ModelReply('{"sc', "length", 100, 0, 50, 50),
+    "no": ModelReply("I cannot help.", "refusal", 100, 0, 5, 0),
+    "half": ModelReply("half \ud83d pair", "stop", 1, 0, 1, 0),
+}
+
+
+class ByText:
+    """Replies as the question's text names it."""
+
+    def answer(self, question: Question) -> ModelReply:
+        return REPLIES[question.text]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reply_has_the_form_that_the_dialect_reads(provider: str, tmp_path: Path) -> None:
+    """Thoughts stay out of the text; cached and reasoning tokens are counted where the documents have them."""
+    thinking = {
+        "anthropic": {"thinking": {"type": "enabled", "budget_tokens": 1024}},
+        "gemini": {"generationConfig": {"thinkingConfig": {"thinkingLevel": "HIGH", "includeThoughts": True}}},
+        "mistral": {"reasoning_effort": "high"}, "groq": {"reasoning_format": "parsed"},
+    }.get(provider, {})  # fmt: skip
+    with bench(answerer=ByText()) as b, client(provider, b, tmp_path) as sent:
+        batch = sent.submit([row(provider, name, name, **thinking) for name in REPLIES])
+        b.end()
+        lines = sent.lines(batch)
+    found = {name: connect(provider, None).decode(json.dumps(line).encode()) for name, line in lines.items()}
+    refuses = provider in ("openai", "doubleword", "anthropic", "gemini")
+    for name, told in REPLIES.items():
+        reply = found[name]
+        thought = 0 if provider == "mistral" else told.reasoning_tokens
+        usage = (reply.usage.input_tokens, reply.usage.cached_input_tokens, reply.usage.output_tokens)
+        assert usage == (told.input_tokens, told.cached_input_tokens, told.output_tokens), name
+        assert reply.usage.reasoning_tokens == thought, name
+        if name != "no":
+            assert (reply.text, reply.finish_reason) == (told.text.replace("\ud83d", "\ufffd"), told.finish), name
+    assert found["no"].finish_reason == ("refusal" if refuses else "stop")
+
+
+def test_a_blocked_prompt_and_a_reply_in_the_responses_form(tmp_path: Path) -> None:
+    class Blocked:
+        def answer(self, question: Question) -> ModelReply:
+            return ModelReply("", "refusal", 100, 0, 0, 0)
+
+    with bench(answerer=Blocked()) as b, client("gemini", b, tmp_path) as sent:
+        batch = sent.submit([row("gemini", "a")])
+        b.end()
+        (line,) = sent.lines(batch).values()
+    assert "candidates" not in line["response"]
+    assert line["response"]["promptFeedback"]["blockReason"]
+
+    def response(text: str) -> dict[str, object]:
+        body = {"model": "gpt-5.2-pro", "input": [{"role": "user", "content": text}]}
+        return {"custom_id": text, "method": "POST", "url": "/v1/responses", "body": body}
+
+    with bench(answerer=ByText()) as b, client("openai", b, tmp_path) as sent:
+        batch = sent.submit([response(name) for name in ("plain", "cut", "no")], model="gpt-5.2-pro")
+        b.end()
+        found = {name: sent.provider.decode(json.dumps(one).encode()) for name, one in sent.lines(batch).items()}
+    assert (found["plain"].text, found["plain"].usage.reasoning_tokens) == ('{"score": 1}', 10)
+    assert [found[name].finish_reason for name in ("plain", "cut", "no")] == ["stop", "length", "refusal"]
+
+
+def test_what_one_provider_alone_does(tmp_path: Path) -> None:
+    with bench() as b:
+        with client("doubleword", b, tmp_path) as sent:  # results can be read while the batch runs
+            batch = sent.submit([row("doubleword", key) for key in KEYS])
+            b.clock.forward(6)
+            raw = json.loads(fetched(f"{b.sandbox.url}/doubleword/v1/batches/{batch}")[1])
+            url = f"{b.sandbox.url}/doubleword/v1/files/{raw['output_file_id']}/content"
+            head, partial = fetched(url)
+            assert (raw["status"], head["X-Incomplete"], partial.count(b"\n")) == ("in_progress", "true", 3)
+            assert b.sandbox.ledger().rows_billed == 3
+            b.end()
+            head, rest = fetched(f"{url}?offset=3&limit=2")
+            assert (head["X-Incomplete"], head["X-Last-Line"], rest.count(b"\n")) == ("false", "5", 2)
+            assert fetched(url)[1].startswith(partial)
+        with client("together", b, tmp_path) as sent:  # uploads are idempotent by content
+            first, again, other = (sent.provider.upload(sent.submission([row("together", key)])) for key in "aab")
+            assert first == again != other
+        with client("gemini", b, tmp_path) as sent:  # a large upload comes in chunks
+            batch = sent.submit([row("gemini", f"k{number}", "x" * 1_000_000) for number in range(18)])
+            assert b.sandbox.request_counts()["gemini"]["upload"] == 4
+            b.end()
+            assert len(sent.lines(batch)) == 18

@@ -1,0 +1,147 @@
+"""Text made to be slow or to crash takes every reader time in proportion to its length, and never an exception."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from layton_batch.records import Item, Response
+from layton_batch.states import FinishReason, RequestOutcome
+from layton_batch.tasks.layton import LaytonTask
+from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letter
+from layton_batch.tasks.protocol import TaskOptions
+from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
+from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.zebralogic import PROTOCOLS
+
+from .zebralogic.grids import GOLD, reply
+
+Reader = Callable[[str], object]
+LAYTON, RIDDLE = LaytonTask(TaskOptions("llm")), Item("i", "llm", "c", "Q?", (), ("hint",), "A", "J", "S")
+ARGUMENTS: Mapping[str, dict[str, object]] = {
+    "key_items_matching": {"key_items": [["a" * 50 + "b"], ["1"]]},
+    "choices_matching": {"label": "A"},
+    "ordered_list_matching": {"order": ["C", "D", "A", "B"]},
+    "number_matching": {"value_to_match": 1},
+    "location_matching": {"location_fine_grained": ["x"], "location_coarse_grained": ["a"]},
+}
+
+
+def rome(text: str) -> None:
+    for rules in (original_evaluators, corrected_evaluators):
+        for evaluator, arguments in ARGUMENTS.items():
+            assert rules.grade(evaluator, arguments, text).error is None  # type: ignore[attr-defined]
+    published_judgement(text)
+    judgement(text)
+
+
+def layton(text: str) -> None:
+    for finish in (FinishReason.STOP, FinishReason.LENGTH):
+        said = Response("c", RequestOutcome.SUCCEEDED, text, finish)
+        LAYTON.parse(RIDDLE, "m", said)
+        LAYTON.parse_verdict("i", "m", "j", said)
+
+
+def letters(text: str) -> None:
+    for protocol in (ORIGINAL, CORRECTED):
+        letter = read_letter(text, protocol, 25)
+        assert letter is None or len(letter) == 1
+
+
+def grids(text: str) -> None:
+    for rules in PROTOCOLS.values():
+        assert rules.grade(text, GOLD).score == 0.0
+
+
+READERS: Mapping[str, Reader] = {"layton": layton, "mcq_idk": letters, "rome": rome, "zebralogic": grids}
+PIECES: Mapping[str, tuple[str, ...]] = {
+    "layton": (
+        "{", "[", '{"answer":', '{"a":[', "[[", "```", "```json\n{", "</think>{", "{'", "}'", "\x00",
+        '{"a":', '{"a": "', "is_answer_correct", '{"is_answer_correct": true, "is_justification_correct": true}',
+    ),
+    "mcq_idk": (
+        "answer ", "answer: ", "Answer is ", "final answer ", "final answer is is ", "answer****",
+        "answer: ((((((((((((", "answer: \\boxed{", "\\boxed{\\text{", "Answer: A or ", "Answer: A x ", "<think>",
+        "</think>", "<think></think>", "<thi<think></think>", "###", "\n# A", "\nA", "choice ", "answer：Ａ ", "\0",
+        "final answer" * 8 + " " * 400,
+    ),
+    "rome": (
+        "\\boxed{", "\\boxed{a}", "Answer: ", "answer is ", "Answer (a", "# answer\n", "<answer>", "答案", "9", "1,",
+        "1 234 ", "1.2.", "-", "one ", "one-", "一", "\\frac{", "1/", "10^", "A ", "A, ", "(A", "(A) ", "A.", "AB",
+        "A\n", "option A not ", "C, ", "1. C\n", "C\n\n", "then ", ": ", "is ", "a:\n\n", " ", "\n", "\n \n", ">", "(",
+        "(\n", "*_", "**", "_a", "`", "```a\n", "$", "\\\\", "a\\", "<i>", "<sup", "<|", "[INST]", "not ", "not a b ",
+        "n't", "</think>", "aA", "is not the ", "é ", "\u0316\u0301", "\u00bd", "\r\n", "\x00", "\ud800",
+        "Judgement: ", "100 of ", "3=4=",
+    ),
+    "zebralogic": (
+        "{", "}", "{}", '{"', '{"a":x', '{"a":', "```json\n", "```\n\n\n\n\n", '"', '{"k":"{",1:,":"{", ', "{     ",
+        '{"House 1": {"Name": "x"}} ', '{"a":"\\q",', "\ud800{",
+    ),
+}  # fmt: skip
+"""By reader: what its patterns begin with, or go back over."""
+SIZES = {"layton": 100_000, "mcq_idk": 100_000, "rome": 10_000, "zebralogic": 100_000}
+LONGEST_SECONDS = 10.0
+"""The slowest text of these sizes takes a second of an idle core; quadratic time would be minutes."""
+
+
+def seconds(read: Reader, text: str) -> float:
+    began = time.process_time()
+    read(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_bait_of_any_kind_is_read_in_linear_time(name: str) -> None:
+    for piece in PIECES[name]:
+        assert seconds(READERS[name], piece * (SIZES[name] // len(piece))) < LONGEST_SECONDS, ascii(piece)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", READERS)
+def test_a_megabyte_of_any_bait_is_read_in_seconds(name: str) -> None:
+    for piece in PIECES[name]:
+        assert seconds(READERS[name], piece * (1_000_000 // len(piece))) < 6 * LONGEST_SECONDS, ascii(piece)
+
+
+RUNS: Mapping[str, tuple[str, ...]] = {
+    "layton": ('{"answer": "' + "x" * 200_000, '{"answer": ' + '"' * 150_000, "{" + "}" * 190_000,
+               '{"answer": "' + "\\" * 150_000, '{"answer": ' + "9" * 1_000_000 + "}"),
+    "mcq_idk": ("answer" + " " * 1_000_000, "final answer" * 8 + " " * 1_000_000,
+                "\\boxed" + " " * 500_000 + "{" + " " * 500_000, "answer: " + "{" * 10_000 + "B" + "}" * 10_000,
+                "\\boxed{" * 10_000 + "B" + "}" * 10_000, "x" * 1_000_000),
+    "rome": ("{" * 10_000 + "\\boxed{3}" + "}" * 10_000, "\\boxed{" * 20_000 + "3" + "}" * 20_000,
+             "Answer:" + "\n \n" * 60_000 + "x", "answer" + " " * 200_000 + "is 3", "Answer: " + "(" * 200_000 + "3",
+             "Answer: A and B" + ", A and B" * 20_000, "Answer: C, D, A, B" + "\n" * 200_000 + "x"),
+    "zebralogic": ('{"a":' * 100_000 + "1" + "}" * 100_000, '{"a":' + "[" * 10_000 + "]" * 10_000 + "}",
+                   '{"House 1": {"Name": ' + "[" * 980 + "]" * 980 + "}}", "```json" + "\n" * 100_000,
+                   '{"' + '\\"' * 50_000, '{"' + "\\" * 100_000, '{"House 1": ' + "9" * 100_000 + "}",
+                   '{"a":' * 900 + '{"k":[' + "1," * 50_000, '{"a":' * 1500 + '"k":1,' * 16_000,
+                   '{"a":' * 999 + '"k":1,' * 16_000 + '"z":' + '{"a":' * 3000, '{"house' + " " * 100_000 + '1": {}}',
+                   "{" + '"House 1": {"Name": "x"}, ' * 4_000 + '"House 1": {}}'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_deep_nesting_and_long_runs_of_one_thing_are_no_trouble(name: str) -> None:
+    for text in RUNS[name]:
+        assert seconds(READERS[name], text) < LONGEST_SECONDS, ascii(text[:40])
+
+
+@pytest.mark.parametrize("piece", ["{", "}", "{}", '{"', "```json\n", "{     ", '{"House 1": {"Name": "x"}} '])
+def test_the_tolerant_reader_of_grids_finds_the_one_that_comes_after(piece: str) -> None:
+    text = f"{piece * (100_000 // len(piece))}\n{reply()}"
+    assert PROTOCOLS["corrected"].grade(text, GOLD).score == 1.0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_text_makes_a_reader_fail(name: str) -> None:
+    draw = random.Random(5)
+    pieces = [
+        "answer", ":", "A", "\ud800", "\0", "###", "\\boxed{", "}", "{", '"', "İ", "ſ", "K", "ı", "Ａ", "<think>",
+        "</think>", "\n", " ",
+    ]  # fmt: skip
+    for _ in range(500):
+        READERS[name]("".join(draw.choices(pieces, k=draw.randint(0, 12))))
