@@ -213,8 +213,13 @@ def paste(folder: Path, page: str, run: Callable[[list[str]], int], environment:
             ["bash", "-c", f"set -e\n{at_its_end}\n{script}"], cwd=folder, stdout=printed, stderr=printed,
             env={**environment, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
-        while (words := (folder / "asked").read_text(encoding="utf-8").splitlines()) != [""]:
-            (folder / "ended").write_text(f"{run(words)}\n")
+        try:
+            while (words := (folder / "asked").read_text(encoding="utf-8").splitlines()) != [""]:
+                (folder / "ended").write_text(f"{run(words)}\n")
+        except BaseException:
+            shell.kill()
+            shell.wait()
+            raise
     assert shell.wait(60) == 0, (folder / "printed").read_text(encoding="utf-8")[-2000:]
 
 
