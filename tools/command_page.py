@@ -16,12 +16,10 @@ _SHARED_BY = 5
 """An option that as many commands describe alike stands once, above them."""
 _INTRO = f"""# Commands
 
-Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. What people read goes to the terminal;
-`--json` prints one JSON document on stdout and nothing else. [Runs](runs.md#exit-codes) has the exit codes,
-[formats](formats.md) the tables and documents.
+Every command, argument and option, as `{PROGRAM} COMMAND --help` prints them. `--json` prints one JSON document on
+stdout and nothing else. [Exit codes](troubleshooting.md#exit-codes) and [formats](formats.md) have pages of their own.
 
-RUN is a run's name, its folder or its manifest; `plan`, `run` and `check` take any of these too. A folder of runs that
-holds one run needs no RUN. `-h` is `--help`."""
+RUN is a run's name, its folder or its manifest. In a workspace with one run it may be left out. `-h` is `--help`."""
 Record = tuple[str, str]
 """A parameter as ``--help`` prints it: how it is written, and what it means."""
 

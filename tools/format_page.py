@@ -24,6 +24,8 @@ from layton_batch.scoring.verdict_counts import VerdictCounts
 WORDS = Path(__file__).with_suffix(".toml")
 """The meaning of each table and of the columns whose schemas have names and types alone."""
 _TYPES = {"String": "text", "Int64": "integer", "Float64": "number", "Boolean": "true or false"}
+_MANY = 8
+"""A table that has all columns of an earlier table of so many shows only the others."""
 _VALUES: tuple[tuple[str, type[StrEnum]], ...] = (
     ("predictions.kind", states.PredictionKind),
     ("verdicts.kind", states.VerdictKind),
@@ -42,16 +44,26 @@ def formats_page() -> str:
     """Return the page: files of a workspace, tables, fixed values, JSON documents."""
     words = _words()
     parts = [words["intro"].strip(), "## Tables", words["tables_intro"].strip()]
-    for name, columns in SCHEMAS.items():
-        rows = [f"| `{column}` | {_type(kind)} | {_meaning(words, name, column)} |" for column, kind in columns.items()]
-        about = words["tables"].get(name, "")
-        parts += [f"### `{name}`", *([about] if about else [])]
-        parts += ["\n".join(["| column | type | meaning |", "|---|---|---|", *rows])]
+    parts += _tables(words)
     values = [f"| {where} | {', '.join(f'`{value}`' for value in kind)} |" for where, kind in _VALUES]
     parts += ["## Fixed values", "\n".join(["| where | values |", "|---|---|", *values])]
     parts += ["## JSON documents", words["json_intro"].strip()]
     parts += ["### `status --json`", _status_fields(), words["json"].strip()]
     return "\n\n".join(parts) + "\n"
+
+
+def _tables(words: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the section of each table: its meaning, and its columns without those of an earlier table that it has."""
+    rows_of: dict[str | None, list[str]] = {None: []}
+    for name, columns in SCHEMAS.items():
+        rows = [f"| `{column}` | {_type(kind)} | {_meaning(words, name, column)} |" for column, kind in columns.items()]
+        known = (table for table, shared in rows_of.items() if len(shared) >= _MANY and set(shared) <= set(rows))
+        earlier = next(known, None)
+        yield f"### `{name}`"
+        yield words["tables"].get(name, "") + (f" It has the columns of [`{earlier}`](#{earlier})." if earlier else "")
+        if own := [row for row in rows if row not in rows_of[earlier]]:
+            yield "\n".join(["| column | type | meaning |", "|---|---|---|", *own])
+        rows_of[name] = rows
 
 
 def wordless_columns() -> list[str]:

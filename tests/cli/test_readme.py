@@ -38,7 +38,8 @@ NOT_RUN = {
 }
 """Commands that are printed and not run here, each with its reason."""
 
-PAGES = ("README.md", *(f"docs/{name}.md" for name in ("install", "providers", "runs", "schedules", "tasks")))
+RUN_PAGES = ("install", "providers", "runs", "cost", "tasks", "questions", "exchange", "publish")
+PAGES = ("README.md", *(f"docs/{name}.md" for name in RUN_PAGES))
 """In one place each; ``docs/first_hour.md`` is a script of its own, and other pages have options alone."""
 
 
@@ -292,7 +293,7 @@ def test_every_exit_code_of_the_page_is_the_programs() -> None:
     from layton_batch.cli import endings, entry, looking
     from layton_batch.errors import LaytonBatchError
 
-    text = (ROOT / "docs" / "runs.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
     printed = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     kinds = [LaytonBatchError]
     for kind in kinds:

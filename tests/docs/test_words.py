@@ -25,7 +25,7 @@ TERMS = """
     end engine entrant entry evaluation export fact failure findings finish flag folder forecast form found gate
     grid guard half handler hour html hub id illegal image import inline input intent joined json justification
     key kind known knows ledger leniency lifecycle limits line list load location log look loopback lower
-    machine matching message method mistake money move n needed new night note notice open options order output
+    machine matching meaning message method mistake money move n needed new night note notice open options order output
     paid pair part past payload people period picture plot policy posterior preview priors problem progress
     query question rate raw reader reading reason recomputation record redactor redirected refusal refused
     registry report response result round router row saved schema sd search section sent served server session
@@ -53,14 +53,14 @@ LEFT = """
     brief course deed desk doubt duel kept kin lane law mark place said shelf standing told twin untold
 """.split()  # noqa: SIM905
 """Words that the project no longer uses for its records."""
+_FIRST_CELL = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def glossary() -> set[str]:
-    """Return the words of the glossary, without the meanings in brackets."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    section = text.partition("\n## Glossary\n")[2].partition("\n## ")[0]
-    return set(re.findall(r"[a-z]+", re.sub(r"\([^)]*\)", "", section).lower()))
+    """Return the words that the glossary explains: the first column of its tables."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    return {word for cell in _FIRST_CELL.findall(text) for word in re.findall(r"[a-z]+", cell.lower())}
 
 
 @cache

@@ -12,7 +12,7 @@ from layton_batch.manifest.checks import load_manifest
 from tests.support.paths import ROOT
 
 READY = [path for path in sorted((ROOT / "manifests").glob("*.toml")) if not path.stem.startswith(("demo", "panel"))]
-PAGE = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| `([\w-]+)\.toml` \| (.*) \|$", PAGE, re.MULTILINE))
 DATA_SET = re.compile(r"datasets/([\w-]+/[\w-]+)")
 

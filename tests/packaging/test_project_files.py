@@ -13,12 +13,16 @@ import yaml
 import layton_batch
 from tests.support.cli_harness import ROOT, call
 
-WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "checks.yml").read_text(encoding="utf-8"))
+WORKFLOWS = ROOT / ".github" / "workflows"
+WORKFLOW = yaml.safe_load((WORKFLOWS / "checks.yml").read_text(encoding="utf-8"))
 STEPS = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
 
 
 def test_the_workflow_runs_lint_tests_and_docs_on_the_supported_versions() -> None:
-    assert WORKFLOW["jobs"]["tests"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13"]
+    versions = WORKFLOW["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    assert versions == ["3.11", "3.12", "3.13"]
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert re.findall(r'"Programming Language :: Python :: ([\d.]+)"', project) == versions
     commands = {step["run"] for step in STEPS if "run" in step}
     assert {"scripts/lint", "scripts/test", "scripts/docs"} <= commands
     assert all((ROOT / command).is_file() for command in commands if command.startswith("scripts/"))
@@ -29,6 +33,25 @@ def test_the_workflow_uses_two_actions_and_may_write_only_to_publish() -> None:
     assert actions == {"actions/checkout", "actions/setup-python"}
     assert WORKFLOW["permissions"] == {"contents": "read"}
     assert [name for name, job in WORKFLOW["jobs"].items() if "permissions" in job] == ["docs"]
+
+
+def test_a_tag_builds_checks_and_uploads_its_version_without_a_stored_token() -> None:
+    """YAML reads the key ``on`` as true."""
+    release = yaml.safe_load((WORKFLOWS / "release.yml").read_text(encoding="utf-8"))
+    build, publish = release["jobs"]["build"], release["jobs"]["publish"]
+    assert release[True] == {"push": {"tags": ["v*"]}}
+    assert release["permissions"] == {"contents": "read"}
+    assert "permissions" not in build
+    assert (publish["needs"], publish["permissions"]) == ("build", {"id-token": "write"})
+    assert publish["steps"][-1] == {"uses": "pypa/gh-action-pypi-publish@release/v1"}
+    commands = " ".join(step.get("run", "") for step in build["steps"])
+    assert all(part in commands for part in ("hatchling build", "$GITHUB_REF_NAME", "layton-batch demo"))
+    assert "secrets." not in (WORKFLOWS / "release.yml").read_text(encoding="utf-8")
+
+
+def test_actions_and_packages_are_kept_current() -> None:
+    settings = yaml.safe_load((ROOT / ".github" / "dependabot.yml").read_text(encoding="utf-8"))
+    assert {update["package-ecosystem"] for update in settings["updates"]} == {"github-actions", "pip"}
 
 
 def test_the_hooks_run_tools_of_the_environment_and_download_nothing() -> None:
@@ -59,7 +82,7 @@ def test_the_changelog_is_short_and_an_entry_is_one_short_sentence() -> None:
 def test_contributing_is_short_and_has_its_parts() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 80
-    assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Reading order", "Rules", "Glossary", "Recipes"]
+    assert re.findall(r"^## (.+)", text, re.MULTILINE) == ["Reading order", "Rules", "Recipes"]
     paths = re.findall(r"`((?:layton_batch|docs|tests|tools|scripts)/[\w/.]+)`", text)
     assert [path for path in paths if not (ROOT / path).exists()] == []
 

@@ -1,4 +1,4 @@
-"""Faults: what the sandbox does wrong on purpose, and how often. ``docs/faults.md`` has every key, with an example."""
+"""Faults: what the sandbox does wrong on purpose, and how often. ``docs/ci.md`` has every key, with an example."""
 
 from __future__ import annotations
 
