@@ -29,17 +29,16 @@ from layton_batch.consent import (
 )
 from layton_batch.costs.report import UNKNOWN, CostQuery, line_json
 from layton_batch.errors import DataError, ManifestError, NotAgreedError, OverBudgetError, UnfinishedRunError
-from layton_batch.exports.writing import ExportArguments, check_form, check_out, write_form
 from layton_batch.files import limits, tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.files.sources import read_rows
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.frames import Frame, as_files, as_frame, check_scores, read_frame
 from layton_batch.grading.board_sources import BoardOptions, Sources, board_of, read_jury_sources, read_sources
-from layton_batch.imports.entering import check_answers, enter
-from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
-from layton_batch.imports.label_sheets import import_labels
-from layton_batch.imports.prediction_files import (
+from layton_batch.interchange.entering import check_answers, enter
+from layton_batch.interchange.into_run import ImportedFiles, import_answers, open_for_import
+from layton_batch.interchange.label_sheets import import_labels
+from layton_batch.interchange.prediction_files import (
     IMPORTED,
     TEXT,
     ImportedModel,
@@ -47,6 +46,7 @@ from layton_batch.imports.prediction_files import (
     check_replies,
     has_json_replies,
 )
+from layton_batch.interchange.writing import ExportArguments, check_form, check_out, write_form
 from layton_batch.loop import STOPPING, deadline, drive
 from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.checks import load_manifest, manifest_of_tables

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from layton_batch.costs.notes import bill_notes
 from layton_batch.errors import AnotherDriverError
-from layton_batch.exports.writing import add_answers
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.interchange.writing import add_answers
 from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores

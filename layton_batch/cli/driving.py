@@ -24,7 +24,7 @@ from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import cautions
 
 if TYPE_CHECKING:
-    from layton_batch.imports.prediction_files import ImportedModel
+    from layton_batch.interchange.prediction_files import ImportedModel
 
 
 @contextmanager
@@ -79,13 +79,13 @@ def driven_run(
 
 
 def _enter_answers(run: Run, answers: Sequence[ImportedModel]) -> None:
-    from layton_batch.imports.entering import enter_answers  # loads polars, which who only looks at a run need not
+    from layton_batch.interchange.entering import enter_answers  # loads polars, which who only looks at a run need not
 
     enter_answers(run, answers)
 
 
 def _enter(run: Run, answers: Sequence[ImportedModel]) -> None:
-    from layton_batch.imports.entering import enter
+    from layton_batch.interchange.entering import enter
 
     enter(run, answers)
 

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def _known_form(to: str | None) -> str | None:
     """Check the form before Typer misses another option; None while a shell completes a command line."""
-    from layton_batch.exports.writing import check_form
+    from layton_batch.interchange.writing import check_form
 
     return to if to is None else check_form(to)
 
@@ -54,7 +54,7 @@ def export(
     The file of votes ends in .parquet, any other single file in .jsonl. csv, parquet, eee and hf write several files.
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.exports.writing import ExportArguments, check_out, write_form
+    from layton_batch.interchange.writing import ExportArguments, check_out, write_form
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings

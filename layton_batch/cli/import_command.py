@@ -11,7 +11,7 @@ from layton_batch.cli.run_commands import RUNS, Json, RunName, Runs
 from layton_batch.text import first_of, plural
 
 if TYPE_CHECKING:
-    from layton_batch.imports.entering import ImportResult
+    from layton_batch.interchange.entering import ImportResult
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +54,7 @@ def import_(
     Labels are taken in by `label import`.
     """
     from layton_batch.cli.terminal import print_json, say
-    from layton_batch.imports.into_run import ImportedFiles, import_answers, open_for_import
+    from layton_batch.interchange.into_run import ImportedFiles, import_answers, open_for_import
     from layton_batch.settings import Settings
     from layton_batch.text import one_line
 

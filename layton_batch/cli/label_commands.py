@@ -141,7 +141,7 @@ def label_import(
     annotator on one prediction takes the place of the earlier. The next `leaderboard` or `run` uses them.
     """
     from layton_batch.cli.terminal import say
-    from layton_batch.imports.label_sheets import import_labels
+    from layton_batch.interchange.label_sheets import import_labels
     from layton_batch.runs.folders import find_run
     from layton_batch.runs.open import read_run
     from layton_batch.settings import Settings

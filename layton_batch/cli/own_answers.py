@@ -21,7 +21,7 @@ from layton_batch.files.addresses import is_address
 from layton_batch.files.run_folder import slug
 from layton_batch.files.sources import RowLocation, Rows, read_rows
 from layton_batch.grading.forms import DEFAULT_SPLIT
-from layton_batch.imports.prediction_files import (
+from layton_batch.interchange.prediction_files import (
     ImportedModel,
     blank_rows,
     check_replies,

@@ -269,7 +269,7 @@ def judge(
     from layton_batch.cli.driving import driven_run
     from layton_batch.cli.own_answers import JudgeArguments, read_judged
     from layton_batch.clock import SystemClock
-    from layton_batch.imports.entering import check_answers
+    from layton_batch.interchange.entering import check_answers
     from layton_batch.manifest.manifest import with_budget
     from layton_batch.runs.folders import sandbox_runs
     from layton_batch.settings import Settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.grading.judge_files import is_judge_file
+from layton_batch.interchange.judge_files import is_judge_file
 from layton_batch.scoring.annotations import JoinedLabels
 from layton_batch.scoring.board import rank_board, rank_marks
 from layton_batch.scoring.evidence import JUDGED, LABELS, VOTES, Entrant, ItemScores, span_of
@@ -26,7 +26,7 @@ from layton_batch.settings import Settings
 from layton_batch.stats.distributions import MAX_LEVEL
 
 if TYPE_CHECKING:
-    from layton_batch.grading.harnesses.score_file import ScoreFile
+    from layton_batch.interchange.score_file import ScoreFile
     from layton_batch.scoring.gold import GoldSet
 
 METRICS = ("both_correct", "answer_correct", "justification_correct")
@@ -220,14 +220,7 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
     from layton_batch.scoring.gold import rounds_of
     from layton_batch.scoring.gold_file import read_gold
 
-    try:
-        gold = read_gold(path, settings.cwd, settings, keep_texts=False)
-    except DataError as error:
-        if not _has_annotations(path, settings):
-            raise
-        raise DataError(
-            f"--labels {path}: is no gold set but rows of labels; `layton-batch label import RUN {path}` takes it"
-        ) from error
+    gold = read_gold(path, settings.cwd, settings, keep_texts=False)
     (votes, labels), *later = rounds_of(gold, metric)
     return Sources(
         ScoringRules(metric=metric),
@@ -235,17 +228,6 @@ def of_labels(path: str, settings: Settings, metric: str) -> Sources:
         later=[(votes.clear(), given) for _, given in later],
         other_jury=gold.other_jury,
     )
-
-
-def _has_annotations(path: str, settings: Settings) -> bool:
-    """Tell whether the rows of a file are labels of people as `import` takes them."""
-    from layton_batch.files.sources import read_rows
-    from layton_batch.scoring.annotations import parse_annotations
-
-    try:
-        return bool(parse_annotations(read_rows(path, settings.cwd, settings)))
-    except DataError:
-        return False
 
 
 def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -258,7 +240,7 @@ def _round(parts: Sequence[Sources], number: int) -> tuple[pl.DataFrame, pl.Data
 
 def _bring_together(combined: Sources, options: BoardOptions) -> None:
     """Restrict the marks of other programs and of runs to the items that all models have."""
-    from layton_batch.grading.harnesses.file_forms import marked
+    from layton_batch.grading.graded_models import marked
     from layton_batch.grading.ranking import of_sheet, shared_sheets
 
     read = marked(combined.files, options.metric, options.max_score)
@@ -298,25 +280,23 @@ def _named(source: str) -> bool:
 
 
 def _of_file(source: str, runs: Path, settings: Settings, metric: str | None, verdicts: bool) -> Sources:
-    from layton_batch.grading.harnesses import file_forms, score_table
+    from layton_batch.interchange import score_forms
     from layton_batch.scoring.gold_file import read_gold
 
     is_named = not _is_file(source)
     name, path = ("", source) if not is_named else source.split("=", 1)
-    files = None if "://" in path else file_forms.read(Path(path))
+    files = None if "://" in path else score_forms.read(Path(path))
     if files is not None:
-        return Sources(ScoringRules(), files=file_forms.named(files, name.strip()) if name else files)
+        return Sources(ScoringRules(), files=score_forms.named(files, name.strip()) if name else files)
     if is_named:
-        if lacking := score_table.lacking_columns(Path(path)):
-            raise ManifestError(f"{source}: a table of scores also has the column {' and '.join(lacking)}")
-        raise ManifestError(f"{source}: only files of other programs take a name ({file_forms.NAMES})")
+        raise ManifestError(f"{source}: only files of other programs take a name ({score_forms.NAMES})")
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     gold = read_gold(source, settings.cwd, settings, keep_texts=False)
     return _of_gold(gold, wanted, verdicts=verdicts)
 
 
 def _of_judge_files(sources: Sequence[str], settings: Settings, metric: str | None, *, verdicts: bool) -> Sources:
-    from layton_batch.grading.judge_files import read_judge_files
+    from layton_batch.interchange.judge_files import read_judge_files
 
     wanted = known_name("metric", metric, METRICS) or METRICS[0]
     return _of_gold(read_judge_files(sources, settings), wanted, verdicts=verdicts)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks import NO_SETTINGS, load_task, setting_names, task_names
-from layton_batch.tasks.offline import GradesFiles, GradingOptions, OfflineForm, offline_form
+from layton_batch.tasks import NO_SETTINGS, load_task, protocols_of, setting_names, task_names
+from layton_batch.tasks.offline import FORMS, GradingOptions, OfflineForm, offline_form
 from layton_batch.tasks.protocol import RuleTask, TaskOptions
 from layton_batch.text import did_you_mean
 
@@ -21,36 +21,36 @@ def form_of(
     split: str = DEFAULT_SPLIT,
     settings: Mapping[str, JsonValue] = NO_SETTINGS,
 ) -> OfflineForm:
-    """The form of a task under a protocol; None: its default, or the task as it comes where it has no protocols.
+    """Return the form of a task under a protocol; None: its default.
 
-    ``settings`` are those of a run, for tasks without forms of their own: with one, ``protocol`` alone decides. Raises
-    ManifestError for a task that is not graded by rule, a protocol there is none of, and options that do not fit.
+    ``split`` and ``settings`` are those of a run, for tasks without forms of their own: with one, ``protocol`` alone
+    decides. Raises ManifestError for a task that is not graded by rule, an unknown protocol, and unfit options.
     """
-    task = _rule_task(name, TaskOptions(DEFAULT_SPLIT))
-    if isinstance(task, GradesFiles):
-        chosen = task.protocols[0] if protocol is None else protocol
-        if chosen not in task.protocols:
-            raise ManifestError(f"grade: protocol {chosen!r}: {name} has {', '.join(task.protocols)}")
-        return offline_form(_rule_task(name, TaskOptions(DEFAULT_SPLIT), {"protocol": chosen}), options)
+    _rule_task(name, TaskOptions(DEFAULT_SPLIT))
+    protocols = protocols_of(name)
+    if protocol is not None and protocol not in (protocols or (protocol,)):
+        raise ManifestError(f"grade: protocol {protocol!r}: {name} has {', '.join(protocols)}")
     if protocol is not None and "protocol" not in setting_names(name):
         raise ManifestError(f"grade: --protocol {protocol}: task {name!r} has no protocols")
-    protocol_setting: Mapping[str, JsonValue] = {} if protocol is None else {"protocol": protocol}
-    form = OfflineForm(_rule_task(name, TaskOptions(split), {**settings, **protocol_setting}), options)
+    chosen: Mapping[str, JsonValue] = {} if protocol is None else {"protocol": protocol}
+    if name in FORMS.names():
+        return offline_form(_rule_task(name, TaskOptions(DEFAULT_SPLIT), chosen), options)
+    form = OfflineForm(_rule_task(name, TaskOptions(split), {**settings, **chosen}), options)
     form.protocol = protocol
     return form
 
 
 def check_option(form: OfflineForm, option: str) -> None:
-    """Raises ManifestError for an option that the benchmark does not know, naming those that do."""
+    """Raise ManifestError for an option that the benchmark does not know, naming those that do."""
     if option in form.options:
         return
-    forms = {name: form_of(name, None, GradingOptions()) for name in graded_by_rule()}
-    words = {name: form_there.options[option] for name, form_there in forms.items() if option in form_there.options}
+    forms = {name: form_of(name, None, GradingOptions()) for name in FORMS.names()}
+    words = {name: known.options[option] for name, known in forms.items() if option in known.options}
     raise ManifestError(f"grade: {option} is for {' and '.join(words)}{''.join(dict.fromkeys(words.values()))}")
 
 
 def chosen_metric(name: str, form: OfflineForm, metric: str | None) -> str:
-    """The metric asked for, or the default. Raises ManifestError for one the benchmark is not ranked by."""
+    """Return the metric asked for, or the default. Raises ManifestError for one the benchmark is not ranked by."""
     chosen = form.metrics[0] if metric is None else metric
     if chosen not in form.metrics:
         raise ManifestError(f"grade: --metric {chosen!r}: {name} is ranked by {' or '.join(form.metrics)}")

@@ -1,26 +1,16 @@
-"""Graded models, as boards rank them: the results of a model by item, wherever its marks are from."""
+"""Graded models, as boards rank them: the results of a model by item, wherever its marks are from; and the models of
+other programs' files, by one metric."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.interchange.score_file import ItemOutcome, ScoreFile
 from layton_batch.records import JsonValue
-
-
-@dataclass(frozen=True, slots=True)
-class ItemOutcome:
-    """Result of an item on a board: its mark (None: outside the score), a kind of ``PredictionKind``, and the failure.
-
-    ``failure``: None for a right answer. ``stratum``: the item's kind, for benchmarks composed of kinds.
-    """
-
-    mark: float | None
-    kind: str
-    failure: str | None
-    stratum: str = ""
 
 
 @dataclass(slots=True)
@@ -46,3 +36,95 @@ class GradedModel:
     is_published: bool = False
     unanswered: Sequence[str] = ()
     notes: Sequence[str] = ()
+
+
+# ---- files of other programs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GradedFiles:
+    """The models of several files, each sample of them, with their marks by ``metric`` (``score`` where the files have
+    no common one)."""
+
+    models: Sequence[GradedModel]
+    metric: str
+    notes: Sequence[str]
+
+
+def marked(files: Sequence[ScoreFile], metric: str | None, largest: float | None = None) -> GradedFiles:
+    """The models of these files, by the metric asked for, else the first one that all have, else each file's first.
+
+    ``largest``: the highest mark there can be, where it is not 1. Files of several evaluations of one model are taken
+    together: an item is then known by its evaluation too. Raises ManifestError for a metric that a file lacks, and
+    DataError for marks that are no fractions and for an item that is there twice.
+    """
+    chosen = [_chosen(file, metric, files) for file in files]
+    several = len({(file.model, file.provider, file.n_hints, file.task) for file in files}) > len(
+        {(file.model, file.provider, file.n_hints) for file in files}
+    )
+    models: dict[tuple[str, str, int, int], GradedModel] = {}
+    for file, name in zip(files, chosen, strict=True):
+        key = (file.model, file.provider, file.n_hints, file.sample)
+        model = models.setdefault(key, GradedModel(file.model, file.where, file.provider, n_hints=file.n_hints))
+        _take(model, file, name, prefix=f"{file.task}:" if several else "", largest=largest)
+    return GradedFiles(
+        list(models.values()), _common(chosen), [*_notes(files, chosen), *_others(files, chosen, metric)]
+    )
+
+
+def _chosen(file: ScoreFile, metric: str | None, files: Sequence[ScoreFile]) -> str:
+    names = [name for name in file.metrics if name not in file.lower_is_better]
+    if not names:
+        raise DataError(f"{file.where}: has no metric of which more is better")
+    if metric is not None:
+        if metric not in file.metrics:
+            raise ManifestError(f"--metric {metric!r}: must be a metric of {file.where}: {', '.join(file.metrics)}")
+        if metric in file.lower_is_better:
+            raise ManifestError(f"--metric {metric!r}: less is better by it, says {file.where}; boards rank by more")
+        return metric
+    return next((name for name in names if all(name in other.metrics for other in files)), names[0])
+
+
+def _take(model: GradedModel, file: ScoreFile, metric: str, *, prefix: str, largest: float | None) -> None:
+    scale = largest or file.largest.get(metric) or 1.0
+    for item, outcome in file.metrics[metric].items():
+        name = prefix + item
+        if name in model.outcomes:
+            raise DataError(
+                f"{file.where}: item {name!r} of model {file.model!r} is in {model.where} as well; give each model's "
+                "marks once, or another name to one of the files (NAME=FILE)"
+            )
+        model.outcomes[name] = _scaled(outcome, scale, f"{file.where}, item {item!r}, metric {metric!r}")
+        if item in file.asked:
+            model.asked[name] = file.asked[item]
+
+
+def _scaled(outcome: ItemOutcome, scale: float, place: str) -> ItemOutcome:
+    if outcome.mark is None:
+        return outcome
+    mark = outcome.mark / scale
+    if not -1 <= mark <= 1:
+        raise DataError(
+            f"{place}: the mark is {outcome.mark:g}, and marks go up to {scale:g}; choose another metric with "
+            "--metric, or say with --max-score what the best mark is"
+        )
+    return outcome if scale == 1 else replace(outcome, mark=mark)
+
+
+def _common(chosen: Sequence[str]) -> str:
+    return chosen[0] if len(set(chosen)) == 1 else "score"
+
+
+def _notes(files: Sequence[ScoreFile], chosen: Sequence[str]) -> list[str]:
+    notes = list(dict.fromkeys(note for file in files for note in file.notes))
+    if len(set(chosen)) > 1:
+        by_metric = "; ".join(f"{file.model} by {name}" for file, name in zip(files, chosen, strict=True))
+        notes.append(f"The files have no metric of one name: {by_metric}.")
+    return notes
+
+
+def _others(files: Sequence[ScoreFile], chosen: Sequence[str], metric_asked: str | None) -> list[str]:
+    other_metrics = dict.fromkeys(name for file in files for name in file.metrics if name not in chosen)
+    if metric_asked is not None or not other_metrics:
+        return []
+    return [f"Ranked by {_common(chosen)}; --metric takes {', '.join(other_metrics)} as well."]

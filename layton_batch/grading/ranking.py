@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from layton_batch.errors import DataError
-from layton_batch.grading.graded_models import GradedModel, ItemOutcome
+from layton_batch.grading.graded_models import GradedModel
 from layton_batch.grading.submissions import ModelPredictions
+from layton_batch.interchange.score_file import ItemOutcome
 from layton_batch.records import Item, JsonValue
 from layton_batch.scoring.board import rank_marks
 from layton_batch.scoring.evidence import Entrant, ItemScores
@@ -121,26 +122,10 @@ def shared_sheets(
     if not shared:
         names = first_of([model.name for model in models], 5)
         raise DataError(
-            f"no item is in the predictions of all models ({names}): they cannot be ranked together; "
-            f"{_ids_apart(models)}"
+            f"no item is in the predictions of all models ({names}): they cannot be ranked together. Give the same "
+            "item the same id everywhere, or leave a model out"
         )
     return [_sheet(model, shared, span) for model in models], _notes(models, len(shared))
-
-
-def _ids_apart(models: Sequence[GradedModel]) -> str:
-    """Show ids of the first model, and of the first that leaves no item in common with those before it."""
-    shared = set(models[0].outcomes)
-    for other in models[1:]:
-        shared &= {item for item in other.outcomes if _is_scored(other, item)}
-        if not shared:
-            break
-    sides = " but ".join(
-        f"{model.name} ({model.where}) has {first_of([*map(repr, model.outcomes)])}" for model in (models[0], other)
-    )
-    return (
-        f"{sides}. Give the same item the same id everywhere, or leave a model out; parts of one model's predictions "
-        "belong in one file"
-    )
 
 
 def of_sheet(sheet: ItemScores) -> GradedModel:

@@ -6,25 +6,22 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from layton_batch import tasks
 from layton_batch.clock import Clock
-from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.addresses import is_address
-from layton_batch.files.wrong_rows import with_more
+from layton_batch.errors import DataError
+from layton_batch.files.addresses import is_address, shown
+from layton_batch.files.item_list import item_list
+from layton_batch.files.sources import SourceRows
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Item, JsonValue
 from layton_batch.settings import Settings
 from layton_batch.tasks import load_task, validate_items
 from layton_batch.tasks.protocol import Task, TaskOptions
 from layton_batch.text import one_line, shortened
-
-if TYPE_CHECKING:
-    from layton_batch.files.sources import SourceRows
 
 BUNDLED = "bundled"
 """The source that means the original items shipped with the package."""
@@ -60,10 +57,6 @@ def judge_prompts_sha256(
 
 def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock | None = None) -> Sequence[Item]:
     """Load the items of a manifest. Raises DataError: unreadable, empty, an id twice, a row that is no item."""
-    from layton_batch.files.addresses import shown
-    from layton_batch.files.item_list import item_list
-    from layton_batch.files.sources import SourceRows
-
     table = manifest.items
     source = str(task.bundled(table.split)) if table.source == BUNDLED else table.source
     rows = SourceRows(source, manifest.folder, settings, clock)
@@ -79,37 +72,8 @@ def load_items(manifest: Manifest, task: Task, settings: Settings, clock: Clock 
         reason = str(error)
         if rows.location is not None:  # of the row that the task did not take, which it counts without the header
             reason = re.sub(r"^row \d+", f"line {rows.location.line}", reason)
-        message = f"{shown(source)}: {reason}{place}{_of_another_task(rows, manifest.task)}"
-        more = [] if is_address(source) else _further_wrong_rows(task, rows)
-        raise DataError(with_more(message, more)) from error
+        raise DataError(f"{shown(source)}: {reason}{place}") from error
     return items[: table.limit]
-
-
-def _of_another_task(rows: SourceRows, name: str) -> str:
-    """Say which task takes the first row; nothing where it is this one, or none."""
-    from layton_batch.files.sources import Rows
-    from layton_batch.manifest.item_check import guess_task
-
-    try:
-        location, row = next(rows.placed())
-        task = guess_task(Rows((row,), (location,)))
-    except (DataError, ManifestError):
-        return ""
-    return "" if task == name else f"; the task {task} takes its columns"
-
-
-def _further_wrong_rows(task: Task, rows: SourceRows) -> list[str]:
-    """Return the places of the rows that the task does not take, but for the first."""
-    from layton_batch.files.sources import Rows
-
-    places = []
-    with suppress(DataError):
-        for location, row in rows.placed():
-            try:
-                task.items(Rows((row,), (location,)))
-            except DataError:
-                places.append(f"line {location.line}")
-    return places[1:]
 
 
 def _check_split(items: Sequence[Item], split: str, rows: Iterable[Mapping[str, JsonValue]]) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Literal, cast
@@ -26,7 +24,6 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from layton_batch.files.run_folder import BATCHES
-from layton_batch.manifest.hint_levels import Hints
 from layton_batch.records import JsonValue, Judge, ModelSpec, Reasoning, ServerForm
 from layton_batch.text import plain, printable
 
@@ -34,61 +31,12 @@ RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 LONGEST_NAME = 200
 LONGEST_DESCRIPTION = 1_000
 LONGEST_GUIDELINES = 20_000
+MOST_HINTS = 4
 DEFAULT_SEATS = 3
-_SECRET_WORDS = frozenset(
-    {"apikey", "authorization", "cookie", "credential", "credentials", "passphrase", "passwd", "password",
-     "passwords", "pwd", "secret", "secrets"}
-)  # fmt: skip
-"""A name that ends with one of these is that of a secret; so is one that ends with ``key`` or ``token`` behind the word
-for what it opens: not ``prompt_cache_key``, ``stop_token``, ``max_tokens``."""
-_OPENS = frozenset(
-    {"access", "account", "api", "auth", "bearer", "encryption", "hf", "id", "oauth", "private", "refresh", "secret",
-     "security", "service", "session", "signing", "ssh", "subscription", "user"}
-)  # fmt: skip
-_WINDOW = re.compile(r"[1-9][0-9]{0,2}[hd]")
-_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+SECRET_NAME = re.compile(r"(?i)(api[_-]?key|authorization|password|secret|(access|auth|hf|session)[_-]?token)$")
 _BEARER = re.compile(r"(?i)bearer\s+\S{6,}\s*")
-_BASIC = re.compile(r"(?i)basic\s+([a-z0-9+/]{4,}={0,2})\s*")
-_NAMES_OF_FIELDS = frozenset({"properties", "patternProperties", "$defs", "definitions"})
-"""Keys of a JSON schema under which every name is one that its author gave."""
-
-
-def is_secret(name: str) -> bool:
-    """Return whether a key's name marks its value as secret: in any case, with - or _ or neither."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name).strip("_").lower().split("_")
-    if words[-1] in ("key", "keys", "token"):
-        return words == ["token"] or (len(words) > 1 and words[-2] in _OPENS)
-    return words[-1] in _SECRET_WORDS
-
-
-def _secrets(value: object, at: tuple[str, ...] = (), *, names_fields: bool = False) -> Iterator[str]:
-    """Yield the keys of secrets in a value, at any depth: by their name, or by the text of an ``Authorization`` header.
-
-    The fields and parts of a form that a model fills in may be called anything.
-    """
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            if is_secret(key) and not (names_fields and isinstance(part, Mapping)):
-                yield ".".join((*at, key))
-            else:
-                yield from _secrets(part, (*at, key), names_fields=key in _NAMES_OF_FIELDS)
-    elif isinstance(value, list):
-        for number, part in enumerate(value):
-            yield from _secrets(part, (*at, str(number)))
-    elif isinstance(value, str) and _shows_who(value):
-        yield ".".join(at)
-
-
-def _shows_who(text: str) -> bool:
-    """Return whether a text is the value of an ``Authorization`` header. ``Basic`` counts only before
-    ``USER:PASSWORD`` in base64: it can be an ordinary word (``Basic arithmetic``).
-    """
-    if (basic := _BASIC.fullmatch(text)) is None:
-        return _BEARER.fullmatch(text) is not None
-    try:
-        return b":" in (shown := base64.b64decode(basic[1] + "==")) and shown.isascii()
-    except binascii.Error:
-        return False
+"""Names of keys and passwords, and the value of an ``Authorization`` header. The environment's keys are looked for by
+their values besides."""
 
 
 def _wrong(reason: str) -> PydanticCustomError:
@@ -98,10 +46,7 @@ def _wrong(reason: str) -> PydanticCustomError:
 
 def _run_name(value: str) -> str:
     if not RUN_NAME.match(value):
-        raise _wrong(
-            "must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit; a heading for people "
-            "is `title` under [site], and another name is another run"
-        )
+        raise _wrong("must be 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit")
     if value == BATCHES:
         raise _wrong(f"must not be {BATCHES!r}: the folder of that name holds the batches of all runs")
     return value
@@ -126,38 +71,26 @@ def _lines(value: str) -> str:
 
 
 def _location(value: str) -> str:
-    if not value.strip():
-        raise _wrong("must be a path, a URL or a hub address")
-    if not value.isprintable():
-        raise _wrong(
-            "must not contain control characters: in double quotes a backslash begins an escape; write the path with / "
-            "or in single quotes"
-        )
-    try:
-        has_user = "@" in urlsplit(value).netloc
-    except ValueError:
-        raise _wrong("is not a valid address") from None
-    if has_user:
+    if not value.strip() or not value.isprintable():
+        raise _wrong("must be a path, a URL or a hub address; write paths with / or in single quotes")
+    if "@" in _host(value):
         raise _wrong("must not hold a user or password; for the hub set HF_TOKEN in the environment")
     return value
 
 
 def _web_address(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-    except ValueError:
-        raise _wrong("is not a valid address") from None
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    if not value.startswith(("https://", "http://")) or not _host(value):
         raise _wrong("must be an address that begins with https:// or http://")
-    if "@" in parts.netloc or not value.isprintable() or " " in value:
+    if "@" in _host(value) or not value.isprintable() or " " in value:
         raise _wrong("must not hold blanks, invisible characters, a user or a password")
     return value
 
 
-def _colour(value: str) -> str:
-    if not _COLOUR.fullmatch(value):
-        raise _wrong("must be a colour as in '#1d5a9e'")
-    return value
+def _host(address: str) -> str:
+    try:
+        return urlsplit(address).netloc
+    except ValueError:
+        raise _wrong("is not a valid address") from None
 
 
 def _decimal(value: object) -> object:
@@ -170,30 +103,26 @@ def _decimal(value: object) -> object:
     return value
 
 
-def _finite(value: JsonValue) -> None:
+def _params(value: dict[str, pydantic.JsonValue]) -> dict[str, pydantic.JsonValue]:
+    _check_params(cast("JsonValue", value), "")
+    return value
+
+
+def _check_params(value: JsonValue, at: str) -> None:
+    """Refuse secrets by their names at any depth, and numbers that JSON has no way to say."""
     if isinstance(value, float) and not math.isfinite(value):
         raise _wrong("must not contain NaN or infinity, JSON has no way to say them")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise _wrong("must not contain integers of more than 64 bits")
-    for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
-        _finite(part)
-
-
-FROZEN = "frozen"
-"""Context of a manifest that runs already: what is refused nowadays must not keep anybody from its answers."""
-
-
-def _params(value: dict[str, pydantic.JsonValue], about: ValidationInfo) -> dict[str, pydantic.JsonValue]:
-    if about.context != FROZEN and (secret := next(_secrets(value), None)) is not None:
-        raise _wrong(f"must not hold {secret!r}: it would be written to the batch files; keys go into the environment")
-    _finite(cast("JsonValue", value))
-    return value
-
-
-def _window(value: str) -> str:
-    if not _WINDOW.fullmatch(value):
-        raise _wrong("must be a number of hours or days, as in '24h' or '7d'")
-    return value
+    if isinstance(value, list):
+        value = {str(number): part for number, part in enumerate(value)}
+    for key, part in value.items() if isinstance(value, Mapping) else ():
+        # a table of such a name is a field of a form that a model fills in
+        is_header = isinstance(part, str) and _BEARER.fullmatch(part)
+        if is_header or (SECRET_NAME.search(key) and not isinstance(part, Mapping)):
+            raise _wrong(f"must not hold '{at}{key}': it would be written to the batch files; keys go into the "
+                         "environment")  # fmt: skip
+        _check_params(part, f"{at}{key}.")
 
 
 def _reasoning(value: object) -> object:
@@ -209,7 +138,16 @@ def _rejudged(value: object) -> object:
     return value
 
 
-def _date(value: object) -> object:
+def _levels(value: object) -> int | tuple[int, ...]:
+    """Check the hint levels. A list of a single level becomes that level; a longer list is sorted."""
+    given = list(value) if isinstance(value, list | tuple) else [value]
+    levels = [level for level in range(MOST_HINTS + 1) if any(part is level for part in given)]
+    if not given or len(levels) < len(given):
+        raise _wrong(f"must be a whole number from 0 to {MOST_HINTS}, or a list of different ones, not {value!r}")
+    return levels[0] if len(levels) == 1 else tuple(levels)
+
+
+def _day(value: object) -> object:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, str):
@@ -220,14 +158,30 @@ def _date(value: object) -> object:
     return value
 
 
+def _provider(value: str, about: ValidationInfo) -> str:
+    """Refuse an unknown provider. The context, if there is one, says what is wrong with a name."""
+    if about.context is not None and (reason := about.context(value)):
+        raise _wrong(reason)
+    return value
+
+
+def _unique(names: Iterable[str]) -> None:
+    """Refuse a name that stands twice."""
+    listed = list(names)
+    if repeated := next((name for name in listed if listed.count(name) > 1), None):
+        raise _wrong(f"{repeated!r} is there twice; names must be unique")
+
+
 Printable = Annotated[str, AfterValidator(_printable)]
+Provider = Annotated[Printable, AfterValidator(_provider)]
 Location = Annotated[str, AfterValidator(_location)]
 Description = Annotated[str, AfterValidator(lambda value: _printable(value, LONGEST_DESCRIPTION))]
-Window = Annotated[str, AfterValidator(_window)]
+Window = Annotated[str, Field(pattern="^[1-9][0-9]{0,2}[hd]$", description="hours or days, as in '24h' or '7d'")]
 ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Lines = Annotated[str, AfterValidator(_lines)]
 WebAddress = Annotated[str, AfterValidator(_web_address)]
-Colour = Annotated[str, AfterValidator(_colour)]
+Colour = Annotated[str, Field(pattern="^#[0-9a-fA-F]{6}$")]
+Hints = Annotated[int | tuple[int, ...], BeforeValidator(_levels, json_schema_input_type=int | list[int])]
 Usd = Annotated[
     Decimal, BeforeValidator(_decimal, json_schema_input_type=float | str), Field(ge=0, allow_inf_nan=False)
 ]
@@ -277,7 +231,7 @@ class ModelTable(ManifestTable):
     """``[[models]]``: ``name`` is what we show, ``model`` what the provider is told."""
 
     name: Printable
-    provider: Printable
+    provider: Provider
     model: Printable
     family: Printable | None = None
     max_output_tokens: Count | None = None
@@ -285,7 +239,7 @@ class ModelTable(ManifestTable):
         ReasoningTable | None, BeforeValidator(_reasoning, json_schema_input_type=Effort | ReasoningTable)
     ] = None
     params: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
-    window: Annotated[str | None, AfterValidator(lambda value: value if value is None else _window(value))] = None
+    window: Window | None = None
     samples: Samples = None
 
     @model_validator(mode="after")
@@ -336,7 +290,12 @@ class JudgeTable(ModelTable):
         return Judge(self.spec(), self.substitute)
 
 
-Judges = Annotated[tuple[JudgeTable, ...], Strict(False), Field(min_length=1)]
+def _named_apart(models: tuple[ModelTable, ...]) -> tuple[ModelTable, ...]:
+    _unique(model.name for model in models)
+    return models
+
+
+Judges = Annotated[tuple[JudgeTable, ...], Strict(False), Field(min_length=1), AfterValidator(_named_apart)]
 
 
 class PanelFile(ManifestTable):
@@ -345,6 +304,7 @@ class PanelFile(ManifestTable):
     judges: Judges
 
 
+PAPER_LEVEL = 0.95
 IN_TURN_SEATS = 3
 """Judges of a jury whose third is asked only where two differ."""
 
@@ -397,12 +357,7 @@ class GoldTable(ManifestTable):
 
     source: Location | None = None
     annotations: Location | None = None
-    rejudge: Annotated[
-        Literal["all"] | int | None,
-        BeforeValidator(
-            _rejudged, json_schema_input_type=Literal["all"] | Annotated[int, Field(ge=0, le=2**31)] | None
-        ),
-    ] = None
+    rejudge: Annotated[Literal["all"] | int | None, BeforeValidator(_rejudged)] = None
     trust: bool = False
     label_error: Annotated[float, Field(ge=0, lt=0.5, allow_inf_nan=False)] = 0.0
 
@@ -479,7 +434,7 @@ class ProviderTable(ManifestTable):
 class PriceTable(ManifestTable):
     """``[[prices]]``: the user's own rates, US dollars per million tokens."""
 
-    provider: Printable
+    provider: Provider
     model: Printable
     input: Rate
     output: Rate
@@ -488,7 +443,12 @@ class PriceTable(ManifestTable):
     batch_output: Rate | None = None
     batch_cached_input: Rate | None = None
     source: str = "manifest"
-    date: Annotated[str | None, BeforeValidator(_date, json_schema_input_type=str)] = None
+    date: Annotated[str | None, BeforeValidator(_day, json_schema_input_type=str)] = None
+
+
+def _priced_once(prices: tuple[PriceTable, ...]) -> tuple[PriceTable, ...]:
+    _unique(f"{price.provider} {price.model}" for price in prices)
+    return prices
 
 
 class LabelsTable(ManifestTable):
@@ -524,12 +484,28 @@ class ManifestForm(ManifestTable):
     scoring: ScoringTable = ScoringTable()
     budget: BudgetTable = BudgetTable()
     policy: PolicyTable = PolicyTable()
-    models: Annotated[tuple[ModelTable, ...], Strict(False)] = ()
+    models: Annotated[tuple[ModelTable, ...], Strict(False), AfterValidator(_named_apart)] = ()
     jury: JuryTable | None = None
     prompts: dict[str, Location] = {}
     task_options: Annotated[dict[str, pydantic.JsonValue], AfterValidator(_params)] = {}
-    limits: dict[str, LimitsTable] = {}
+    limits: dict[Provider, LimitsTable] = {}
     providers: dict[ServerName, ProviderTable] = {}
-    prices: Annotated[tuple[PriceTable, ...], Strict(False)] = ()
+    prices: Annotated[tuple[PriceTable, ...], Strict(False), AfterValidator(_priced_once)] = ()
     labels: LabelsTable | None = None
     site: SiteTable | None = None
+
+    @model_validator(mode="after")
+    def _suits_the_method(self) -> ManifestForm:
+        """The published method has labels without errors, one level, and juries that judge every answer."""
+        if self.jury is not None and self.jury.anchors and (self.gold is None or self.gold.source is None):
+            raise _wrong("jury.anchors asks labelled answers of the gold set again: give [gold] source")
+        if self.scoring.method is None:
+            return self
+        changed = {
+            "scoring.level": self.scoring.level != PAPER_LEVEL,
+            "gold.label_error": self.gold is not None and self.gold.label_error > 0,
+            "jury.ask": self.jury is not None and self.jury.ask != "all",
+        }
+        if key := next((key for key, is_changed in changed.items() if is_changed), None):
+            raise _wrong(f"{key}: the paper's method has its own; leave out {key} or [scoring] method")
+        return self

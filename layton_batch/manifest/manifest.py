@@ -17,7 +17,7 @@ from pydantic import PrivateAttr
 
 from layton_batch.errors import ManifestError
 from layton_batch.files import atomic
-from layton_batch.manifest.form import DEFAULT_SEATS, FROZEN, BudgetTable, JudgeTable, ManifestForm
+from layton_batch.manifest.form import DEFAULT_SEATS, BudgetTable, JudgeTable, ManifestForm
 from layton_batch.manifest.prompt_files import prompt_path
 from layton_batch.records import JsonValue, Judge, ModelSpec, ServerForm
 from layton_batch.settings import Settings
@@ -182,8 +182,8 @@ class Manifest(ManifestForm):
             frozen = json.loads(text)
             if frozen["format"] != _FROZEN_FORMAT:
                 raise ManifestError(f"{file}: written by another version of layton-batch (format {frozen['format']})")
-            manifest = cls.model_validate(frozen["manifest"], context=FROZEN)
-            panel = tuple(JudgeTable.model_validate(judge, context=FROZEN) for judge in frozen["panel"])
+            manifest = cls.model_validate(frozen["manifest"])
+            panel = tuple(JudgeTable.model_validate(judge) for judge in frozen["panel"])
             manifest.attach(Path(frozen["folder"]), panel, dict(frozen["prompts"]), str(frozen.get("logo", "")))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise ManifestError(f"{file}: not a frozen manifest ({type(error).__name__}: {error})") from error

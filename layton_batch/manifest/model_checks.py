@@ -16,7 +16,7 @@ from layton_batch.clock import Clock, utc
 from layton_batch.costs.expected import bundled_priors
 from layton_batch.manifest.jury import seat_jury
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.model_table import Fact, KnownModel, KnownModels, ModelEnd, SourcedFact
+from layton_batch.model_table import KnownModel, KnownModels, ModelEnd
 from layton_batch.records import ModelSpec
 from layton_batch.settings import Settings
 from layton_batch.states import Role
@@ -37,7 +37,8 @@ class ModelFindings:
 
 @dataclass(frozen=True, slots=True)
 class _ModelFinding:
-    """One thing said of a model; ``fails``: its requests are sure to be refused, ``params`` can say it otherwise."""
+    """A statement on a model and its source. ``fails``: its requests are sure to be refused. ``in_params``: the API's
+    own name of the setting, in ``params``, is not checked."""
 
     reason: str
     source: str
@@ -58,19 +59,32 @@ def check_models(
     refused, warnings = [], []
     for (provider, model, finding), names in names_by_finding.items():
         sentence = f"{who(provider, model, names)} {finding.reason} ({finding.source})"
-        if finding.fails and not settings.is_elsewhere(provider):
-            refused.append(f"{sentence}. {_way_out(finding, provider, settings)}")
+        address = settings.address_names(provider)[0]
+        if not finding.fails:
+            warnings.append(sentence)
+        elif settings.is_on_this_machine(provider):
+            warnings.append(f"{sentence}; it is sent all the same, because {provider} is played on this machine")
+        elif settings.is_elsewhere(provider):
+            warnings.append(f"{sentence}; {address} is set, so it is sent all the same")
         else:
-            warnings.append(f"{sentence}{_elsewhere(provider, settings) if finding.fails else ''}")
+            params = "write it in params as the API has it, or " if finding.in_params else ""
+            usual = f"set {address}, if only to its usual address, and this is a warning"
+            refused.append(f"{sentence}. If that is out of date: {params}{usual}")
     warnings += dict.fromkeys([*_twin_judges(manifest), *_short_replies(specs)])
     return ModelFindings(tuple(refused), (*warnings, *_of_the_table(specs, table, today, settings)))
 
 
 def asked_models(manifest: Manifest) -> list[ModelSpec]:
-    """The manifest's models and every judge that has a seat, each once."""
+    """Return the manifest's models and every judge that has a seat, each once."""
     models, panel = manifest.model_specs(), manifest.panel()
     judges = [judge.model for model in models for judge in seat_jury(panel, model, manifest.seats)]
     return [*models, *{judge.name: judge for judge in judges}.values()]
+
+
+def who(provider: str, model: str, names: Sequence[str]) -> str:
+    """Return a model by its names in the manifest, its provider and its id there."""
+    shown = ", ".join(repr(name) for name in dict.fromkeys(names))
+    return f"{'model' if len(set(names)) == 1 else 'models'} {shown} ({provider}): {model}"
 
 
 # ---- one model -----------------------------------------------------------------------------------------------------
@@ -78,23 +92,21 @@ def asked_models(manifest: Manifest) -> list[ModelSpec]:
 
 def _findings(spec: ModelSpec, table: KnownModels, today: date) -> Iterator[_ModelFinding]:
     for stated in table.wire_refusals(spec.provider):
-        for name in _named(spec, stated.fact.parameters):
-            yield _finding(stated, f"has params.{name}, which {stated.fact.wire} refuses: leave it out")
+        for name in (name for name in stated.fact.parameters if name in spec.params):
+            reason = f"has params.{name}, which {stated.fact.wire} refuses: leave it out"
+            yield _ModelFinding(reason, f"{stated.source}, {stated.as_of}")
     model = table.model(spec.provider, spec.model)
-    if model is not None:
-        yield from _of_availability(model, spec.provider, today)
-        yield from _of_reasoning(spec, model)
-        yield from _of_parameters(spec, model)
-
-
-def _of_availability(model: KnownModel, provider: str, today: date) -> Iterator[_ModelFinding]:
-    if (end := model.end) is not None and (sentence := _of_end(end.fact, today)):
-        yield _finding(end, sentence, fails=end.fact.announced and today >= end.fact.day)
+    if model is None:
+        return
+    if (end := model.end) is not None and (sentence := _retirement(end.fact, today)):
+        yield _ModelFinding(sentence, f"{end.source}, {end.as_of}", end.fact.announced and today >= end.fact.day)
     if (batch := model.runs_as_batch) is not None and not batch.fact:
-        yield _finding(batch, f"is not run as a batch by {provider}: name another model, or another provider of it")
+        reason = f"is not run as a batch by {spec.provider}: name another model, or another provider of it"
+        yield _ModelFinding(reason, f"{batch.source}, {batch.as_of}")
+    yield from _of_settings(spec, model)
 
 
-def _of_end(end: ModelEnd, today: date) -> str:
+def _retirement(end: ModelEnd, today: date) -> str:
     """Describe a model's retirement; empty while it is far."""
     instead = f": use {end.replacement}" if end.replacement else ""
     if (end.day - today).days > NOTICE_DAYS:
@@ -104,45 +116,28 @@ def _of_end(end: ModelEnd, today: date) -> str:
     return f"was shut down on {end.day}{instead}" if today >= end.day else f"will be shut down on {end.day}{instead}"
 
 
-def _of_reasoning(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
-    effort, budget = spec.reasoning.effort, spec.reasoning.budget_tokens
-    efforts, thinking = model.efforts, model.thinking
-    if effort is not None and efforts is not None and effort not in efforts.fact:
-        yield _setting(efforts, f"does not take reasoning {effort!r}: {_ways_to_reason(model)}")
-    if budget is not None and thinking is not None and "budget" not in thinking.fact:
-        yield _setting(thinking, f"does not take reasoning by budget_tokens: {_ways_to_reason(model)}")
+def _of_settings(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
+    effort, budget, limit = spec.reasoning.effort, spec.reasoning.budget_tokens, spec.max_output_tokens
+    if effort is not None and (efforts := model.efforts) is not None and effort not in efforts.fact:
+        reason = f"does not take reasoning {effort!r}: {_ways_to_reason(model)}"
+        yield _ModelFinding(reason, f"{efforts.source}, {efforts.as_of}", in_params=True)
+    if budget is not None and (thinking := model.thinking) is not None and "budget" not in thinking.fact:
+        reason = f"does not take reasoning by budget_tokens: {_ways_to_reason(model)}"
+        yield _ModelFinding(reason, f"{thinking.source}, {thinking.as_of}", in_params=True)
+    if (refuses := model.refuses) is not None:
+        for name in (name for name in refuses.fact if name in spec.params):
+            yield _ModelFinding(f"refuses params.{name}: leave it out", f"{refuses.source}, {refuses.as_of}")
+    if limit is not None and (most := model.max_output_tokens) is not None and limit > most.fact:
+        reason = f"writes at most {most.fact:,} tokens, and max_output_tokens is {limit:,}: lower it"
+        yield _ModelFinding(reason, f"{most.source}, {most.as_of}", in_params=True)
 
 
 def _ways_to_reason(model: KnownModel) -> str:
     """Say which values ``reasoning`` may have."""
-    efforts = ", ".join(model.efforts.fact) if model.efforts else ""
+    efforts = f"one of {', '.join(model.efforts.fact)}" if model.efforts and model.efforts.fact else ""
     budget = "{ budget_tokens = … }" if model.thinking and "budget" in model.thinking.fact else ""
-    ways = " or ".join(way for way in (f"one of {efforts}" if efforts else "", budget) if way)
+    ways = " or ".join(way for way in (efforts, budget) if way)
     return f"set it to {ways}" if ways else "leave it out"
-
-
-def _of_parameters(spec: ModelSpec, model: KnownModel) -> Iterator[_ModelFinding]:
-    if (refuses := model.refuses) is not None:
-        for name in _named(spec, refuses.fact):
-            yield _finding(refuses, f"refuses params.{name}: leave it out")
-    limit, limit_asked = model.max_output_tokens, spec.max_output_tokens
-    if limit is not None and limit_asked is not None and limit_asked > limit.fact:
-        yield _setting(
-            limit, f"writes at most {limit.fact:,} tokens, and max_output_tokens is {limit_asked:,}: lower it"
-        )
-
-
-def _named(spec: ModelSpec, parameters: Sequence[str]) -> list[str]:
-    return [name for name in parameters if name in spec.params]
-
-
-def _finding(stated: SourcedFact[Fact], reason: str, *, fails: bool = True) -> _ModelFinding:
-    return _ModelFinding(reason, f"{stated.source}, {stated.as_of}", fails)
-
-
-def _setting(stated: SourcedFact[Fact], reason: str) -> _ModelFinding:
-    """Make a finding about a manifest key that ``params`` can also set under the API's name."""
-    return replace(_finding(stated, reason), in_params=True)
 
 
 # ---- judges and lengths ---------------------------------------------------------------------------------------------
@@ -173,28 +168,6 @@ def _short_replies(specs: Sequence[ModelSpec]) -> Iterator[str]:
                 f"{who(spec.provider, spec.model, [spec.name])} has max_output_tokens = {limit:,}, thoughts included, "
                 f"and a reply with reasoning {effort!r} takes about {usual:,}: most replies are cut, and paid"
             )
-
-
-# ---- in words ------------------------------------------------------------------------------------------------------
-
-
-def who(provider: str, model: str, names: Sequence[str]) -> str:
-    """A model by its names in the manifest, its provider and its id there."""
-    shown = ", ".join(repr(name) for name in dict.fromkeys(names))
-    return f"{'model' if len(set(names)) == 1 else 'models'} {shown} ({provider}): {model}"
-
-
-def _way_out(finding: _ModelFinding, provider: str, settings: Settings) -> str:
-    """Say how to overrule the table."""
-    address = f"set {settings.address_names(provider)[0]}, if only to its usual address, and this is a warning"
-    params = "write it in params as the API has it, or " if finding.in_params else ""
-    return f"If that is out of date: {params}{address}"
-
-
-def _elsewhere(provider: str, settings: Settings) -> str:
-    if settings.is_on_this_machine(provider):
-        return f"; it is sent all the same, because {provider} is played on this machine"
-    return f"; {settings.address_names(provider)[0]} is set, so it is sent all the same"
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------

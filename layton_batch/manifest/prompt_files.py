@@ -55,15 +55,15 @@ class PromptFiles:
         return text
 
     def _frozen(self, name: str, source: str, run: str) -> str | None:
-        """Return the copy of an address that the latest run of this name has."""
-        if self.runs is None or not self.runs.is_dir():
+        """Return the copy of an address that the run of this name has."""
+        if self.runs is None:
             return None
-        files = [file for root in self.runs.glob("*") if (file := RunFolder(root).manifest).is_file()]
-        for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
-            text = _kept(file, name, source, run)
-            if text is not None:
-                return text
-        return None
+        try:
+            frozen = json.loads(RunFolder(self.runs / run).manifest.read_bytes())
+            text = frozen["prompts"][name] if frozen["manifest"]["prompts"][name] == source else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # what is wrong with that run is told by whoever opens it
+        return text if isinstance(text, str) else None
 
 
 def prompt_path(source: str, text: str, folder: Path) -> Path:
@@ -73,17 +73,6 @@ def prompt_path(source: str, text: str, folder: Path) -> Path:
     path = _scratch() / sha256(text.encode()).hexdigest()
     path.write_text(text, encoding="utf-8", newline="")
     return path
-
-
-def _kept(file: Path, name: str, source: str, run: str) -> str | None:
-    try:
-        frozen = json.loads(file.read_bytes())
-        manifest = frozen["manifest"]
-        same = manifest["name"] == run and manifest["prompts"][name] == source
-        text = frozen["prompts"][name] if same else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None  # what is wrong with that run is told by whoever opens it
-    return text if isinstance(text, str) else None
 
 
 def _local(path: Path, source: str) -> bytes:

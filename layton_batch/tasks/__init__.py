@@ -7,13 +7,17 @@ options the task cannot work with.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
+
+from pydantic import ValidationError
 
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.plug_ins import Registry
+from layton_batch.tasks.protocol import AdvisesLimits, TaskSettings
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -21,10 +25,10 @@ if TYPE_CHECKING:
     from layton_batch.tasks.protocol import Factory, Task, TaskOptions
 
 BUILT_IN: dict[str, str] = {
-    "layton": "layton_batch.tasks.layton_roles:layton_task",
-    "mcq_idk": "layton_batch.tasks.mcq_idk:McqIdkTask",
-    "zebralogic": "layton_batch.tasks.zebralogic:ZebraLogicTask",
-    "rome": "layton_batch.tasks.rome:rome_task",
+    "layton": "layton_batch.tasks.layton:layton_task",
+    "mcq_idk": "layton_batch.tasks.mcq_idk.task:McqIdkTask",
+    "zebralogic": "layton_batch.tasks.zebralogic.task:ZebraLogicTask",
+    "rome": "layton_batch.tasks.rome.task:rome_task",
     "qa": "layton_batch.tasks.qa:QaTask",
 }
 
@@ -46,22 +50,50 @@ def task_names() -> tuple[str, ...]:
 
 
 def load_task(name: str, options: TaskOptions, settings: Mapping[str, JsonValue] = NO_SETTINGS) -> Task:
-    """Create the task of this name. ``settings``: keyword parameters of its factory, from ``[task_options]``.
+    """Create the task of this name. ``settings``: the table ``[task_options]``.
 
     Raises ManifestError for an unknown name or setting (with the nearest one) or unfit options.
     """
-    factory, known_settings = _factory(name), setting_names(name)
-    for key in settings:
-        if key not in known_settings:
-            names = ", ".join(known_settings) or "none"
-            problem = f"task {name!r} has no such option{did_you_mean(key, known_settings)} (known: {names})"
-            raise ManifestError(f"task_options.{key}: {problem}")
-    return factory(options, **settings)
+    factory, names, form = _factory(name), setting_names(name), _settings_form(name)
+    if unknown := next((key for key in settings if key not in names), None):
+        problem = (
+            f"task {name!r} has no such option{did_you_mean(unknown, names)} (known: {', '.join(names) or 'none'})"
+        )
+        raise ManifestError(f"task_options.{unknown}: {problem}")
+    if form is None:
+        return factory(options, **settings)
+    try:
+        return cast("Callable[..., Task]", factory)(options, form.model_validate(dict(settings)))
+    except ValidationError as error:
+        reasons = (
+            f"task_options.{fault['loc'][0]}: {fault['msg']}, not {fault['input']!r}" for fault in error.errors()
+        )
+        raise ManifestError("; ".join(reasons)) from error
 
 
 def setting_names(name: str) -> list[str]:
     """Return the keys of ``[task_options]`` for a task. Raises ManifestError for an unknown task."""
+    form = _settings_form(name)
+    if form is not None:
+        return list(form.model_fields)
     return [parameter for parameter in inspect.signature(_factory(name)).parameters if parameter != "options"]
+
+
+def protocols_of(name: str) -> Sequence[str]:
+    """Return the protocols that a task's settings name, the default first; none without a choice of protocols."""
+    form = _settings_form(name)
+    field = form.model_fields.get("protocol") if form is not None else None
+    return () if field is None else get_args(field.annotation)
+
+
+def _settings_form(name: str) -> type[TaskSettings] | None:
+    """Return the model of a task's settings; None for a factory with keyword parameters, or without settings."""
+    factory = _factory(name)
+    parameter = inspect.signature(factory).parameters.get("settings")
+    form = None if parameter is None else parameter.annotation
+    if isinstance(form, str):
+        form = getattr(sys.modules[getattr(factory, "__module__", "")], form, None)
+    return form if isinstance(form, type) and issubclass(form, TaskSettings) else None
 
 
 def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
@@ -69,8 +101,6 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
     The advice is about what is written out. A budget for reasoning comes on top: limits count its tokens too.
     """
-    from layton_batch.tasks.protocol import AdvisesLimits
-
     if spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits):
         return spec
     return replace(spec, max_output_tokens=task.output_tokens(item) + max(0, spec.reasoning.budget_tokens or 0))
@@ -78,8 +108,6 @@ def with_room(task: Task, item: Item, spec: ModelSpec) -> ModelSpec:
 
 def has_one_limit(task: Task, spec: ModelSpec) -> bool:
     """Tell whether :func:`with_room` leaves the participant unchanged for every item."""
-    from layton_batch.tasks.protocol import AdvisesLimits
-
     return spec.max_output_tokens is not None or not isinstance(task, AdvisesLimits)
 
 

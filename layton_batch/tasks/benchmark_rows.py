@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +18,6 @@ from layton_batch.tasks.templates import without_surrogates
 
 MAX_ID_CHARS = 200
 MAX_BYTES = 20_000_000
-_LONGEST_EXAMPLE = 300
 MAX_PICTURES = 32
 _FILE = re.compile(r"\.(?:jpe?g|png|gif|webp)\Z", re.IGNORECASE)
 """Base64 has no full stop."""
@@ -74,7 +72,7 @@ def picture_in(value: JsonValue, where: str) -> tuple[Image, int]:
     except (binascii.Error, ValueError) as error:
         advice = f"; if it is a file, its name must end in .png, .jpg, .gif or .webp, not {value!r}"
         raise DataError(f"{where} is not base64 ({error}){advice if len(value) <= MAX_ID_CHARS else ''}") from error
-    return Image(_media_type(content, where), text), len(content)
+    return Image(media_type(content, where), text), len(content)
 
 
 def pictures_of(row: Mapping[str, JsonValue], where: str, folder: Path | None) -> tuple[Image, ...]:
@@ -122,12 +120,6 @@ def has_pictures(row: Mapping[str, JsonValue]) -> bool:
     return any(_filled(row.get(column)) for column in ("img", "img_path"))
 
 
-def list_example(text: str) -> str:
-    """Return an example of a JSON list: the first parts of a text with commas, semicolons or bars, if it is one."""
-    text = "Paris;Rome" if text.startswith("[") or len(text) > _LONGEST_EXAMPLE else text
-    return json.dumps([part.strip() for part in re.split("[,;|]", text)][:4], ensure_ascii=False)
-
-
 def _listed(value: JsonValue, where: str) -> list[JsonValue]:
     """Return the entries of a column with one or several; none where it is empty. Raises DataError for an empty one
     among others: the item would be asked without a picture."""
@@ -165,7 +157,7 @@ def _file(name: str, where: str, folder: Path | None) -> Image:
     content = _content(_inside(name, folder, where), name, where)
     shown = f"{where}: picture {name!r}"
     _check_size(len(content), shown)
-    return Image(_media_type(content, shown), base64.b64encode(content).decode("ascii"))
+    return Image(media_type(content, shown), base64.b64encode(content).decode("ascii"))
 
 
 def _inside(name: str, folder: Path, where: str) -> Path:
@@ -206,10 +198,11 @@ def _check_size(size: int, where: str) -> None:
         raise DataError(f"{where} has {size:,} bytes; at most {MAX_BYTES:,} are sent")
 
 
-def _media_type(content: bytes, where: str) -> str:
+def media_type(content: bytes, where: str) -> str:
+    """Return the type of a picture by its first bytes. Raises DataError for what is none: SVG can carry scripts."""
     if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
         return "image/webp"
-    for signature, media_type in _SIGNATURES:
-        if content.startswith(signature):
-            return media_type
-    raise DataError(f"{where} is not a JPEG, PNG, WebP or GIF image")
+    kind = next((kind for signature, kind in _SIGNATURES if content.startswith(signature)), None)
+    if kind is None:
+        raise DataError(f"{where} is not a JPEG, PNG, WebP or GIF image")
+    return kind

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from math import sqrt
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, ClassVar, cast
 
 import msgspec
 import polars as pl
@@ -22,6 +22,7 @@ import polars as pl
 from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.sources import placed_rows
 from layton_batch.files.wrong_rows import unknown_item
+from layton_batch.plug_ins import Registry
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, RequestOutcome
@@ -30,6 +31,17 @@ from layton_batch.tasks.protocol import RuleTask, stratum_of
 
 if TYPE_CHECKING:
     import altair as alt
+
+FORMS = Registry(
+    "form of predictions",
+    "layton_batch.forms",
+    {
+        "mcq_idk": "layton_batch.tasks.mcq_idk.files:McqForm",
+        "zebralogic": "layton_batch.tasks.zebralogic.files:ZebraForm",
+        "rome": "layton_batch.tasks.rome.files:RomeForm",
+    },
+)
+"""The benchmarks with files and reports of their own; all others have the plain form."""
 
 FileRow = Mapping[str, JsonValue]
 """A row of a file of predictions or items, as it was read."""
@@ -92,11 +104,11 @@ class OfflineForm:
     shown: Sequence[str] = ()
     no_reply: JsonValue = None
     default_output: str | None = None
-    protocol: str | None = None
 
     def __init__(self, task: RuleTask, options: GradingOptions) -> None:
         self.asked = options
         self.task = task
+        self.protocol: str | None = getattr(task, "protocol", None)
 
     @property
     def metrics(self) -> Sequence[str]:
@@ -240,19 +252,10 @@ class OfflineForm:
         raise NotImplementedError
 
 
-@runtime_checkable
-class GradesFiles(Protocol):
-    """A rule task with protocols, and with files and reports of its own for predictions made elsewhere: ``protocols``
-    are what its setting ``protocol`` may say, the default first."""
-
-    protocols: Sequence[str]
-
-    def offline(self, options: GradingOptions) -> OfflineForm: ...
-
-
 def offline_form(task: RuleTask, options: GradingOptions) -> OfflineForm:
-    """The task's own form, else the plain one."""
-    return task.offline(options) if isinstance(task, GradesFiles) else OfflineForm(task, options)
+    """Return the task's own form, else the plain one."""
+    form = FORMS.load(task.name) if task.name in FORMS.names() else OfflineForm
+    return cast("type[OfflineForm]", form)(task, options)
 
 
 # ---- means ---------------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
+from pydantic import BaseModel, ConfigDict
+
 from layton_batch.errors import LaytonBatchError, ManifestError
 from layton_batch.records import Grade, Item, JsonValue, Prediction, Prompt, Response, Verdict
 
@@ -36,8 +38,15 @@ class TaskOptions:
             )
 
 
+class TaskSettings(BaseModel):
+    """``[task_options]`` of a task."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
 class Factory(Protocol):
-    """Factory of a task: a class or function of the options. Its keyword parameters are keys of ``[task_options]``."""
+    """Factory of a task: a class or function of the options and, if the task has any, of its ``settings``, a model
+    derived from ``TaskSettings``. Without a model its keyword parameters are keys of ``[task_options]``."""
 
     def __call__(self, options: TaskOptions, **settings: JsonValue) -> Task: ...
 

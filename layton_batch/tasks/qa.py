@@ -16,9 +16,9 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files.item_list import item_list
 from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Response, ResponseSchema, Verdict
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.benchmark_rows import id_of, list_example, needed_text, pictures_named, text_of, with_folders
-from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.reply_json import as_bool, as_text, contradiction, failure, joined, object_schema, read_reply
+from layton_batch.tasks.benchmark_rows import id_of, needed_text, pictures_named, text_of, with_folders
+from layton_batch.tasks.protocol import Candidate, TaskOptions, TaskSettings
+from layton_batch.tasks.reply_json import as_text, failure, joined, object_schema, read_marks, read_reply
 from layton_batch.tasks.templates import Templates, TemplateVariables, block, fence, without_surrogates
 
 HERE = Path(__file__).parent
@@ -52,13 +52,18 @@ _VERDICT_SCHEMAS = {
 }
 
 
-class QaTask:
-    """The task. Template names: see ``prompts/qa/``.
+class QaSettings(TaskSettings):
+    """``justification``: models justify their answers, and the jury judges that too. ``fence = false``: the manifest's
+    own templates get the words of questions and participants as they are. ``pictures``: the folder in which files of
+    the column ``images`` are, from the manifest's; by default the folder of the file the row is in."""
 
-    ``justification``: models justify their answers, and the jury judges that too. ``fence = False``: the manifest's own
-    templates get the words of questions and participants as they are. ``pictures``: the folder in which files of the
-    column ``images`` are, from the manifest's; by default the folder of the file the row is in.
-    """
+    justification: bool = False
+    fence: bool | None = None
+    pictures: str | None = None
+
+
+class QaTask:
+    """The task. Template names: see ``prompts/qa/``."""
 
     name: str = "qa"
     all_metrics: Sequence[str] = JUSTIFIED_METRICS
@@ -74,37 +79,22 @@ class QaTask:
     """The form of a participant's reply, by whether it has a justification."""
     verdict_schemas: Mapping[bool, ResponseSchema] = _VERDICT_SCHEMAS
 
-    def __init__(
-        self,
-        options: TaskOptions,
-        justification: bool = False,
-        fence: bool | None = None,
-        pictures: str | None = None,
-    ) -> None:
-        self._check(options, justification=justification, fence=fence, pictures=pictures)
-        self._options, self._is_justified = options, justification
-        self.metrics: Sequence[str] = self.all_metrics if justification else ANSWER_METRICS
-        self._answer_schema = self.answer_schemas[justification]
-        self._verdict_schema = self.verdict_schemas[justification]
-        self._pictures = (options.folder or Path()) / pictures if pictures else None
-        folder = HERE / "prompts" / self.prompts
-        self._templates = Templates(folder, self.slots, options.prompts, as_written=fence is False)
-
-    def _check(self, options: TaskOptions, *, justification: object, fence: object, pictures: object) -> None:
+    def __init__(self, options: TaskOptions, settings: QaSettings = QaSettings()) -> None:  # noqa: B008 - frozen
         if self.splits is not None and options.split not in self.splits:
             raise ManifestError(f"split {options.split!r}: the {self.name} task has {' and '.join(self.splits)}")
         if not self.hint_labels:
             options.check_no_hints(self.name)
         if not 0 <= options.hints <= len(self.hint_labels):
             raise ManifestError(f"hints {options.hints}: the {self.name} task has levels 0 to {len(self.hint_labels)}")
-        if not isinstance(justification, bool):  # a manifest may say anything
-            raise ManifestError(f"task_options.justification must be true or false, not {justification!r}")
-        if fence is not None and not isinstance(fence, bool):
-            raise ManifestError(f"task_options.fence must be true or false, not {fence!r}")
-        if fence is False and not options.prompts:
+        if settings.fence is False and not options.prompts:
             raise ManifestError("task_options.fence = false is about your own templates; name them under [prompts]")
-        if pictures is not None and not isinstance(pictures, str):
-            raise ManifestError(f"task_options.pictures must be the path of a folder, not {pictures!r}")
+        self._options, self._is_justified = options, settings.justification
+        self.metrics: Sequence[str] = self.all_metrics if settings.justification else ANSWER_METRICS
+        self._answer_schema = self.answer_schemas[settings.justification]
+        self._verdict_schema = self.verdict_schemas[settings.justification]
+        self._pictures = (options.folder or Path()) / settings.pictures if settings.pictures else None
+        folder = HERE / "prompts" / self.prompts
+        self._templates = Templates(folder, self.slots, options.prompts, as_written=settings.fence is False)
 
     @property
     def shows_unfenced(self) -> bool:
@@ -164,17 +154,9 @@ class QaTask:
         return Prompt(system, parts_of(question, item.images, material), self._verdict_schema)
 
     def parse_verdict(self, item_id: str, model: str, judge: str, response: Response) -> Verdict:
-        names = VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1]
-        note = failure(response) or contradiction(response.text or "", [(name,) for name in names])
-        if note is not None:
-            return Verdict(item_id, model, judge, None, None, note)
-        reply = read_reply(response, names)
-        if reply.value is None:
-            return Verdict(item_id, model, judge, None, None, reply.note)
-        marks = {name: as_bool(reply.value.get(name)) for name in names}
-        unread = [f"{name} is not true or false" for name, mark in marks.items() if mark is None]
+        marks, note = read_marks(response, VERDICT_FIELDS if self._is_justified else VERDICT_FIELDS[:1])
         answer, justification = (marks.get(name) for name in VERDICT_FIELDS)
-        return Verdict(item_id, model, judge, answer, justification, joined(reply.note, *unread))
+        return Verdict(item_id, model, judge, answer, justification, note)
 
     def _switches(self, item: Item) -> Mapping[str, bool]:
         return {"has_image": bool(item.images), "with_justification": self._is_justified}
@@ -202,18 +184,8 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     name = columns.get("id")
     where = f"row {number}" + (f" (item {name!r})" if isinstance(name, str | int) else "")
     if "question" not in columns:
-        if (inside := next((name for name, value in row.items() if _is_rows(value)), None)) is not None:
-            if _is_chat(row[inside]):
-                raise DataError(
-                    f"{where}: {inside!r} is a conversation in chat format: write the user's text as 'question' and "
-                    "the assistant's as 'answer', with no list around them"
-                )
-            raise DataError(f"{where}: the questions are inside {inside!r}: write the list itself, [{{…}}, …]")
         listed = ", ".join(map(repr, [*row][:_MOST_COLUMNS_SHOWN])) or "none"
-        raise DataError(
-            f"{where}: there is no column 'question'; the columns are: {listed}; rename the one with the "
-            "question to 'question', or put a line with columns' names above the first row if there is none"
-        )
+        raise DataError(f"{where}: there is no column 'question'; the columns are: {listed}")
     question = needed_text(columns, "question", where)
     if columns.get("split") not in (split, None):
         return None
@@ -231,24 +203,15 @@ def _item(row: Mapping[str, JsonValue], number: int, split: str, folder: Path | 
     )
 
 
-def _is_rows(value: JsonValue) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(entry, dict) for entry in value)
-
-
-def _is_chat(value: JsonValue) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, dict) and "role" in entry for entry in value)
-
-
 def _check_options(columns: Mapping[str, JsonValue], where: str) -> None:
     """Raise DataError for options as text without a list, and for an answer that is the number of one: they were meant
     for models, which would not see them."""
-    name = next((name for name in ("options", "choices") if isinstance(columns.get(name), str)), None)
-    text = "" if name is None else str(columns[name]).strip()
-    if text and not text.startswith("["):
-        raise DataError(
-            f"{where}: column {name!r} is no list, so it is no multiple choice, and qa shows no options: write a list, "
-            f"such as {list_example(text)}, or put the options into the question and leave the column out"
-        )
+    for name in ("options", "choices"):
+        if isinstance(text := columns.get(name), str) and text.strip() and not text.strip().startswith("["):
+            raise DataError(
+                f"{where}: column {name!r} is no list, so it is no multiple choice, and qa shows no options: write a "
+                "list, or put the options into the question and leave the column out"
+            )
     listed = next((value for name in ("options", "choices") if isinstance(value := columns.get(name), list)), None)
     if listed is None:
         listed = [value for name, value in columns.items() if name in ascii_lowercase and value is not None]

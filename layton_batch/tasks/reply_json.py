@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -88,6 +88,10 @@ def ending(response: Response) -> FinishReason | None:
     if response.refusal or response.finish_reason is FinishReason.REFUSAL:
         return FinishReason.REFUSAL
     return FinishReason.LENGTH if response.finish_reason is FinishReason.LENGTH else None
+
+
+ENDINGS: Mapping[FinishReason | None, str] = {FinishReason.LENGTH: "truncated", FinishReason.REFUSAL: "refused"}
+"""Words for an abnormal end, in notes of a prediction and as tags of a grade."""
 
 
 def read_reply(response: Response, fields: Sequence[str]) -> ReplyObject:
@@ -237,19 +241,29 @@ def _excerpt(text: str) -> str:
 _AROUND = r"[\s\\\"'*`]{0,8}"
 
 
-def contradiction(text: str, fields: Iterable[Sequence[str]]) -> str | None:
-    """Why the reply cannot be believed; None where nothing in it contradicts itself. ``fields``: for each mark, the
-    names it goes by.
+def read_marks(response: Response, fields: Sequence[str]) -> tuple[Mapping[str, bool | None], str | None]:
+    """Return the true-or-false fields of a judge's reply, and a note on what cannot be read; no field of a reply that
+    contradicts itself."""
+    note = failure(response) or _contradiction(response.text or "", fields)
+    reply = ReplyObject(None, note) if note is not None else read_reply(response, fields)
+    if reply.value is None:
+        return {}, reply.note
+    marks = {name: as_bool(reply.value.get(name)) for name in fields}
+    return marks, joined(reply.note, *(f"{name} is not true or false" for name, mark in marks.items() if mark is None))
+
+
+def _contradiction(text: str, fields: Sequence[str]) -> str | None:
+    """Say why the reply cannot be believed; None where nothing in it contradicts itself.
 
     Every object in the text counts, at any depth, and every ``name: value`` between them. What the text of a JSON
     string says does not: whose string it is in is plain.
     """
     fields_of_objects, rest = _fields_and_rest(_shown(text))
-    for names in fields:
-        marks = {as_bool(value) for name, value in fields_of_objects if name in names}
-        marks |= {as_bool(value) for value in _bare(rest, names)}
+    for field in fields:
+        marks = {as_bool(value) for name, value in fields_of_objects if name == field}
+        marks |= {as_bool(value) for value in _bare(rest, field)}
         if {True, False} <= marks:
-            return f"contradicts itself: {names[0]} is said to be true and to be false"
+            return f"contradicts itself: {field} is said to be true and to be false"
     return None
 
 
@@ -269,7 +283,6 @@ def _fields_and_rest(text: str) -> tuple[Fields, str]:
     return fields, " ".join([*rest, text[position:]])
 
 
-def _bare(text: str, names: Sequence[str]) -> Iterator[str]:
-    any_name = "|".join(map(re.escape, names))
-    field = rf"(?<![a-z_])(?:{any_name}){_AROUND}[:=]{_AROUND}(true|false|[01])(?![a-z0-9_.]*[a-z0-9_])"
+def _bare(text: str, name: str) -> Iterator[str]:
+    field = rf"(?<![a-z_]){re.escape(name)}{_AROUND}[:=]{_AROUND}(true|false|[01])(?![a-z0-9_.]*[a-z0-9_])"
     return (match.group(1) for match in re.finditer(field, text, re.IGNORECASE))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.tasks.zebralogic_rules.zeroeval import MODES
+from layton_batch.tasks.zebralogic.zeroeval import MODES
 from tests.support.cli_harness import call
 from tests.support.graded_files import Row, board, lines, models, refused
 

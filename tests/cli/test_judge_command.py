@@ -56,7 +56,7 @@ def test_the_file_of_answers_is_read_once_however_many_models_it_names(
 
     rows = [{**row, "question": f"{row['custom_id']} and 1?", "reference": "2"} for row in ROWS]
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    monkeypatch.setattr("layton_batch.imports.prediction_files.read_rows", counted)
+    monkeypatch.setattr("layton_batch.interchange.prediction_files.read_rows", counted)
     ended = call("judge", "answers.jsonl", *words, "--sandbox")
     assert (ended.code, reads) == (0, [str(folder / "answers.jsonl")]), ended.err
 

@@ -14,7 +14,7 @@ from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.money_checks import first_is_never_right
 from layton_batch.settings import Settings
 from layton_batch.tasks import load_task
-from layton_batch.tasks.mcq_idk import McqIdkTask
+from layton_batch.tasks.mcq_idk.task import McqIdkTask
 from layton_batch.tasks.protocol import TaskOptions
 from tests.support.cli_harness import call, desk, plan_notes, refused, write
 from tests.support.lab import manifest_text, quiz_text

@@ -186,7 +186,7 @@ def test_a_site_has_the_same_lines_in_one_file_unless_they_are_too_many(
         str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jsonl")
     }
     assert 'href="every_eval_ever.zip"' in (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    monkeypatch.setattr("layton_batch.exports.writing.MOST_ANSWERS", 1)
+    monkeypatch.setattr("layton_batch.interchange.writing.MOST_ANSWERS", 1)
     assert call("site", jury.root, "--out", tmp_path / "site").code == 0
     assert not (tmp_path / "site" / "every_eval_ever.zip").exists()
 
@@ -226,9 +226,9 @@ def test_unknown_forms_files_in_the_way_and_unknown_runs_are_told(jury: RunFolde
     wrong: list[tuple[tuple[object, ...], str]] = [
         ((*export, "xls", "--out", out), "csv, parquet, eee, hf"),
         ((*export, "csv", "--out", tmp_path / "file"), "is a file"),
-        ((*export, "csv", "--out", tmp_path / "o.csv"), str(out)),
-        ((*export, "votes", "--out", tmp_path / "v.csv"), "v.parquet"),
-        ((*export, "ppi", "--out", tmp_path / "p.csv"), "p.jsonl"),
+        ((*export, "csv", "--out", tmp_path / "o.csv"), "name a folder"),
+        ((*export, "votes", "--out", tmp_path / "v.csv"), ".parquet"),
+        ((*export, "ppi", "--out", tmp_path / "p.csv"), ".jsonl"),
         (("export", "nobody", "--to", "csv", "--out", out, "--runs", tmp_path), "'nobody'"),
         *(((*export, form, "--out", place), "is a folder") for form, place in (
             ("votes", "."), ("ppi", "/"), ("results", "./"), ("annotations", tmp_path))),

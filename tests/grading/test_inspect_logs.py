@@ -11,9 +11,9 @@ import pytest
 import zstandard
 
 from layton_batch.errors import DataError
-from layton_batch.grading.harnesses import inspect_logs
-from layton_batch.grading.harnesses.file_forms import read
-from layton_batch.grading.harnesses.score_file import ScoreFile
+from layton_batch.interchange import inspect_logs
+from layton_batch.interchange.score_file import ScoreFile
+from layton_batch.interchange.score_forms import read
 from tests.support.harness_files import GOLDEN
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.grading.harnesses.file_forms import read
-from layton_batch.grading.harnesses.score_file import ScoreFile
+from layton_batch.interchange.score_file import ScoreFile
+from layton_batch.interchange.score_forms import read
 from layton_batch.records import JsonValue
 from tests.support.harness_files import eee_line, lm_eval_line, write_lines
 

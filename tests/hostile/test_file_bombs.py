@@ -20,10 +20,10 @@ from layton_batch.errors import DataError, ManifestError
 from layton_batch.files import addresses
 from layton_batch.files.limits import LIMITS, FileLimits, check_parquet
 from layton_batch.files.sources import json_list, read_rows, stream_rows
-from layton_batch.grading.harnesses import file_forms, inspect_logs, score_file
+from layton_batch.interchange import inspect_logs, score_file, score_forms
 from layton_batch.scoring.vote_files import read_votes
 from layton_batch.settings import Settings
-from layton_batch.tasks.rome_rules.rome_files import read_predictions
+from layton_batch.tasks.rome.files import read_predictions
 from tests.support.manual_clock import ManualClock
 
 MIB = 1 << 20
@@ -166,7 +166,7 @@ def test_a_list_that_is_read_whole_has_a_limit(tmp_path: Path, small: None) -> N
     [
         lambda path: list(stream_rows(path)),
         lambda path: list(read_predictions(path)),
-        file_forms.read,
+        score_forms.read,
         inspect_logs.read_zip,
         json_list,
         lambda path: read_votes(str(path), "score"),

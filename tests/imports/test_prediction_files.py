@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from layton_batch.errors import DataError
-from layton_batch.imports.prediction_files import ImportedModel, read_answers
-from layton_batch.imports.prediction_files import models as models_of_rows
+from layton_batch.interchange.prediction_files import ImportedModel, read_answers
+from layton_batch.interchange.prediction_files import models as models_of_rows
 from layton_batch.records import JsonValue
 from layton_batch.settings import Settings
 

@@ -438,7 +438,7 @@ def test_frames_of_answers_that_are_wrong_pay_nothing(
         ({"panel": [{"name": "r", "provider": "openai", "modle": "x"}]}, "panel[0].modle: unknown key; did you mean"),
         ({"panel": ["gpt-5.2"]}, "panel[0]: a str is no judge: give a panel file, or a list of dicts"),
         ({"panel": PANEL[0]}, "panel: a dict is no panel: give a panel file, or a list of dicts"),
-        ({"panel": PANEL * 2}, "panel[1].name: 'referee' is the name of an earlier one"),
+        ({"panel": PANEL * 2}, "panel: 'referee' is there twice"),
         ({"panel": "openai:gpt-5.2"}, "openai:gpt-5.2: give a panel file, or a list of dicts"),
         ({"seats": 0}, "seats: "),
         ({"task": "rome"}, "task 'rome' is graded by a rule, no jury sits"),

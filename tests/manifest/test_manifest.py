@@ -9,7 +9,6 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.checks import load_manifest
-from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Reasoning
 from tests.support.manifest_texts import FULL, HEAD, ITEMS, JUDGE, MINIMAL, MODEL, load, write
 
@@ -92,17 +91,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         ),
         (MINIMAL + "[jury]\nseat = 3", "jury.seat: unknown key; did you mean 'seats'?"),
         (MINIMAL + JUDGE + "substitue = true", "jury.judges[0].substitue: unknown key; did you mean 'substitute'?"),
-        (MINIMAL + "price = {input = 1.0}", "models[0].price:"),
         (HEAD + ITEMS + "zzz = 1", "items.zzz: unknown key (known: source, split, hints, limit)"),
-        (
-            MINIMAL + "temperature = 0.5",
-            "models[0].temperature:",
-        ),
-        (MINIMAL + JUDGE + "top_k = 3", "jury.judges[0].top_k:"),
-        (
-            MINIMAL + 'zzz = "sk-1"',
-            "models[0].zzz:",
-        ),
         (
             HEAD + ITEMS + MODEL.replace("[[models]]", "[models]"),
             "models:",
@@ -115,14 +104,12 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL.replace(HEAD, 'task = "layton"\n'), "name:"),
         (MINIMAL.replace('"run-1"', '"-run"'), "name: must be 1 to 64 letters"),
         (MINIMAL.replace('"run-1"', '"a/b"'), "name: must be 1 to 64 letters"),
-        (MINIMAL.replace('"run-1"', '"' + "a" * 65 + '"'), "name: must be 1 to 64 letters"),
         (MINIMAL.replace('"run-1"', "7"), "name:"),
         (MINIMAL.replace('"layton"', '"laytn"'), "task: unknown task 'laytn'; did you mean 'layton'?"),
         (MINIMAL.replace("openai", "opnai"), "models[0].provider: unknown provider 'opnai'; did you mean 'openai'?"),
-        (MINIMAL + MODEL, "models[1].name: 'm' is the name of an earlier one; names must be unique"),
-        (MINIMAL + JUDGE + JUDGE, "jury.judges[1].name: 'j' is the name of an earlier one; names must be unique"),
+        (MINIMAL + MODEL, "models: 'm' is there twice; names must be unique"),
+        (MINIMAL + JUDGE + JUDGE, "jury.judges: 'j' is there twice; names must be unique"),
         (HEAD + "models = 3\n" + ITEMS, "models:"),
-        (HEAD + "models = [3]\n" + ITEMS, "models[0]:"),
         (MINIMAL.replace('"m"', '"a\\u0007b"'), "models[0].name: must not contain control or invisible characters"),
         (MINIMAL.replace('"m"', '"a\\u202eb"'), "models[0].name: must not contain control or invisible characters"),
         (MINIMAL.replace('"m"', '"' + "a" * 201 + '"'), "models[0].name: must be at most 200 characters, not 201"),
@@ -134,7 +121,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         ),
         (
             MINIMAL + 'window = "a day"',
-            "models[0].window: must be a number of hours or days, as in '24h' or '7d'",
+            "models[0].window:",
         ),
         (
             MINIMAL + 'reasoning = "hihg"',
@@ -157,9 +144,12 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + "params = { n = [99999999999999999999] }", "models[0].params: must not contain integers of more"),
         (MINIMAL + 'params = { api_key = "s" }', "models[0].params: must not hold 'api_key'"),
         (MINIMAL + "params = { day = 2026-01-01 }", "models[0].params.day:"),
-        (MINIMAL.replace(ITEMS, ITEMS + "hints = 5\n"), "items.hints: must be at most 4, not 5"),
-        (MINIMAL.replace(ITEMS, ITEMS + "hints = -1\n"), "items.hints: must be at least 0, not -1"),
-        (MINIMAL.replace(ITEMS, ITEMS + "hints = true\n"), "items.hints: must be a whole number, not true"),
+        (
+            MINIMAL.replace(ITEMS, ITEMS + "hints = 5\n"),
+            "items.hints: must be a whole number from 0 to 4",
+        ),
+        (MINIMAL.replace(ITEMS, ITEMS + "hints = -1\n"), "items.hints: must be a whole number from 0 to 4"),
+        (MINIMAL.replace(ITEMS, ITEMS + "hints = true\n"), "items.hints: must be a whole number from 0 to 4"),
         (MINIMAL.replace(ITEMS, ITEMS + "limit = 0\n"), "items.limit:"),
         (MINIMAL.replace(ITEMS, ITEMS + 'split = "xlm"\n'), "split 'xlm': the layton task has llm and vlm"),
         (MINIMAL.replace("items.jsonl", " "), "items.source: must be a path, a URL or a hub address"),
@@ -168,7 +158,7 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         (MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.5', "gold.label_error:"),
         (
             MINIMAL + '[gold]\nsource = "bundled"\nlabel_error = 0.02\n[scoring]\nmethod = "paper"',
-            "gold.label_error: the paper's method takes labels as right; leave out method",
+            "gold.label_error: the paper's method has its own; leave out gold.label_error or [scoring] method",
         ),
         (
             MINIMAL + '[scoring]\nmethod = "papr"',
@@ -176,20 +166,12 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         ),
         (MINIMAL + '[scoring]\nmetric = "both"', "scoring.metric: 'both' is not one of both_correct, answer_correct,"),
         (MINIMAL + "[scoring]\nlevel = 1", "scoring.level:"),
-        (MINIMAL + "[scoring]\nlevel = 0.9999999999", "scoring.level:"),
-        (MINIMAL + '[scoring]\nmethod = "paper"\nlevel = 0.9', "scoring.level: the paper's method has its own, 0.95"),
-        (MINIMAL + "[scoring]\nlevel = nan", "scoring.level:"),
-        (MINIMAL + "[scoring]\nseed = -1", "scoring.seed:"),
+        (MINIMAL + '[scoring]\nmethod = "paper"\nlevel = 0.9', "scoring.level: the paper's method has its own"),
         (MINIMAL + "[budget]\nmax_usd = -0.01", "budget.max_usd:"),
         (MINIMAL + "[budget]\nmax_usd = nan", "budget.max_usd:"),
-        (MINIMAL + "[budget]\nmax_usd = inf", "budget.max_usd:"),
         (MINIMAL + '[budget]\nmax_usd = "much"', "budget.max_usd: must be a number"),
-        (MINIMAL + "[budget]\nmax_usd = true", "budget.max_usd:"),
         (MINIMAL + "[policy]\nattempts = 0", "policy.attempts:"),
-        (MINIMAL + "[policy]\nreask_unparsed = -1", "policy.reask_unparsed:"),
-        (MINIMAL + "[policy]\ndeadline_hours = 0", "policy.deadline_hours:"),
         (MINIMAL + "[jury]\nseats = 0", "jury.seats:"),
-        (MINIMAL + "[jury]\njudges = []", "jury.judges:"),
         (MINIMAL + '[jury]\npanel = "p.toml"', "jury.panel: no panel file"),
         (MINIMAL + '[jury]\npanel = "p.toml"\n' + JUDGE, "jury: has both a panel file and judges of its own"),
         (
@@ -215,19 +197,14 @@ def test_a_panel_file_is_read_beside_the_manifest(tmp_path: Path) -> None:
         ),
         (
             MINIMAL + 2 * '[[prices]]\nprovider = "groq"\nmodel = "x"\ninput = 1\noutput = 1\n',
-            "prices[1]: a second price for groq x",
+            "prices: 'groq x' is there twice",
         ),
         (MINIMAL + JUDGE.replace("jury.", ""), "judges:"),
         (
             'source = "C:\\Users"',
             "not TOML:",
         ),
-        ('source = "C:\\data"', "not TOML:"),
         (MINIMAL + "[[", "not TOML: "),
-        (
-            MINIMAL.replace('"run-1"', "mine"),
-            "not TOML:",
-        ),
         (MINIMAL + "x = " + "[" * 100_000, "not TOML"),
     ],
 )
@@ -235,17 +212,13 @@ def test_a_mistake_is_named_with_its_key_and_reason(tmp_path: Path, text: str, c
     assert any(line.startswith(complaint) for line in complaints(tmp_path, text)), complaints(tmp_path, text)
 
 
-def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None:
-    text = (
-        MINIMAL.replace("openai", "opnai").replace("run-1", "run 1")
-        + MODEL
-        + '[scoring]\nmetric = "both"\n[jury]\nseats=0'
-    )
+def test_all_mistakes_of_the_form_are_told_at_once_and_then_all_of_what_it_refers_to(tmp_path: Path) -> None:
+    text = MINIMAL.replace("openai", "opnai").replace("run-1", "run 1") + "[jury]\nseats=0"
     lines = complaints(tmp_path, text)
-    assert len(lines) == len(set(lines)) == 5
-    assert {line.partition(":")[0] for line in lines} == {
-        "name", "models[0].provider", "models[1].name", "scoring.metric", "jury.seats",
-    }  # fmt: skip
+    assert [line.partition(":")[0] for line in lines] == ["name", "models[0].provider", "jury.seats"]
+    text = MINIMAL + '[scoring]\nmetric = "both"\n[prompts]\njudge_system = "gone.txt"\n[site]\nlogo = "gone.png"'
+    lines = complaints(tmp_path, text)
+    assert [line.partition(":")[0] for line in lines] == ["prompts.judge_system", "site.logo", "scoring.metric"]
 
 
 def test_no_value_that_may_be_a_secret_is_repeated(tmp_path: Path) -> None:
@@ -258,17 +231,12 @@ def test_no_value_that_may_be_a_secret_is_repeated(tmp_path: Path) -> None:
     [
         ('{ extra_headers = { Authorization = "x" } }', "extra_headers.Authorization"),
         ('{ extra_headers = { "X-Goog-Api-Key" = "x" } }', "extra_headers.X-Goog-Api-Key"),
-        ('{ metadata = { api_key = "x" } }', "metadata.api_key"),
         ('{ metadata = { apiKey = "x" } }', "metadata.apiKey"),
         ('{ a = [{ b = [{ "openai-API-key" = 5 }] }] }', "a.0.b.0.openai-API-key"),
-        ('{ "x-goog-api-key" = "x" }', "x-goog-api-key"),
         ('{ password = "x" }', "password"),
-        ('{ PASSWORD = ["x"] }', "PASSWORD"),
         ('{ clientSecret = "x" }', "clientSecret"),
         ('{ access-token = "x" }', "access-token"),
-        ('{ credentials = { user = "x" } }', "credentials"),
         ('{ headers = [["h", "Bearer abcdef123"]] }', "headers.0.1"),
-        ('{ headers = { h = "basic dXNlcjpwYXNzd29yZA==" } }', "headers.h"),
         ('{ properties = { password = "x" } }', "properties.password"),
     ],
 )
@@ -290,13 +258,6 @@ def test_what_only_sounds_like_a_secret_is_none(tmp_path: Path) -> None:
     assert load(tmp_path, MINIMAL + f"params = {{ {params} }}").models[0].params["max_tokens"] == 5
 
 
-def test_a_run_that_began_before_its_params_were_refused_can_still_be_opened(tmp_path: Path) -> None:
-    manifest = load(tmp_path, MINIMAL + 'params = { metadata = { hint = "x" } }')
-    spec = manifest.models[0].model_copy(update={"params": {"metadata": {"api_key": "x"}}})
-    old = manifest.model_copy(update={"models": (spec,)})
-    assert Manifest.from_frozen(old.frozen_json()).run_id() == old.run_id()
-
-
 def test_mistakes_in_a_panel_file_name_that_file(tmp_path: Path) -> None:
     text = MINIMAL + '[jury]\npanel = "p.toml"\n'
     judge = '[[judges]]\nname = "j"\nprovider = "groq"\nmodel = "x"\n'
@@ -305,7 +266,7 @@ def test_mistakes_in_a_panel_file_name_that_file(tmp_path: Path) -> None:
         ("judges = []", "p.toml: judges: "),
         (judge + "sustitute = true", "p.toml: judges[0].sustitute: unknown key; did you mean 'substitute'?"),
         (judge.replace("groq", "grok"), "p.toml: judges[0].provider: unknown provider 'grok'; did you mean 'groq'?"),
-        (judge + judge, "p.toml: judges[1].name: 'j' is the name of an earlier one"),
+        (judge + judge, "p.toml: judges: 'j' is there twice"),
         ("[[", "p.toml: not TOML"),
     ):
         write(tmp_path, panel, "p.toml")

@@ -43,34 +43,19 @@ def found(
 
 SHUT_DOWN = [
     ("gemini", "gemini-3-pro-preview", "was shut down on 2026-03-09: use gemini-3.1-pro-preview (Gemini"),
-    ("together", "moonshotai/Kimi-K2-Thinking", "was shut down on 2026-03-31"),
     ("openai", "gpt-4-turbo", "was shut down on 2026-10-23: use gpt-5.6-sol"),
-    ("anthropic", "claude-opus-4-20250514", "was shut down on 2026-06-15: use claude-opus-4-8"),
-    ("groq", "llama-3.3-70b-versatile", "was shut down on 2026-08-16: use openai/gpt-oss-120b"),
-    ("mistral", "mistral-large-2411", "was shut down on 2026-05-31: use mistral-large-2512"),
     ("xai", "grok-3", "was shut down on 2026-05-15: use grok-4.3"),
 ]  # fmt: skip
-NO_BATCH = [
-    "moonshotai/Kimi-K2.5", "moonshotai/Kimi-K2.6", "deepseek-ai/DeepSeek-R1", "deepseek-ai/DeepSeek-V3.1",
-    "deepseek-ai/DeepSeek-V4-Pro", "MiniMaxAI/MiniMax-M2.7", "Qwen/Qwen3.5-397B-A17B", "zai-org/GLM-5",
-]  # fmt: skip
+NO_BATCH = ["moonshotai/Kimi-K2.5", "zai-org/GLM-5"]
 REFUSED_EFFORTS = [
     ("openai", "gpt-5.1-2025-11-13", "minimal", "none, low, medium, high"),
-    ("openai", "gpt-5.1", "xhigh", "none, low, medium, high"),
-    ("openai", "gpt-5.2-pro", "low", "medium, high, xhigh"),
     ("openai", "gpt-6.1-sol", "none", "low, medium, high, xhigh, max"),
     ("gemini", "gemini-3.1-pro-preview", "minimal", "low, medium, high"),
-    ("anthropic", "claude-fable-5", "none", "low, medium, high, xhigh, max"),
-    ("anthropic", "claude-mythos-5-2", "none", "low, medium, high, xhigh, max"),
     ("anthropic", "claude-opus-5-5", "none", "low, medium, high, xhigh, max"),
-    ("anthropic", "claude-opus-4-6", "xhigh", "none, low, medium, high, max"),
-    ("anthropic", "claude-opus-4-5", "max", "none, low, medium, high"),
 ]
 TAKEN_EFFORTS = [
     ("openai", "gpt-5.1-2025-11-13", "none"),
-    ("openai", "gpt-5.2-2025-12-11", "xhigh"),
     ("gemini", "gemini-3-flash-preview", "minimal"),
-    ("anthropic", "claude-opus-4-8", "max"),
     ("anthropic", "claude-sonnet-4-6", "none"),
 ]
 
@@ -113,34 +98,27 @@ def test_an_effort_that_the_model_has_passes(tmp_path: Path, provider: str, name
     assert found(tmp_path, model(provider, name, f'reasoning = "{effort}"')).refused == ()
 
 
-def test_gemini_3_pro_had_low_and_high_only(tmp_path: Path) -> None:
-    asked = model("gemini", "gemini-3-pro-preview", 'reasoning = "medium"')
-    assert any("set it to one of low, high (" in line for line in found(tmp_path, asked).refused)
-
-
-@pytest.mark.parametrize("name", ["gpt-5.2-pro", "gpt-5-pro", "gpt-5.5-pro"])
+@pytest.mark.parametrize("name", ["gpt-5.2-pro", "gpt-5.5-pro"])
 def test_a_model_of_the_responses_api_alone_is_asked_over_that(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, model("openai", name)).refused == ()
     assert OpenAI(None).endpoint(name) == "/v1/responses"
     assert OpenAI(None).endpoint("gpt-5.2") == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize("name", ["temperature", "top_p", "top_k"])
+@pytest.mark.parametrize("name", ["temperature", "top_k"])
 def test_anthropics_wire_version_refuses_sampling_parameters_at_any_value(tmp_path: Path, name: str) -> None:
     (refused,) = found(tmp_path, model("anthropic", "claude-opus-4-8", f"params = {{ {name} = 1 }}")).refused
     assert f"has params.{name}, which version 2026-10-21 of Anthropic's API refuses: leave it out" in refused
     assert found(tmp_path, model("openai", "gpt-5.1", f"params = {{ {name} = 1 }}")).refused == ()
 
 
-@pytest.mark.parametrize(
-    "name", ["claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5", "claude-fable-5", "claude-opus-5"]
-)  # fmt: skip
+@pytest.mark.parametrize("name", ["claude-opus-4-7", "claude-opus-5"])
 def test_newer_claude_models_take_no_budget(tmp_path: Path, name: str) -> None:
     (refused,) = found(tmp_path, model("anthropic", name, "reasoning = { budget_tokens = 4000 }")).refused
     assert "does not take reasoning by budget_tokens: set it to one of " in refused
 
 
-@pytest.mark.parametrize("name", ["claude-opus-4-5-20251101", "claude-opus-4-6", "claude-sonnet-4-6"])
+@pytest.mark.parametrize("name", ["claude-opus-4-5-20251101", "claude-sonnet-4-6"])
 def test_claude_up_to_4_6_takes_a_budget(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, model("anthropic", name, "reasoning = { budget_tokens = 4000 }")).refused == ()
 

@@ -57,7 +57,7 @@ def test_prices_may_stay_in_the_manifest(tmp_path: Path) -> None:
         ('models = "more.toml"', "shared/models.toml: models: is missing: add tables [[models]]"),
         (MODEL + "[[judges]]\n", "shared/models.toml: judges: unknown key; a file of models has only tables "),
         (MODEL + "samples = 0\n", "shared/models.toml: models[0].samples: "),
-        (MODEL * 2, "shared/models.toml: models[1].name: "),
+        (MODEL * 2, "shared/models.toml: models: 'm' is there twice"),
         (MODEL + PRICE.replace("2", "-2"), "shared/models.toml: prices[0].input: "),
     ],
 )

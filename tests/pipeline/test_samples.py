@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from layton_batch.errors import ManifestError
-from layton_batch.exports.flat import parquet_files
-from layton_batch.exports.run_contents import contents
 from layton_batch.files.leaderboard_columns import LEADERBOARD
+from layton_batch.interchange.run_contents import contents
+from layton_batch.interchange.tables import parquet_files
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
 from layton_batch.site.explorer import item_pages

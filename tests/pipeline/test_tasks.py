@@ -25,8 +25,8 @@ from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import item_scores
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.rome import RomeTask
-from layton_batch.tasks.zebralogic import ZebraLogicTask
+from layton_batch.tasks.rome.task import RomeTask
+from layton_batch.tasks.zebralogic.task import ZebraLogicTask
 from tests.support.lab import JUDGES, MODELS, Lab, demo_prices, lab
 from tests.support.tiers import tiered
 

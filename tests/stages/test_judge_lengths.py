@@ -16,7 +16,7 @@ from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
 from layton_batch.stages.judge_lengths import JudgeRequests, allowance
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.layton import LaytonTask
+from layton_batch.tasks.layton import LaytonSettings, LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions
 from layton_batch.tasks.qa import QaTask
 from layton_batch.tasks.templates import fence, without_surrogates
@@ -79,7 +79,7 @@ def test_nor_where_the_submission_is_not_fenced(provider: str, text: str) -> Non
         template = Path(folder) / "judge_submission.txt"
         template.write_text("{submitted_answer}: {submitted_justification}.", encoding="utf-8")
         options = TaskOptions("llm", prompts={"judge_submission": template})
-        task, spec, dialect = LaytonTask(options, fence=False), judge(provider), connect(provider, None)
+        task, spec, dialect = LaytonTask(options, LaytonSettings(fence=False)), judge(provider), connect(provider, None)
     (measured,) = JudgeRequests(task, [ITEM]).about(spec, dialect, NAME)
     written = len(without_surrogates(text).encode())
     prompt = task.judge_prompt(Candidate(ITEM, Prediction("r1", "m", PredictionKind.ANSWERED, "x", text)))

@@ -11,11 +11,11 @@ import pytest
 from layton_batch.records import Item, Response
 from layton_batch.states import FinishReason, RequestOutcome
 from layton_batch.tasks.layton import LaytonTask
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letter
+from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, read_letter
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
-from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
-from layton_batch.tasks.zebralogic import PROTOCOLS
+from layton_batch.tasks.rome import published, reader
+from layton_batch.tasks.rome.published import judgement
+from layton_batch.tasks.zebralogic.task import PROTOCOLS
 
 from .zebralogic.grids import GOLD, reply
 
@@ -31,10 +31,9 @@ ARGUMENTS: Mapping[str, dict[str, object]] = {
 
 
 def rome(text: str) -> None:
-    for rules in (original_evaluators, corrected_evaluators):
+    for rules in (published, reader):
         for evaluator, arguments in ARGUMENTS.items():
             assert rules.grade(evaluator, arguments, text).error is None  # type: ignore[attr-defined]
-    published_judgement(text)
     judgement(text)
 
 

@@ -12,7 +12,7 @@ from layton_batch.files import item_table
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Image, Item, JsonValue, Prediction
 from layton_batch.states import PredictionKind
-from layton_batch.tasks.layton import ANSWER_SCHEMA, VERDICT_SCHEMA, LaytonTask
+from layton_batch.tasks.layton import ANSWER_SCHEMA, VERDICT_SCHEMA, LaytonSettings, LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions, cautions, is_unfenced
 
 JPEG = base64.b64encode(b"\xff\xd8\xff\xe0" + bytes(60)).decode()
@@ -28,11 +28,11 @@ def files(folder: Path, **texts: str) -> dict[str, Path]:
 
 def original(folder: Path, split: str = "llm", hints: int = 0) -> LaytonTask:
     prompts = files(folder, participant_system=INSTRUCTIONS, judge_system="Judge {it}.\n")
-    return LaytonTask(TaskOptions(split, hints, prompts), protocol="original")
+    return LaytonTask(TaskOptions(split, hints, prompts), LaytonSettings(protocol="original"))
 
 
 def unfenced(folder: Path, hints: int = 0, **texts: str) -> LaytonTask:
-    return LaytonTask(TaskOptions("llm", hints, files(folder, **texts)), fence=False)
+    return LaytonTask(TaskOptions("llm", hints, files(folder, **texts)), LaytonSettings(fence=False))
 
 
 def item(task: LaytonTask, split: str = "llm", **changes: JsonValue) -> Item:
@@ -137,4 +137,4 @@ def test_settings_that_do_not_go_together_are_refused(
     tmp_path: Path, texts: dict[str, str], settings: dict[str, str], reason: str
 ) -> None:
     with pytest.raises(ManifestError, match=reason):
-        LaytonTask(TaskOptions("llm", 0, files(tmp_path, **texts)), **settings)  # type: ignore[arg-type]
+        LaytonTask(TaskOptions("llm", 0, files(tmp_path, **texts)), LaytonSettings.model_validate(settings))

@@ -13,7 +13,7 @@ from layton_batch.records import Image, Item, JsonValue, Prediction, Prompt, Res
 from layton_batch.settings import Settings
 from layton_batch.states import PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.qa import QaTask
+from layton_batch.tasks.qa import QaSettings, QaTask
 
 PNG = b"\x89PNG\r\n\x1a\n...."
 BASE64 = base64.b64encode(PNG).decode()
@@ -22,7 +22,7 @@ Row = dict[str, JsonValue]
 
 
 def task(*, justification: bool = False, split: str = "llm") -> QaTask:
-    return QaTask(TaskOptions(split), justification=justification)
+    return QaTask(TaskOptions(split), QaSettings(justification=justification))
 
 
 def items(*rows: Row) -> list[Item]:

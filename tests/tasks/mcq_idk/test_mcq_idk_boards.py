@@ -13,13 +13,12 @@ import pytest
 from PIL import Image
 
 from layton_batch.drawing import rendered
-from layton_batch.tasks.mcq_idk_rules.bar_chart import bar_chart
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, UNREAD, McqGrade
-from layton_batch.tasks.mcq_idk_rules.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
-from layton_batch.tasks.mcq_idk_rules.result_files import ResultFile, latest
+from layton_batch.tasks.mcq_idk.bar_chart import bar_chart
+from layton_batch.tasks.mcq_idk.metrics import MARKS, METRICS, Marks
+from layton_batch.tasks.mcq_idk.published_table import TableRow, ensemble_votes, markdown, ordered, vote_estimates
 from layton_batch.tasks.offline import Estimate
 
-RIGHT, WRONG, ABSTAINED = McqGrade(1, 1, 0, 0), McqGrade(0, -1, 0, 0), McqGrade(0, 0, 1, 0)
+RIGHT, WRONG, ABSTAINED, UNREAD = MARKS.values()
 
 
 def estimates(
@@ -31,9 +30,9 @@ def estimates(
 # ---- ensembles -----------------------------------------------------------------------------------------------------
 
 
-def frame(**marks: McqGrade) -> pl.DataFrame:
+def frame(**marks: Marks) -> pl.DataFrame:
     """A model's graded rows: marks by item."""
-    return pl.DataFrame([{"item_id": item, **grade.as_dict()} for item, grade in marks.items()])
+    return pl.DataFrame([{"item_id": item, **grade} for item, grade in marks.items()])
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def frame(**marks: McqGrade) -> pl.DataFrame:
     ],
 )
 def test_the_published_vote_needs_a_strict_plurality_and_an_unreadable_reply_votes_for_neither(
-    marks: tuple[McqGrade, ...], vote: int
+    marks: tuple[Marks, ...], vote: int
 ) -> None:
     assert ensemble_votes([frame(q=one) for one in marks]) == [vote]
 
@@ -72,18 +71,6 @@ def test_an_ensembles_standard_errors_are_the_populations() -> None:
 
 
 # ---- the table -----------------------------------------------------------------------------------------------------
-
-
-def test_of_several_runs_of_a_model_the_largest_path_counts() -> None:
-    rows = latest(
-        [
-            ResultFile("r/b/results_2.json", "openrouter/x/late", estimates(0.2, 0.2)),
-            ResultFile("r/b/results_3.json", "x/Late", estimates(0.4, 0.2)),
-            ResultFile("r/a/results_9.json", "y/late", estimates(0.9, 0.2)),
-        ]
-    )
-    means = [(name, result.estimates["trad_score"].mean) for name, result in rows.items()]
-    assert means == [("late", 0.2), ("Late", 0.4)]
 
 
 def test_rows_are_ordered_by_trad_score_and_ties_keep_their_order() -> None:

@@ -8,11 +8,10 @@ from string import ascii_uppercase
 
 import pytest
 
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, read_letter
-from layton_batch.tasks.mcq_idk_rules import original_letters
-from layton_batch.tasks.mcq_idk_rules.corrected_letters import read_corrected
-from layton_batch.tasks.mcq_idk_rules.mcq_items import shuffled_order
-from layton_batch.tasks.mcq_idk_rules.original_letters import CLOSE, OPEN, read_original, without_think_blocks
+from layton_batch.tasks.mcq_idk import published_letters as letters
+from layton_batch.tasks.mcq_idk.items import shuffled_order
+from layton_batch.tasks.mcq_idk.published_letters import CLOSE, OPEN, read_original, without_think_blocks
+from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, read_corrected, read_letter
 
 # ---- thoughts ------------------------------------------------------------------------------------------------------
 
@@ -78,8 +77,12 @@ def test_the_original_reads_in_its_odd_order(text: str, letter: str | None, rule
 
 def test_possessive_quantifiers_match_what_the_greedy_ones_match() -> None:
     """The originals are greedy; ours must not differ, but for the time they take."""
-    named = [*(pattern for _, pattern in original_letters._STAGE_1), original_letters._HASH, *original_letters._BOXED]
-    pairs = [(pattern, greedy(pattern)) for pattern in (*named, original_letters._ANSWER, original_letters._OPTION)]
+    named = [
+        *(pattern for _, pattern in letters._STAGE_1),
+        letters._HASH,
+        *letters._BOXED,
+    ]
+    pairs = [(pattern, greedy(pattern)) for pattern in (*named, letters._ANSWER, letters._OPTION)]
     draw = random.Random(11)
     pieces = [
         "answer", "Answer", "final answer", "final answer is", " is", "is", ":", "-", " ", "  ", "\n", "\t", "A", "(B)",

@@ -1,43 +1,40 @@
-"""Marks of a reply, and of several replies to one item."""
+"""What a letter is worth, and the best of several replies."""
 
 from __future__ import annotations
 
 import pytest
 
-from layton_batch.tasks.mcq_idk_rules.metrics import UNREAD, McqGrade, McqOutcome, best_of, mark
-
-RIGHT, WRONG, ABSTAINED = McqGrade(1, 1, 0, 0), McqGrade(0, -1, 0, 0), McqGrade(0, 0, 1, 0)
+from layton_batch.tasks.mcq_idk.items import idk_letter
+from layton_batch.tasks.mcq_idk.metrics import ABSTAINED, CORRECT, MARKS, METRICS, NO_LETTER, WRONG, best_of, outcome_of
 
 
 @pytest.mark.parametrize(
-    ("letter", "n_options", "marks", "outcome"),
+    ("letter", "n_options", "outcome"),
     [
-        (None, 4, (0, -1, 0, 1), McqOutcome.NO_LETTER),
-        ("B", 4, (1, 1, 0, 0), McqOutcome.CORRECT),
-        ("A", 4, (0, -1, 0, 0), McqOutcome.WRONG),
-        ("E", 4, (0, 0, 1, 0), McqOutcome.ABSTAINED),
-        ("E", 10, (0, -1, 0, 0), McqOutcome.WRONG),
-        ("K", 10, (0, 0, 1, 0), McqOutcome.ABSTAINED),
-        ("F", 4, (0, -1, 0, 0), McqOutcome.WRONG),
-        ("C", 2, (0, 0, 1, 0), McqOutcome.ABSTAINED),
+        (None, 4, NO_LETTER),
+        ("B", 4, CORRECT),
+        ("A", 4, WRONG),
+        ("E", 4, ABSTAINED),
+        ("E", 10, WRONG),
+        ("K", 10, ABSTAINED),
+        ("F", 4, WRONG),
+        ("C", 2, ABSTAINED),
     ],
 )
-def test_a_letter_gets_its_marks(
-    letter: str | None, n_options: int, marks: tuple[int, ...], outcome: McqOutcome
+def test_a_letter_has_one_outcome_and_the_last_letter_abstains(
+    letter: str | None, n_options: int, outcome: str
 ) -> None:
-    found = mark(letter, "B", n_options)
-    assert found.values() == marks
-    assert found.outcome is outcome
+    assert outcome_of(letter, "B", idk_letter(n_options)) == outcome
 
 
-def test_of_several_replies_the_best_counts_and_only_all_unreadable_ones_are_unreadable() -> None:
-    assert best_of([UNREAD, WRONG]) == WRONG
-    assert best_of([WRONG, ABSTAINED]) == McqGrade(0, 0, 1, 0)
-    assert best_of([UNREAD, ABSTAINED, RIGHT]) == McqGrade(1, 1, 1, 0)
-    assert best_of([UNREAD, UNREAD]) == best_of([]) == UNREAD
+def test_the_best_of_several_replies_is_the_best_mark_of_each_metric() -> None:
+    unread = MARKS[NO_LETTER]
+    assert best_of([unread, MARKS[WRONG]]) == MARKS[WRONG]
+    assert tuple(best_of([unread, MARKS[ABSTAINED], MARKS[CORRECT]]).values()) == (1, 1, 1, 0)
+    assert best_of([unread, unread]) == unread
 
 
-@pytest.mark.parametrize("letter", [None, *"ABCDEFK"])
-def test_a_single_letter_obeys_the_identity(letter: str | None) -> None:
-    marks = mark(letter, "B", 4)
-    assert marks.idk_score == 2 * marks.trad_score - 1 + marks.idk_freq
+def test_the_penalised_score_follows_from_the_others() -> None:
+    for marks in MARKS.values():
+        trad, idk, frequency, _ = (marks[name] for name in METRICS)
+        assert idk == 2 * trad - 1 + frequency

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL
-from layton_batch.tasks.mcq_idk_rules.metrics import METRICS, mark
-from layton_batch.tasks.mcq_idk_rules.original_letters import read_original, without_think_blocks
-from layton_batch.tasks.mcq_idk_rules.published_table import cell
+from layton_batch.tasks.mcq_idk.metrics import MARKS, METRICS, outcome_of
+from layton_batch.tasks.mcq_idk.published_letters import read_original, without_think_blocks
+from layton_batch.tasks.mcq_idk.published_table import cell
+from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL
 from layton_batch.tasks.offline import estimates_in
 from tests.support.paths import SHARED_DATA
 from tests.tasks import offline_rows
@@ -78,7 +78,8 @@ def test_every_extraction_case_gives_the_original_letter_stage_and_marks(case: d
     assert (reading.letter, reading.stage, reading.rule) == (case["extracted"], case["stage"], case["rule"])
     names = ("trad", "idk", "idk_freq", "extract_fail")
     for gold in "AC":
-        assert dict(zip(names, mark(reading.letter, gold, 4).values(), strict=True)) == case[f"scores_gold_{gold}"]
+        marks = MARKS[outcome_of(reading.letter, gold, "E")]
+        assert dict(zip(names, marks.values(), strict=True)) == case[f"scores_gold_{gold}"]
 
 
 @every_sample

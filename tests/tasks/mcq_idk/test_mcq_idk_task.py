@@ -10,7 +10,7 @@ import pytest
 from layton_batch.errors import DataError
 from layton_batch.records import Item, JsonValue, Response
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
-from layton_batch.tasks.mcq_idk import CORRECTED, ORIGINAL, ORIGINAL_V2, McqIdkTask
+from layton_batch.tasks.mcq_idk.task import CORRECTED, ORIGINAL, ORIGINAL_V2, McqIdkTask, McqSettings
 from layton_batch.tasks.protocol import TaskOptions
 
 Row = dict[str, JsonValue]
@@ -22,7 +22,7 @@ INSTRUCTION = (
 
 
 def task(protocol: str = CORRECTED, split: str = "demo", seed: int = 0, **prompts: Path) -> McqIdkTask:
-    return McqIdkTask(TaskOptions(split, 0, prompts or None), protocol, seed)
+    return McqIdkTask(TaskOptions(split, 0, prompts or None), McqSettings(protocol=protocol, seed=seed))  # type: ignore[arg-type]
 
 
 def row(**changes: JsonValue) -> Row:
@@ -121,7 +121,7 @@ IDK_EVAL: Row = {
 def test_the_columns_of_idk_eval_are_read_with_as_many_options_as_asked_for() -> None:
     (whole,) = task().items([IDK_EVAL])
     assert (whole.id, whole.answer, len(shown(whole))) == ("70", "neon", 5)
-    four = McqIdkTask(TaskOptions("demo"), n_options=4)
+    four = McqIdkTask(TaskOptions("demo"), McqSettings(n_options=4))
     (one,) = four.items([IDK_EVAL])
     assert (one.id, one.answer, one.category, sorted(shown(one))) == (
         "70", "neon", "chemistry", ["argon", "neon", "radon", "xenon"],
@@ -142,10 +142,11 @@ def test_the_present_prompts_have_the_published_bytes_for_each_of_the_benchmarks
     own = tmp_path / "lexam.txt"
     own.write_text("Be an expert in {course_name}.\n- {Clarify}\n", encoding="utf-8")  # nothing but the slot is filled
     named = {"instruction_v2": own}
+    present, bare = McqSettings(protocol="original_v2"), McqSettings(protocol="original_v2", instruction=False)
     made = {
-        "Answer the following multiple choice question.": McqIdkTask(TaskOptions("demo"), ORIGINAL_V2),
-        "Be an expert in Tax Law.\n- {Clarify}\n": McqIdkTask(TaskOptions("demo", 0, named), ORIGINAL_V2),
-        "": McqIdkTask(TaskOptions("demo"), ORIGINAL_V2, instruction=False),
+        "Answer the following multiple choice question.": McqIdkTask(TaskOptions("demo"), present),
+        "Be an expert in Tax Law.\n- {Clarify}\n": McqIdkTask(TaskOptions("demo", 0, named), present),
+        "": McqIdkTask(TaskOptions("demo"), bare),
     }
     for instruction, one in made.items():
         (asked,) = one.items([row(course="Tax Law")])

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from layton_batch.records import JsonValue
 from layton_batch.tasks.offline import FileRow
-from layton_batch.tasks.rome_rules import corrected_evaluators, original_evaluators
-from layton_batch.tasks.rome_rules.grades import CORRECTED, ORIGINAL, RomeGrade
+from layton_batch.tasks.rome import published, reader
+from layton_batch.tasks.rome.published import CORRECTED, ORIGINAL, RomeGrade
 from tests.tasks import offline_rows
 from tests.tasks.offline_rows import form
 
@@ -33,9 +33,7 @@ class Graded:
 
 def grade_answer(evaluator: str, arguments: FileRow, reply: str, protocol: str = CORRECTED) -> RomeGrade:
     """One reply by one evaluator."""
-    return {ORIGINAL: original_evaluators.grade, CORRECTED: corrected_evaluators.grade}[protocol](
-        evaluator, arguments, reply
-    )
+    return {ORIGINAL: published.grade, CORRECTED: reader.grade}[protocol](evaluator, arguments, reply)
 
 
 def graded(questions: Iterable[FileRow] | None, answers: Iterable[FileRow], protocol: str = CORRECTED) -> Graded:

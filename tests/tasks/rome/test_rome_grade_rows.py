@@ -11,8 +11,8 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.tasks.offline import RowsFile, json_text
-from layton_batch.tasks.rome_rules.grades import PROTOCOLS
-from layton_batch.tasks.rome_rules.rome_files import read_predictions
+from layton_batch.tasks.rome.files import read_predictions
+from layton_batch.tasks.rome.published import PROTOCOLS
 from tests.tasks.rome.grading import graded
 
 QUESTIONS = [
@@ -146,7 +146,7 @@ def test_files_that_are_missing_or_of_another_kind_are_refused(tmp_path: Path) -
     with pytest.raises(DataError, match="not UTF-8"):
         list(read_predictions(tmp_path / "bytes.json"))
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataError, match="not a Parquet file"):
+    with pytest.raises(DataError, match="not a readable Parquet file"):
         list(read_predictions(tmp_path / "broken.parquet"))
     with pytest.raises(DataError, match="annotation 1: question_id must be a text or a number"):
         graded(read_predictions(written(tmp_path, '[{"question": "?"}]')), ANSWERS)

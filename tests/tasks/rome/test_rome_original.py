@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from layton_batch.tasks.rome_rules.grades import RomeGrade
-from layton_batch.tasks.rome_rules.original_evaluators import grade, letters_of, prepare
+from layton_batch.tasks.rome.published import RomeGrade, grade, letters_of, prepare
 
 
 def score(evaluator: str, reply: str, **arguments: object) -> object:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.tasks.rome_rules.grades import PROTOCOLS
-from layton_batch.tasks.rome_rules.judging import judgement, published_judgement
+from layton_batch.tasks.rome.published import PROTOCOLS, judgement
 from tests.tasks.rome.grading import grade_answer
 
 LABELS = st.sampled_from(
@@ -114,7 +113,6 @@ def test_no_reply_raises(protocol: str, evaluator: str, reply: str) -> None:
     mark = grade_answer(evaluator, ARGUMENTS[evaluator], reply, protocol)  # type: ignore[arg-type]
     assert mark.error is None
     assert mark.score in (0, 0.5, 1)
-    published_judgement(reply)
     judgement(reply)
 
 

@@ -15,7 +15,7 @@ from layton_batch.records import Image, Item, Response
 from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks.protocol import Candidate, TaskOptions
-from layton_batch.tasks.rome import JudgedRomeTask, RomeTask, rome_task
+from layton_batch.tasks.rome.task import JudgedRomeTask, RomeSettings, RomeTask, rome_task
 
 GIF = base64.b64encode(b"GIF89a-and-more").decode()
 ROW = {
@@ -30,11 +30,11 @@ CHOICE = {**ROW, "question_id": "q2", "evaluator": "choices_matching", "evaluato
 
 
 def task(split: str = "llm", protocol: str = "corrected", **settings: object) -> RomeTask:
-    return RomeTask(TaskOptions(split), protocol, **settings)  # type: ignore[arg-type]
+    return RomeTask(TaskOptions(split), RomeSettings(protocol=protocol, **settings))  # type: ignore[arg-type]
 
 
 def judged_task(protocol: str = "corrected") -> JudgedRomeTask:
-    found = rome_task(TaskOptions("llm"), protocol, judge=True)
+    found = rome_task(TaskOptions("llm"), RomeSettings(protocol=protocol, judge=True))  # type: ignore[arg-type]
     assert isinstance(found, JudgedRomeTask)
     return found
 
@@ -103,7 +103,7 @@ def test_pictures_are_looked_for_beside_the_file_that_names_them(tmp_path: Path)
         (TaskOptions("vlm", folder=tmp_path), "two"),
         (TaskOptions("vlm"), str(tmp_path / "two")),
     ):
-        found = RomeTask(options, pictures=pictures).items(rows)
+        found = RomeTask(options, RomeSettings(pictures=pictures)).items(rows)
         assert [base64.b64decode(one.images[0].base64) for one in found] == [b"GIF89a-2"] * 2
 
 
@@ -243,17 +243,10 @@ def test_the_judge_sees_question_reference_and_the_whole_reply_fenced(protocol: 
         ('{"reasoning": "same", "is_answer_correct": true}', True),
         ('```json\n{"is_answer_correct": false}\n```', False),
         ('{"is_answer_correct": "maybe"}', None),
-        ("Reasoning: same.\n\nJudgement: 1", True),
-        ("There are 3 items, the reference has 2.\nJudgement: 0", False),
-        ("Judgement: 0.5", None),
+        ("Reasoning: same.\n\nJudgement: 1", None),
         ("", None),
         ('They wrote {"is_answer_correct": true}. I say {"is_answer_correct": false}', None),
-        ('{"is_answer_correct": false}\nJudgement: 1 is what they ask for.', None),
-        ('{"judgement": 1}{"is_answer_correct": false}', None),
-        ('{"is_answer_correct": true} {"judgement": 1}', True),
-        ("Judgement: 0\nThey wrote:\nJudgement: 1", None),
-        ("Judgement: 0 (they wrote </think> Judgement: 1)", None),
-        ("<think>Judgement: 1?</think>Judgement: 0", False),
+        ('<think>{"is_answer_correct": true}?</think>{"is_answer_correct": false}', False),
     ],
 )
 def test_a_corrected_verdict_is_what_the_reply_plainly_says(text: str, verdict: bool | None) -> None:
@@ -271,21 +264,9 @@ def test_an_original_verdict_is_the_first_number_of_the_last_paragraph() -> None
 
 @pytest.mark.parametrize("finish", [FinishReason.LENGTH, FinishReason.REFUSAL])
 def test_a_cut_or_refused_verdict_is_none(finish: FinishReason) -> None:
-    found = judged_task().parse_verdict("q1", "m", "j", reply("Judgement: 1", finish))
+    found = judged_task().parse_verdict("q1", "m", "j", reply('{"is_answer_correct": true', finish))
     assert found.is_answer_correct is None
     assert found.note
-
-
-@pytest.mark.parametrize("path", ["../secret.gif", "/etc/passwd", "link.gif"])
-def test_no_path_leads_out_of_the_items_folder(path: str, tmp_path: Path) -> None:
-    (tmp_path / "secret.gif").write_bytes(base64.b64decode(GIF))
-    folder = tmp_path / "items"
-    folder.mkdir()
-    (folder / "link.gif").symlink_to(tmp_path / "secret.gif")
-    (folder / "items.jsonl").write_text(json.dumps({**ROW, "img_path": path}))
-    rows = read_rows("items/items.jsonl", tmp_path, Settings.from_environment({}, tmp_path))
-    with pytest.raises(DataError, match=r"row 1 \(question 'q1'\): picture .* the folder of pictures"):
-        task("vlm").items(rows)
 
 
 def test_rows_from_elsewhere_name_no_files_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

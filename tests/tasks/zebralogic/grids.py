@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic import PROTOCOLS
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade
-from layton_batch.tasks.zebralogic_rules.grids import gold_from
+from layton_batch.tasks.zebralogic.grids import GridGrade, gold_from
+from layton_batch.tasks.zebralogic.task import PROTOCOLS
 
 SOLUTION: JsonValue = {
     "header": ["House", "Name", "Drink"],

@@ -9,7 +9,7 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic import PROTOCOLS
+from layton_batch.tasks.zebralogic.task import PROTOCOLS
 from tests.tasks import offline_rows
 from tests.tasks.offline_rows import form
 

@@ -10,10 +10,9 @@ import pytest
 
 from layton_batch.errors import DataError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic import PROTOCOLS
-from layton_batch.tasks.zebralogic_rules.grading import INFRASTRUCTURE, Tag, infrastructure_tag
-from layton_batch.tasks.zebralogic_rules.grids import gold_from
-from layton_batch.tasks.zebralogic_rules.original_grids import ORIGINAL, _fenced
+from layton_batch.tasks.zebralogic.agi_evals import ORIGINAL, _fenced
+from layton_batch.tasks.zebralogic.grids import INFRASTRUCTURE, Tag, gold_from, infrastructure_tag
+from layton_batch.tasks.zebralogic.task import PROTOCOLS
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, grade, outcome, reply
 

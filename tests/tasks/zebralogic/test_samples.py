@@ -6,8 +6,8 @@ import pytest
 
 from layton_batch.errors import ManifestError
 from layton_batch.records import JsonValue
-from layton_batch.tasks.zebralogic_rules.grading import GridGrade
-from layton_batch.tasks.zebralogic_rules.zeroeval import MODES, ZEROEVAL, grade_samples
+from layton_batch.tasks.zebralogic.grids import GridGrade
+from layton_batch.tasks.zebralogic.zeroeval import MODES, ZEROEVAL, grade_samples
 from tests.tasks.offline_rows import form, report
 
 from .grids import GOLD, GRID, SOLUTION, WRONG, reply

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from layton_batch.errors import DataError, ManifestError
-from layton_batch.files.sources import read_rows
 from layton_batch.records import Item, JsonValue, Prediction, Response
-from layton_batch.settings import Settings
 from layton_batch.states import FinishReason, PredictionKind, RequestOutcome
 from layton_batch.tasks import validate_items
 from layton_batch.tasks.protocol import TaskOptions
-from layton_batch.tasks.zebralogic import PROTOCOLS, ZebraLogicTask
-from layton_batch.tasks.zebralogic_rules.grids import PRIVATE_SOURCE
-from tests.support.manual_clock import ManualClock
+from layton_batch.tasks.zebralogic.task import PROTOCOLS, ZebraLogicSettings, ZebraLogicTask
 
 from .grids import GRID, SOLUTION, WRONG, reply
 
@@ -35,7 +26,7 @@ def row(**changes: JsonValue) -> Row:
 
 
 def task(protocol: str = "corrected", split: str = "llm", **prompts: Path) -> ZebraLogicTask:
-    return ZebraLogicTask(TaskOptions(split, 0, prompts or None), protocol)
+    return ZebraLogicTask(TaskOptions(split, 0, prompts or None), ZebraLogicSettings(protocol=protocol))  # type: ignore[arg-type]
 
 
 def item(**changes: JsonValue) -> Item:
@@ -81,56 +72,6 @@ def test_ids_that_repeat_are_told_apart_by_their_set() -> None:
     assert [one.id for one in found] == ["june:z1", "final:z1", "z2"]
     with pytest.raises(DataError, match="more than once: 'z1'"):
         validate_items(task().items([row(), row()]))
-
-
-# ---- the gated data set --------------------------------------------------------------------------------------------
-
-TOKEN = "hf_of_an_account_with_access"
-
-
-@contextmanager
-def hub(content: bytes) -> Iterator[str]:
-    """A loopback hub whose only file is given to TOKEN alone."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            given = self.headers.get("authorization")
-            path = "/" + PRIVATE_SOURCE.removeprefix("hf://").replace("-private/", "-private/resolve/main/")
-            known, allowed = self.path == path, given == f"Bearer {TOKEN}"
-            self.send_response(200 if known and allowed else 404 if not known else 403 if given else 401)
-            body = content if known and allowed else b""
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def private_items(address: str, token: str | None, folder: Path) -> list[Item]:
-    environment = {"HF_ENDPOINT": address, **({"HF_TOKEN": token} if token else {})}
-    settings = Settings.from_environment(environment, folder)
-    return list(task().items(read_rows(PRIVATE_SOURCE, folder, settings, ManualClock())))
-
-
-def test_the_gated_data_set_loads_with_a_token_and_says_how_to_get_one_without(tmp_path: Path) -> None:
-    # The columns of the published grid mode: the solution is a struct.
-    pl.DataFrame([{**row(), "created_at": "2024-07-03"}]).write_parquet(tmp_path / "x.parquet")
-    with hub((tmp_path / "x.parquet").read_bytes()) as address:
-        assert private_items(address, TOKEN, tmp_path) == [item()]
-        for token in (None, "hf_of_another"):
-            with pytest.raises(DataError, match=r"access refused .*gated.*ask for access there.*HF_TOKEN"):
-                private_items(address, token, tmp_path)
 
 
 # ---- prompts -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,234 @@
+"""inspect_ai's logs: ``.eval``, a zip of JSON documents, and ``.json``, one document with everything.
+
+Of a zip only the header and the summaries of the samples are read, not the transcripts; its members are packed with
+deflate, or with zstd (method 93), which Python's zipfile does not know before 3.14.
+"""
+
+from __future__ import annotations
+
+import struct
+import zipfile
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from layton_batch.errors import DataError
+from layton_batch.files import limits
+from layton_batch.interchange.score_file import (
+    LARGEST_JSON,
+    ItemOutcome,
+    Object,
+    ScoreFile,
+    fingerprint,
+    number_of,
+    object_at,
+    object_of,
+    text_at,
+)
+from layton_batch.records import JsonValue
+from layton_batch.states import PredictionKind
+
+_ZSTD, _LOCAL_HEADER = 93, 30
+_WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Scores that inspect writes as words: correct, partly correct, incorrect, no answer."""
+
+Samples = Sequence[tuple[str, Object]]
+
+
+def is_log(document: Object) -> bool:
+    """Return whether a JSON document is a log of inspect."""
+    return {"version", "eval", "status"} <= document.keys()
+
+
+def read_zip(path: Path) -> list[ScoreFile]:
+    """The marks of an ``.eval`` file. Raises DataError with file, member and reason."""
+    limits.check_is_file(path, str(path))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            limits.LIMITS.check("members", len(names), str(path), "the archive has")
+            contents = _Contents(path, archive)
+            header = "header.json" if "header.json" in names else "_journal/start.json"
+            about = object_of(contents.member(header), f"{path}, {header}")
+            samples = list(_samples(contents, names))
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, ValueError) as error:
+        raise DataError(f"{path}: not a readable inspect log ({str(error)[:200]})") from error
+    return [_scored(path, about, samples)]
+
+
+def read_document(path: Path, document: Object) -> list[ScoreFile]:
+    """The marks of a ``.json`` log."""
+    return [_scored(path, document, _numbered(document.get("samples"), f"{path}, sample"))]
+
+
+def _samples(contents: _Contents, names: set[str]) -> Iterator[tuple[str, Object]]:
+    """The summaries, of a log that was cut short those in its journal, else the samples themselves."""
+    if "summaries.json" in names:
+        yield from _list(contents, "summaries.json")
+        return
+    if journal := sorted(name for name in names if name.startswith("_journal/summaries/")):
+        for name in journal:
+            yield from _list(contents, name)
+        return
+    for name in sorted(name for name in names if name.startswith("samples/") and name.endswith(".json")):
+        if name.endswith("/sample.json") or "_epoch_" in name.rpartition("/")[2]:
+            place = f"{contents.path}, {name}"
+            yield place, object_of(contents.member(name), place)
+
+
+def _list(contents: _Contents, name: str) -> Samples:
+    place = f"{contents.path}, {name}"
+    document = object_of(b'{"samples":' + contents.member(name) + b"}", place)
+    return _numbered(document["samples"], f"{place}, sample")
+
+
+def _numbered(entries: JsonValue, place: str) -> Samples:
+    if not isinstance(entries, list) or not entries:
+        raise DataError(f"{place.removesuffix(', sample')}: there are no samples in it")
+    samples = []
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, Mapping):
+            raise DataError(f"{place} {number}: an object is expected")
+        samples.append((f"{place} {number}", entry))
+    return samples
+
+
+# ---- marks ---------------------------------------------------------------------------------------------------------
+
+
+def _scored(path: Path, about: Object, samples: Samples) -> ScoreFile:
+    spec = object_at(about, "eval", str(path))
+    file = ScoreFile(str(path), text_at(spec, "model", f"{path}, eval"), text_at(spec, "task", f"{path}, eval"))
+    marks: dict[str, dict[str, list[float | None]]] = {name: defaultdict(list) for name in _headline(about)}
+    seen: set[tuple[str, int]] = set()
+    for place, sample in samples:
+        item, epoch = _identity(sample, place)
+        if (item, epoch) in seen:
+            raise DataError(f"{place}: sample {item!r} (epoch {epoch}) is there twice")
+        seen.add((item, epoch))
+        file.asked[item] = ("target", fingerprint(sample.get("target")))
+        for name, mark in _marks(sample, place):
+            marks.setdefault(name, defaultdict(list))[item].append(mark)
+    _fill(file, marks, [item for item, _ in seen])
+    if not any(file.metrics.values()):
+        raise DataError(f"{path}: no sample has a score")
+    status = about.get("status", "started")
+    if status != "success":
+        file.notes.append(f"{path}: the log says {str(status)[:20]!r}: it may lack samples")
+    return file
+
+
+def _fill(file: ScoreFile, marks: Mapping[str, Mapping[str, list[float | None]]], items: Sequence[str]) -> None:
+    """Epochs of a sample count as their mean; a sample without a score is outside it."""
+    for name, by_item in marks.items():
+        if not by_item:
+            continue
+        file.metrics[name] = {}
+        for item in sorted(set(items)):
+            given = [mark for mark in by_item.get(item, ()) if mark is not None]
+            mean = sum(given) / len(given) if given else None
+            kind = PredictionKind.ANSWERED if given else PredictionKind.MISSING
+            file.metrics[name][item] = ItemOutcome(mean, str(kind), None)
+
+
+def _headline(about: Object) -> list[str]:
+    """The names of the scores, the one that the log puts first before all."""
+    results = about.get("results")
+    if not isinstance(results, Mapping):
+        return []
+    first, scores = results.get("headline"), results.get("scores")
+    names = [first.get("score")] if isinstance(first, Mapping) else []
+    names += [score.get("name") for score in scores if isinstance(score, Mapping)] if isinstance(scores, list) else []
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def _identity(sample: Object, place: str) -> tuple[str, int]:
+    name, epoch = sample.get("id"), sample.get("epoch", 1)
+    if isinstance(name, bool) or not isinstance(name, str | int) or not isinstance(epoch, int):
+        raise DataError(f"{place}: 'id' must be a text or a number, and 'epoch' a number")
+    return str(name), epoch
+
+
+def _marks(sample: Object, place: str) -> Iterator[tuple[str, float | None]]:
+    scores = sample.get("scores")
+    for name, score in scores.items() if isinstance(scores, Mapping) else ():
+        if not isinstance(score, Mapping) or "value" not in score:
+            raise DataError(f"{place}: score {name!r} has no 'value'")
+        value = score["value"]
+        if isinstance(value, Mapping):
+            yield from ((f"{name}.{part}", _number(part_value)) for part, part_value in value.items())
+        else:
+            yield name, _number(value)
+
+
+def _number(value: JsonValue) -> float | None:
+    """Convert a score to a number as inspect does; None for values outside its means (NaN, lists, other words)."""
+    if not isinstance(value, str):
+        return number_of(value)
+    word = _WORDS.get(value, _WORDS.get(value.lower()))
+    if word is not None:
+        return word
+    try:
+        return number_of(float(value))
+    except ValueError:
+        return None
+
+
+# ---- the zip -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Contents:
+    """The members of an archive as they are read. ``size``: bytes of those that were, unpacked."""
+
+    path: Path
+    archive: zipfile.ZipFile
+    size: int = 0
+
+    def member(self, name: str) -> bytes:
+        """Return the content of a member. Raises DataError as ``_member``, and beyond the limit of all together."""
+        content = _member(self.path, self.archive, name)
+        self.size += len(content)
+        limits.LIMITS.check("unpacked_mib", self.size >> 20, str(self.path), "unpacked, its documents have")
+        return content
+
+
+def _member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member's content. Raises DataError for one that is not there, or larger than ``LARGEST_JSON``."""
+    try:
+        info = archive.getinfo(name)
+    except KeyError as error:
+        raise DataError(f"{path}: there is no {name} in it: it is not an inspect log, or was cut off") from error
+    if info.file_size > LARGEST_JSON:
+        raise DataError(f"{path}, {name}: is larger than {LARGEST_JSON >> 20} MiB")
+    if info.compress_type != _ZSTD:
+        with archive.open(info) as handle:
+            content = handle.read(LARGEST_JSON + 1)
+    else:
+        content = _unpacked(path, info)
+    if len(content) > LARGEST_JSON:
+        raise DataError(f"{path}, {name}: is larger than {LARGEST_JSON >> 20} MiB")
+    return content
+
+
+def _unpacked(path: Path, info: zipfile.ZipInfo) -> bytes:
+    import zstandard
+
+    with path.open("rb") as handle:
+        handle.seek(info.header_offset)
+        start = handle.read(_LOCAL_HEADER)
+        if len(start) < _LOCAL_HEADER or not start.startswith(b"PK\x03\x04") or info.flag_bits & 1:
+            raise DataError(f"{path}, {info.filename}: cannot be unpacked")
+        name, extra = struct.unpack("<HH", start[26:])
+        handle.seek(name + extra, 1)
+        packed = handle.read(info.compress_size)
+    try:
+        with zstandard.ZstdDecompressor().stream_reader(packed, read_across_frames=True) as reader:
+            content = reader.read(LARGEST_JSON + 1)
+    except zstandard.ZstdError as error:
+        raise DataError(f"{path}, {info.filename}: cannot be unpacked ({error})") from error
+    if zlib.crc32(content) != info.CRC:
+        raise DataError(f"{path}, {info.filename}: is damaged (its checksum differs)")
+    return content

@@ -1,0 +1,83 @@
+"""Which form a file has, and what several files give a board: models, one metric, and what a reader has to know."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from layton_batch.errors import DataError, ManifestError
+from layton_batch.files import limits
+from layton_batch.files.workbooks import WORKBOOK
+from layton_batch.interchange import every_eval_ever, inspect_logs, lm_eval, score_table
+from layton_batch.interchange.score_file import LARGEST_JSON, Object, ScoreFile, object_of
+
+NAMES = (
+    "tables of model, item_id and score, Every Eval Ever lines, inspect_ai logs (.eval, .json), "
+    "lm-evaluation-harness samples"
+)
+
+
+def read(path: Path) -> list[ScoreFile] | None:
+    """A file in one of the forms; None for one in another. Raises DataError for what is broken in a known form."""
+    limits.check_is_file(path, str(path))
+    if score_table.is_table(path):
+        return score_table.read(path)
+    if path.suffix == ".eval" or (path.suffix.lower() != WORKBOOK and zipfile.is_zipfile(path)):
+        return inspect_logs.read_zip(path)
+    first = _first_line(path)
+    if first is not None and every_eval_ever.is_line(first):
+        return every_eval_ever.read_scores(path)
+    if first is not None and lm_eval.is_line(first):
+        return lm_eval.read(path)
+    if first is not None and score_table.is_row(first):
+        return score_table.read(path)
+    document = _document(path)
+    if document is not None and every_eval_ever.is_document(document):
+        return every_eval_ever.read_scores(every_eval_ever.samples_beside(path))
+    if document is not None and inspect_logs.is_log(document):
+        return inspect_logs.read_document(path, document)
+    if document is not None:
+        lm_eval.refuse_totals(path, document)
+    return None
+
+
+def named(files: Sequence[ScoreFile], name: str) -> list[ScoreFile]:
+    """The files of one model under another name. Raises ManifestError where they are of several."""
+    if len({file.model for file in files}) > 1:
+        raise ManifestError(f"{name}={files[0].where}: the file holds several models; it cannot be called by one name")
+    return [replace(file, model=name) for file in files]
+
+
+# ---- which form ----------------------------------------------------------------------------------------------------
+
+
+def _first_line(path: Path) -> Object | None:
+    """The first line that is not empty, where it is a JSON object by itself."""
+    try:
+        with path.open("rb") as handle:
+            line = next((line for _, line in limits.lines(handle, str(path)) if line.strip()), b"")
+    except DataError:
+        return None  # too long for a line: it may be a document
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+    return _object(line)
+
+
+def _document(path: Path) -> Object | None:
+    if path.suffix != ".json":
+        return None
+    try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise DataError(f"{path}: is larger than {LARGEST_JSON >> 20} MiB")
+        return _object(path.read_bytes())
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def _object(content: bytes) -> Object | None:
+    try:
+        return object_of(content, "")
+    except DataError:
+        return None

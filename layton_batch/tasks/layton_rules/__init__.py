@@ -1,1 +1,0 @@
-"""What the layton task's protocols are made of."""

@@ -1,0 +1,1 @@
+"""ROME: the task, the published evaluators and judge (``published``), our reader, and ROME's own files."""
