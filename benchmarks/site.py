@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import resource
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import orjson
@@ -120,23 +122,32 @@ def build(folder: Path) -> tuple[float, int]:
     return used, sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
 
 
+class InterruptedBuildError(Exception):
+    """The build came to the pages of the items."""
+
+
 def items(folder: Path) -> tuple[float, int]:
     """The pages of the items alone, as the site has them."""
     from layton_batch.site import build as site
-    from layton_batch.site.explorer import item_pages
-    from layton_batch.site.pages import write
+    from layton_batch.site.item_pages import write_item_pages
     from layton_batch.site.sent import SentRequests
 
-    run = RunFolder(folder / "made-up")
-    values: dict[str, object] = {}
-    with unittest.mock.patch.object(site, "_write_items", lambda *given: values.update(given[4]) or []):
+    given: list[Any] = []
+
+    def stop(*values: object) -> None:
+        given.extend(values)
+        raise InterruptedBuildError
+
+    with (
+        unittest.mock.patch.object(site, "write_item_pages", stop),
+        contextlib.suppress(InterruptedBuildError),
+    ):
         build(folder)
     out = folder / "items"
-    out.mkdir()
     begun = time.process_time()
     with ExitStack() as stack:
-        for page in item_pages(run, "both_correct", [], SentRequests(run, stack), {}):
-            write(out / page.name, "item.html", **values, page=page, previous="", following="")
+        run, board, _, _, about = given
+        write_item_pages(run, board, SentRequests(run, stack), out, about)
     return time.process_time() - begun, sum(path.stat().st_size for path in out.iterdir())
 
 

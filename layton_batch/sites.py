@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from layton_batch.costs.notes import bill_notes
 from layton_batch.errors import AnotherDriverError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.interchange.writing import add_answers
@@ -15,7 +14,7 @@ from layton_batch.runs.status import read_status
 from layton_batch.runs.stores import open_stores
 from layton_batch.settings import Settings
 from layton_batch.site.build import build_site
-from layton_batch.site.front import HOME, check_front, write_front
+from layton_batch.site.front_page import HOME, check_front, write_front
 from layton_batch.stages.publish import cost_report, publish
 from layton_batch.stages.rank import is_current, rank
 from layton_batch.stages.score import score
@@ -57,8 +56,8 @@ def write_sites(
             target = out / folder.root.name if several else out
             store = store_of(folder)
             build_site(
-                folder, read_status(store), target, home=HOME if several else "",
-                bill_notes=bill_notes(cost_report([folder])), add_answers=partial(add_answers, folder, settings),
+                folder, read_status(store), cost_report([folder]), target, home=HOME if several else "",
+                add_answers=partial(add_answers, folder, settings),
                 add_sources=partial(pack_sources, folder, store) if with_data else None,
             )  # fmt: skip
             yield folder.root.name, target / "index.html"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -46,12 +46,15 @@ class App:
 
     def asgi(self) -> Guard:
         """Return the whole app behind its guard."""
-        changing = {
-            "/label": self._label,
-            "/unsure": self._unsure,
-            "/skip": self._skip,
-            "/flag": self._flag,
-            "/adjudicate": self._adjudicate,
+        session = self.session
+        changing: Mapping[str, Act] = {
+            "/label": lambda name, key, form: session.label(name, key, _form_label(form), _note(form)),
+            "/unsure": lambda name, key, form: session.pass_over(name, key, _note(form), unsure=True),
+            "/skip": lambda name, key, form: session.pass_over(name, key, _note(form), unsure=False),
+            "/flag": lambda name, key, form: session.flag(name, key, _note(form)),
+            "/adjudicate": lambda name, key, form: session.label(
+                name, key, _form_label(form), _note(form), adjudicated=True
+            ),
         }
         routes = [
             Route("/", self._page(self._home), methods=["GET"]),
@@ -80,21 +83,19 @@ class App:
 
     def _home(self, _request: Request, annotator: str) -> Response:
         if not annotator:
-            return self._html("name.html", annotator, here="name", problem="")
+            return self._who(_request, annotator)
         key = self.session.current(annotator)
         if key is None:
             return self._html("done.html", annotator, here="label")
         given = self.session.given(annotator, key)
         return self._html(
-            "label.html",
-            annotator,
-            here="label",
+            "label.html", annotator, here="label",
             shown=self.session.answers.shown(key),
             given=given.label if given else None,
             note=given.note if given else "",
             was_unsure=given is not None and given.kind == UNSURE,
             flagged=self.session.flagged(annotator, key[0]),
-        )
+        )  # fmt: skip
 
     def _progress(self, _request: Request, annotator: str) -> Response:
         return self._html(
@@ -104,21 +105,14 @@ class App:
     def _disputes(self, request: Request, annotator: str) -> Response:
         if not annotator:
             return RedirectResponse("/", 303)
-        disputed = [(key, people) for key, people in self.session.disputed().items()]
+        disputed = list(self.session.disputed().items())
         at = request.query_params.get("at", "0")
         place = int(at) % len(disputed) if disputed and at.isdecimal() and len(at) < 9 else 0
         first = disputed[place] if disputed else None
         shown = self.session.answers.shown(first[0]) if first else None
         people = [_word(annotation) for annotation in first[1]] if first else []
-        return self._html(
-            "adjudicate.html",
-            annotator,
-            here="adjudicate",
-            shown=shown,
-            people=people,
-            place=place,
-            count=len(disputed),
-        )
+        return self._html("adjudicate.html", annotator, here="adjudicate", shown=shown, people=people, place=place,
+                          count=len(disputed))  # fmt: skip
 
     def _who(self, _request: Request, annotator: str) -> Response:
         return self._html("name.html", annotator, here="name", problem="")
@@ -208,21 +202,6 @@ class App:
         if key is None:
             raise _RefusedError("There is no such answer.", 404)
         return key
-
-    def _label(self, name: str, key: Key, form: FormData) -> None:
-        self.session.label(name, key, _form_label(form), _note(form))
-
-    def _adjudicate(self, name: str, key: Key, form: FormData) -> None:
-        self.session.label(name, key, _form_label(form), _note(form), adjudicated=True)
-
-    def _unsure(self, name: str, key: Key, form: FormData) -> None:
-        self.session.pass_over(name, key, _note(form), unsure=True)
-
-    def _skip(self, name: str, key: Key, form: FormData) -> None:
-        self.session.pass_over(name, key, _note(form), unsure=False)
-
-    def _flag(self, name: str, key: Key, form: FormData) -> None:
-        self.session.flag(name, key, _note(form))
 
     def _name(self, request: Request) -> str:
         name = unquote(request.cookies.get(f"{self.entry.cookie}_name", ""))

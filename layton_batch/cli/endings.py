@@ -75,7 +75,7 @@ def _next_step(run: Run, status: Status) -> str:
     """Return the next step of a person: what the status asks for, else labels that help most, else a look."""
     source = run_source(run.folder)
     if status.state is RunState.DONE and not status.unanswered:
-        from layton_batch.site.model_facts import label_need
+        from layton_batch.site.board import label_need
 
         if need := label_need(run.folder, source):
             return need

@@ -39,7 +39,7 @@ from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings
 from layton_batch.site.build import check_target, made_from
-from layton_batch.site.front import write_front
+from layton_batch.site.front_page import write_front
 from layton_batch.states import Lifecycle
 from layton_batch.text import Table, columns, decimal_text, money, one_line, plural
 

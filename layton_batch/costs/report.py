@@ -171,12 +171,13 @@ class ReusedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """A bill: a line for each group of what it is added up ``by``. ``differing``: batches of which the provider states
-    another cost, or other tokens, than these rows."""
+    """A bill: a line for each group of what it is added up ``by``. ``subtotals``: lines by each of these alone.
+    ``differing``: batches of which the provider states another cost, or other tokens, than these rows."""
 
     by: Sequence[str]
     lines: tuple[CostLine, ...]
     total: CostLine
+    subtotals: Mapping[str, tuple[CostLine, ...]]
     differing: tuple[CostComparison, ...] = ()
     reused: ReusedAnswers = ReusedAnswers()
 
@@ -193,17 +194,22 @@ def build_report(
 ) -> CostReport:
     """Add up rows in any order. Without rows the report is empty and costs exactly nothing."""
     entries: list[_Entry] = [*rows, *unknown]
-    groups: dict[tuple[str, ...], list[_Entry]] = {}
-    for entry in entries:
-        groups.setdefault(tuple(_VALUES[name](entry) for name in by), []).append(entry)
     before = list(reused)
     return CostReport(
         by=by,
-        lines=tuple(_line(group, groups[group]) for group in sorted(groups)),
+        lines=_lines(entries, by),
         total=_line((), entries),
+        subtotals={name: _lines(entries, (name,)) for name in by},
         differing=differing(stated),
         reused=ReusedAnswers(sum(row.requests for row in before), _sum([row.cost_batched for row in before])),
     )
+
+
+def _lines(entries: Iterable[_Entry], by: Sequence[str]) -> tuple[CostLine, ...]:
+    groups: dict[tuple[str, ...], list[_Entry]] = {}
+    for entry in entries:
+        groups.setdefault(tuple(_VALUES[name](entry) for name in by), []).append(entry)
+    return tuple(_line(group, groups[group]) for group in sorted(groups))
 
 
 def _week(entry: _Entry) -> str:

@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from itertools import chain, pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import orjson
 
+from layton_batch.costs.report import CostReport
 from layton_batch.errors import FileError
 from layton_batch.files import atomic
 from layton_batch.files.leaderboard_columns import STORED
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.folders import made_up_note
 from layton_batch.runs.status import Status
-from layton_batch.scoring.leaderboard import RULE, complete
-from layton_batch.site.board_pages import RankedRun, write_board_pages
-from layton_batch.site.board_table import board_on_this_set, incomplete_models, show_board
-from layton_batch.site.comparison import compares_items, has_comparison
-from layton_batch.site.cost_page import COST_COLUMNS, USAGE_COLUMNS, show_bill, unpriced
-from layton_batch.site.downloads import write_downloads
-from layton_batch.site.explorer import item_pages
-from layton_batch.site.item_list_page import ItemEntry, listed_item, write_list
-from layton_batch.site.item_rows import item_ids
-from layton_batch.site.model_facts import model_facts
-from layton_batch.site.model_pages import ModelPages
-from layton_batch.site.origin import sentence
-from layton_batch.site.pages import more_assets, write
-from layton_batch.site.progress_page import show_progress
-from layton_batch.site.run_pages import write_run_pages
-from layton_batch.site.run_tables import board_settings, date_of_tables, failures, table
+from layton_batch.scoring.leaderboard import complete
+from layton_batch.site.board import read_board, this_set
+from layton_batch.site.compare_page import compares_items, has_comparison, write_compare_page
+from layton_batch.site.cost_page import write_cost_page
+from layton_batch.site.item_pages import write_item_pages
+from layton_batch.site.items_page import write_items_page
+from layton_batch.site.judges_page import write_judges_page
+from layton_batch.site.leaderboard_page import lead, write_leaderboard_page
+from layton_batch.site.method_page import write_method_page
+from layton_batch.site.model_pages import write_model_pages
+from layton_batch.site.pages import short_line
+from layton_batch.site.run_page import notices, write_run_page
+from layton_batch.site.run_tables import board_settings, date_of_tables, is_graded_by_rule, item_ids, table
 from layton_batch.site.sent import SentRequests
 from layton_batch.site.site_digests import write_digests
+from layton_batch.text import money
+
+if TYPE_CHECKING:
+    from layton_batch.site.charts import Chart
 
 ANSWERS = "every_eval_ever.zip"
 SOURCES = "sources.tar.zst"
@@ -44,29 +45,29 @@ MARKER = "site.json"
 def build_site(
     folder: RunFolder,
     status: Status,
+    bill: CostReport | None = None,
     out: Path | None = None,
     origin: str | None = None,
     home: str = "",
-    bill_notes: Sequence[str] = (),
     add_answers: Callable[[Path], bool] | None = None,
     add_sources: Callable[[Path], None] | None = None,
     pictures: Path | None = None,
 ) -> Path:
     """Write the pages of a run as far as it is, and return the path of ``index.html``.
 
-    ``origin``: the digest of what the pages are made from, which :func:`made_from` then tells. ``home``: where the
-    front page is, as seen from the folder, where this is one of several runs. ``bill_notes``: what the cost report
-    says besides its sums. ``add_answers``: writes every answer into the file that it is given, or says that it cannot.
-    ``add_sources``: writes what all of it is computed from. The folder ``out`` (default: the run's own) is replaced
-    whole. ``pictures``: a site whose charts are taken where their data are the same; default: the replaced one.
-    Raises FileError where it holds anything but an earlier site, or where a table cannot be read.
+    ``bill``: the run's, by provider, model and stage, where one was computed. ``origin``: the digest of what the pages
+    are made from, which :func:`made_from` then tells. ``home``: where the front page is, as seen from the folder, where
+    this is one of several runs. ``add_answers``: writes every answer into the file that it is given, or says that it
+    cannot. ``add_sources``: writes what all of it is computed from. The folder ``out`` (default: the run's own) is
+    replaced whole. ``pictures``: a site whose charts are taken where their data are the same; default: the replaced
+    one. Raises FileError where it holds anything but an earlier site, or where a table cannot be read.
     """
     target = (out or folder.site).resolve()
     check_target(target)
     with atomic.writing_folder(target) as building:
         has_answers = add_answers is not None and add_answers(building / ANSWERS)
         given = {"home": home, "answers": ANSWERS * has_answers}
-        count = _write_pages(folder, status, building, given, bill_notes, pictures or target)
+        count = _write_pages(folder, status, bill, building, given, pictures or target)
         mark = {"generator": "layton-batch", "run": status.run, "items": count, "made_from": origin, "home": home}
         (building / MARKER).write_bytes(orjson.dumps(mark, option=orjson.OPT_APPEND_NEWLINE))
         if add_sources is not None:
@@ -85,7 +86,7 @@ def made_from(site: Path) -> str | None:
 
 
 def check_target(target: Path) -> None:
-    """Raises FileError where the folder holds anything but an earlier site."""
+    """Raise FileError where the folder holds anything but an earlier site."""
     try:
         if not target.exists() or (target / MARKER).is_file():
             return
@@ -101,68 +102,42 @@ def check_target(target: Path) -> None:
 
 
 def _write_pages(
-    folder: RunFolder,
-    status: Status,
-    building: Path,
-    given: Mapping[str, object],
-    bill_notes: Sequence[str],
-    earlier: Path,
+    folder: RunFolder, status: Status, bill: CostReport | None, building: Path, given: dict[str, str], earlier: Path
 ) -> int:
-    ask = board_settings(folder)
-    stored_board = table(folder, "leaderboard", list(STORED))
-    whole = complete(stored_board)
-    on_these = board_on_this_set(whole)
-    rows, here_rows = whole.to_dicts(), on_these.to_dicts()
-    counted = failures(folder, rows[0]["metric"]) if RULE in whole["method"] else {}
-    board = show_board(whole, ask, model_facts(folder, rows, ask.colours), counted)
-    here = show_board(on_these, ask, model_facts(folder, here_rows, ask.colours)) if here_rows else None
-    items, models = sum(map(len, item_ids(folder))), len({row.model for row in board.rows})
-    progress = show_progress(status)
+    """Write every page, and return the number of items."""
+    settings = board_settings(folder)
+    stored = table(folder, "leaderboard", list(STORED))
+    ranked = complete(stored)
+    board = read_board(folder, ranked, settings)
+    on_these = this_set(ranked)
+    here = read_board(folder, on_these, settings) if on_these.height else None
+    count, models = sum(map(len, item_ids(folder))), len({row.model for row in board.rows})
+    run = short_line(status.run)
     about: dict[str, object] = {
-        "run": progress.run, "title": ask.title or ask.name or progress.run, "date": date_of_tables(folder), "ask": ask,
-        "sentence": sentence(ask, items, models, by_rule=board.by_rule, has_labels=board.has_labels),
-        "board": board, "here": here, "made_up": made_up_note(folder), "item_count": items,
-        "progress": progress, **given, "has_charts": any(row["score"] is not None for row in rows),
-        "has_comparison": has_comparison(folder, len(rows)), "incomplete": incomplete_models(stored_board),
+        "run": run, "title": settings.title or settings.name or run, "date": date_of_tables(folder), "ask": settings,
+        "sentence": lead(settings, count, models, by_rule=board.by_rule, has_labels=board.has_labels),
+        "board": board, "here": here, "made_up": made_up_note(folder), "item_count": count,
+        "status": status, "spent": money(status.spent_usd),
+        "notices": notices(status), "by_rule": is_graded_by_rule(folder, board.metric), **given,
+        "has_charts": any(row.number("score") is not None for row in board.rows),
+        "has_comparison": has_comparison(folder, len(board.rows)),
     }  # fmt: skip
-    metric = str(rows[0]["metric"]) if rows else ask.metric
-    order = list(dict.fromkeys(str(row["model"]) for row in rows))
     with ExitStack() as stack:
-        spool = Path(stack.enter_context(TemporaryDirectory(prefix="layton-batch-pages-")))
-        compares = compares_items(folder, len(rows), items)
-        pages, sent = ModelPages(building, spool, board.rows, compares=compares), SentRequests(folder, stack)
-        listed = _write_items(folder, metric, order, building, about, pages, sent)
-        pages.write(board.rows, here.rows if here else (), sent, {**about, **more_assets()})
-    costs = list(table(folder, "cost", COST_COLUMNS).iter_rows(named=True))
-    bill = show_bill(costs, unpriced(table(folder, "usage", USAGE_COLUMNS)), status.unknown_cost_usd)
-    names = [(item.name, item.item_id) for item in listed]
-    ranked = RankedRun(ask, board, here, rows, here_rows, metric, names, pages.marks(board.rows))
-    write_run_pages(folder, status, ranked, bill, bill_notes, sent.systems, building, about)
-    index = {"bill": bill, "downloads": write_downloads(stored_board.to_dicts(), building)}
-    write_board_pages(folder, ranked, building, about, index, earlier)
-    return len(listed)
+        sent = SentRequests(folder, stack)
+        items = write_item_pages(folder, board, sent, building / "items", about)
+    write_items_page(building / "items", items, board, about)
+    compares = compares_items(folder, len(board.rows), count)
+    marks = write_model_pages(folder, board, here, items, sent, building, about, compares=compares)
+    if about["has_comparison"]:
+        write_compare_page(folder, board, items, marks, building, about)
+    write_judges_page(folder, items, building, about)
+    write_cost_page(bill, building, about)
+    write_method_page(folder, board, here, sent.systems, building, about, has_hints=settings.hints is not None)
+    write_run_page(folder, status, building, about)
+    charts: Sequence[Chart] = ()
+    if about["has_charts"]:
+        from layton_batch.site.charts import write_charts  # Altair takes a second
 
-
-def _write_items(
-    folder: RunFolder,
-    metric: str,
-    order: Sequence[str],
-    building: Path,
-    about: Mapping[str, object],
-    models: ModelPages,
-    sent: SentRequests,
-) -> list[ItemEntry]:
-    """Pages one at a time, each written when its successor is known, so that a large run needs little memory."""
-    (building / "items").mkdir()
-    listed: list[ItemEntry] = []
-    for page, following in pairwise(chain(item_pages(folder, metric, order, sent, models.addresses), (None,))):
-        if page is not None:
-            models.add(page)
-            neighbours = {
-                "previous": listed[-1].name if listed else "",
-                "following": following.name if following else "",
-            }
-            write(building / "items" / page.name, "item.html", **about, page=page, **neighbours)
-            listed.append(listed_item(page, order))
-    write_list(building / "items", listed, order, about)
-    return listed
+        charts = write_charts(folder, board, here, building, about, earlier)
+    write_leaderboard_page(folder, settings, stored, board, here, charts, bill, building, about)
+    return len(items)

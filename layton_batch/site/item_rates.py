@@ -10,8 +10,7 @@ import polars as pl
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring.diagnosis_record import read_record
 from layton_batch.site.pages import short_line
-from layton_batch.site.people import METRICS
-from layton_batch.site.run_tables import table
+from layton_batch.site.run_tables import METRICS, table
 
 _ANSWER = ("item_id", "model", "n_hints", "sample")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-from markupsafe import Markup
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.scoring.diagnosis_record import DiagnosisRecord, read_record
+from layton_batch.scoring.diagnosis_record import read_record
 from layton_batch.scoring.judges_told import (
     Section,
     annotators_told,
@@ -17,7 +16,8 @@ from layton_batch.scoring.judges_told import (
     verdicts_told,
 )
 from layton_batch.site.html_table import plain_table
-from layton_batch.site.pages import sentence, short_line
+from layton_batch.site.items_page import ListedItem
+from layton_batch.site.pages import more_assets, sentence, short_line, write
 from layton_batch.text import Table
 
 MOST_ROWS = 500
@@ -37,57 +37,38 @@ _WHY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ShownSection:
-    """``why``: what its numbers are for; ``about``: judges or models, and what is known of each; ``tables``: each with
-    the numbers of its rows and of the rows left out."""
-
-    key: str
-    title: str
-    why: str
-    sentences: tuple[str, ...]
-    tables: tuple[tuple[Markup, int, int], ...]
-    about: tuple[tuple[str, str], ...]
-    help: tuple[str, ...]
-
-
-def show_judges(folder: RunFolder, items: Mapping[str, str]) -> tuple[ShownSection, ...]:
-    """Prepare the last board's findings about its judges; empty without judges. ``items``: page by item id.
-
-    Raises DamagedTableError for a table that cannot be read.
-    """
+def write_judges_page(
+    folder: RunFolder, items: Sequence[ListedItem], building: Path, about: Mapping[str, object]
+) -> None:
+    """Write the last board's findings about its judges. Raises DamagedTableError for a table that cannot be read."""
     record = read_record(folder.tables)
-    if record is None:
-        return ()
-    sections = [
-        *verdicts_told(record.verdicts),
-        *diagnosis_told(record.diagnosis),
-        mistakes_told(record.diagnosis),
-        *annotators_told(record.annotators),
-    ]
-    return tuple(_section(section, record, items) for section in sections)
+    sections: list[Mapping[str, object]] = []
+    if record is not None:
+        links = {item.item_id: f"items/{item.name}" for item in items}
+        judges = [finding.judge for finding in record.diagnosis.judges]
+        told = [*verdicts_told(record.verdicts), *diagnosis_told(record.diagnosis), mistakes_told(record.diagnosis),
+                *annotators_told(record.annotators)]  # fmt: skip
+        sections = [_section(section, links, judges) for section in told]
+    write(building / "judges.html", "judges.html", **about, **more_assets(), sections=sections)
 
 
-def _section(section: Section, record: DiagnosisRecord, items: Mapping[str, str]) -> ShownSection:
+def _section(section: Section, links: Mapping[str, str], judges: Sequence[str]) -> Mapping[str, object]:
+    """Return a section for its page: ``why``: what its numbers are for; ``tables``: each with the numbers of its rows
+    and of the rows left out; ``about``: judges or models, and what is known of each."""
     tables = [part for part in section.parts if isinstance(part, Table) and part.rows]
     remarks = [part for part in section.parts if not isinstance(part, Table)]
-    judges = [finding.judge for finding in record.diagnosis.judges]
-    title = short_line(section.title)
-    return ShownSection(
-        key=section.key,
-        title=title,
-        why=_WHY.get(section.key, ""),
-        sentences=tuple(_public(remark.text) for remark in remarks if not remark.is_help and not remark.about),
-        tables=tuple(
-            (plain_table(replace(table, rows=table.rows[:MOST_ROWS]), title, items, judges), len(table.rows),
-             max(len(table.rows) - MOST_ROWS, 0))
-            for table in tables
-        ),
-        about=tuple((short_line(remark.about), short_line(remark.text, 500)) for remark in remarks if remark.about),
-        help=tuple(sentence(remark.text) for remark in remarks if remark.is_help),
-    )  # fmt: skip
-
-
-def _public(text: str) -> str:
-    """Return a sentence without the command that only the maker of the board can use."""
-    return sentence(text.partition(": `")[0])
+    return {
+        "key": section.key,
+        "title": short_line(section.title),
+        "why": _WHY.get(section.key, ""),
+        # without the command that only the maker of the board can use
+        "sentences": [sentence(remark.text.partition(": `")[0]) for remark in remarks
+                      if not remark.is_help and not remark.about],
+        "tables": [
+            (plain_table(replace(part, rows=part.rows[:MOST_ROWS]), section.title, links, judges), len(part.rows),
+             max(len(part.rows) - MOST_ROWS, 0))
+            for part in tables
+        ],
+        "about": [(short_line(remark.about), short_line(remark.text, 500)) for remark in remarks if remark.about],
+        "help": [sentence(remark.text) for remark in remarks if remark.is_help],
+    }  # fmt: skip

@@ -3,64 +3,116 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
 import orjson
-from markupsafe import Markup
 
 from layton_batch import __version__
-from layton_batch.errors import FileError
+from layton_batch.files.digests import file_digest
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.site.board_table import Board
-from layton_batch.site.html_table import plain_table
-from layton_batch.site.pages import ShownText, passage, short_line
-from layton_batch.site.run_tables import BoardSettings
-from layton_batch.site.terms import terms
+from layton_batch.scoring.rules import HIERARCHICAL, PAPER
+from layton_batch.scoring.uncalibrated import UNCALIBRATED
+from layton_batch.site.board import Board
+from layton_batch.site.html_table import HtmlTable, plain_table
+from layton_batch.site.pages import more_assets, passage, short_line, write
+from layton_batch.site.sent import MOST_SYSTEMS
 from layton_batch.text import Table, columns
 
 _QUIET = ("name", "models", "prices", "prompts", "limits")
 """Parts of a manifest that have a place of their own, or say nothing of what was asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class MethodView:
-    """``words``: terms and what they mean; ``settings``: the manifest's, by key. Tables are empty without rows."""
-
-    words: tuple[tuple[str, str], ...]
-    settings: tuple[tuple[str, str], ...]
-    models: Markup
-    judges: Markup
-    revisions: Markup
-    prompts: tuple[tuple[str, ShownText], ...]
-    hashes: Markup
-    identity: str
-    version: str
-    manifest: ShownText | None
-
-
-def show_method(folder: RunFolder, ask: BoardSettings, boards: tuple[Board, Board | None]) -> MethodView:
+def write_method_page(
+    folder: RunFolder,
+    board: Board,
+    here: Board | None,
+    systems: Sequence[str],
+    building: Path,
+    about: Mapping[str, object],
+    *,
+    has_hints: bool,
+) -> None:
     """Describe the method from the frozen manifest; only the terms if the manifest cannot be read.
 
-    ``boards``: the shown board, and the board on this set where it differs. Raises FileError for a file that cannot
-    be read.
+    ``here``: the board on this set where it differs; ``systems``: system texts by number. Raises FileError for a file
+    that cannot be read.
     """
     frozen = _frozen(folder)
-    manifest = _table(frozen.get("manifest"))
-    prompts = _table(frozen.get("prompts"))
-    return MethodView(
-        words=terms(*boards, has_hints=ask.hints is not None),
-        settings=tuple(_settings(manifest)),
+    manifest, prompts = _table(frozen.get("manifest")), _table(frozen.get("prompts"))
+    write(
+        building / "method.html", "method.html", **about, **more_assets(),
+        terms=_terms(board, here, has_hints=has_hints),
+        settings=list(_settings(manifest)),
         models=_shown("Models, as they were asked", _MODEL, map(_model, _tables(manifest.get("models")))),
         judges=_shown("Judges, as they were asked", _MODEL, map(_model, _tables(frozen.get("panel")))),
         revisions=_shown("Revisions of the manifest", _REVISION, map(_revision, _tables(frozen.get("revisions")))),
-        prompts=tuple((short_line(name), shown) for name, text in prompts.items() if (shown := passage(str(text)))),
+        prompts=[(short_line(name), shown) for name, text in prompts.items() if (shown := passage(str(text)))],
         hashes=_shown("Files and their SHA-256", ("file", "SHA-256"), _hashes(folder)),
         identity=short_line(frozen.get("identity")),
         version=__version__,
         manifest=passage(orjson.dumps(manifest, option=orjson.OPT_INDENT_2).decode()) if manifest else None,
-    )
+        systems=[passage(text) for text in systems[:MOST_SYSTEMS]],
+    )  # fmt: skip
+
+
+# ---- what the numbers mean -----------------------------------------------------------------------------------------
+
+_METHODS = {
+    HIERARCHICAL: "The jury’s votes are corrected by people’s labels in one calculation over all models, which "
+    "learns how much a vote means for a better or a weaker model.",
+    PAPER: "The published method: the jury’s mean vote, corrected by the mean error on labelled answers.",
+    UNCALIBRATED: "No person labelled anything: the score is what the jury’s votes say if the judges are right in "
+    "about nine of ten cases.",
+}
+_FAILURES = "Abstained, unreadable and missing answers count as wrong."
+_OF_RULES = {
+    "Right, partly right, wrong": "What the rule says of one answer; its word for a failure stands beside it.",
+}
+_OF_JURIES = {
+    "Right, wrong, split jury": "One answer is right where every judge said yes, wrong where every judge said no, and "
+    "split in between.",
+    "Disputed by people": "A person says the opposite of the whole jury. The person counts.",
+    "Human labels": "People’s verdicts. Own: on the model’s answers in this run. Borrowed: on other answers with the "
+    "same votes, which say what a vote is worth.",
+    "Family": "Who made a model. A judge never sits on the jury of its own family’s answers.",
+}
+_OF_ALL = {
+    "Abstained, unparsed, missing": "Three things that are never mixed: the model said that it does not know; its "
+    "reply could not be read; there is no reply.",
+    "Cost": "Tokens that the provider counted, times the price of the day for batches. Unbatched: the same tokens at "
+    "the price of single calls. What has no known price is unknown, never 0.",
+    "Cost an answer": "What the model’s own answers cost, divided by their number; the jury is not in it.",
+}
+_BETTER = "The probability that one model’s true score is above another’s, from the same draws as the intervals."
+_THIS_SET = (
+    "Score, interval, rank range, comparison and charts are for new items of this kind or, with “this set” chosen, for "
+    "exactly these items; never one of one and one of the other."
+)
+_HINTS = "How many of an item’s hints stand in the question that the models were asked."
+
+
+def _terms(board: Board, here: Board | None, *, has_hints: bool) -> tuple[tuple[str, str], ...]:
+    """Return each term of the board with its meaning."""
+    how = "A rule grades every answer." if board.by_rule else _METHODS.get(board.method, "")
+    score = " ".join(filter(None, (board.score_words, how, _FAILURES)))
+    meanings = {
+        "Score": score,
+        **({"This set": _THIS_SET} if here else {}),
+        "Intervals": _both(board.meaning, here.meaning if here else None),
+        "Rank range": _both(board.range_meaning, here.range_meaning if here else None),
+        "Better than": _BETTER,
+        **(_OF_RULES if board.by_rule else _OF_JURIES),
+        **_OF_ALL,
+        "Hints": _HINTS if has_hints and not board.by_rule else "",
+    }
+    return tuple((term, words) for term, words in meanings.items() if words)
+
+
+def _both(words: str, here: str | None) -> str:
+    return f"{words} With this set chosen: {here}" if here else words
+
+
+# ---- the frozen manifest -------------------------------------------------------------------------------------------
 
 
 def _frozen(folder: RunFolder) -> Mapping[str, object]:
@@ -97,9 +149,8 @@ _MODEL = ("name", "provider", "model id", "most output tokens", "settings")
 _REVISION = ("no.", "at", "changes", "SHA-256")
 
 
-def _shown(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    lines = tuple(map(tuple, rows))
-    return plain_table(Table(columns(*names, text=names), lines), caption) if lines else Markup()
+def _shown(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> HtmlTable | None:
+    return plain_table(Table(columns(*names, text=names), tuple(map(tuple, rows))), caption)
 
 
 def _model(spec: Mapping[str, object]) -> tuple[str, ...]:
@@ -129,15 +180,4 @@ def _hashes(folder: RunFolder) -> Iterator[tuple[str, str]]:
     paths = [*folder.root.glob("gold-*"), *folder.root.glob("annotations-*")]
     paths += [path for name in names for path in (folder.tables / name).glob("*.parquet")]
     for path in sorted(path for path in paths if path.is_file()):
-        yield short_line(path.relative_to(folder.root)), _sha256(path)
-
-
-def _sha256(path: Path) -> str:
-    try:
-        with path.open("rb") as handle:
-            digest = sha256()
-            while block := handle.read(1 << 20):
-                digest.update(block)
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror or error}") from error
-    return digest.hexdigest()
+        yield short_line(path.relative_to(folder.root)), file_digest(path, str(path)).sha256

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from layton_batch.text import visible
 
@@ -27,7 +28,7 @@ _ICON = (
 
 @cache
 def environment() -> Environment:
-    """Templates with escaping on, an error for every name that is not given, and the assets of a plain page."""
+    """Return the templates with escaping on, an error for every name that is not given, and the assets of a page."""
     loaded = Environment(
         loader=PackageLoader("layton_batch.site"),
         autoescape=True,
@@ -36,8 +37,16 @@ def environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    loaded.filters.update(line=short_line, passage=passage, count="{:,}".format, spent=spent_words)
     loaded.globals.update(icon="data:image/svg+xml," + quote(_ICON, safe="/:=' "), **_assets(loaded, ("site",)))
+    # A few judges say the same of ten thousand answers.
+    loaded.globals["judge_word"] = lru_cache(4096)(macros("cells.html", loaded).judge_word)
     return loaded
+
+
+def macros(template: str, loaded: Environment | None = None) -> Any:
+    """Return the macros of a template as functions that return HTML."""
+    return (loaded or environment()).get_template(template).module
 
 
 @cache
@@ -52,7 +61,7 @@ def _assets(loaded: Environment, names: Iterable[str], *, loads: bool = False) -
 
 
 def _asset(loaded: Environment, name: str) -> str:
-    """One of our own files; base.html puts it into pages unescaped, and nothing else."""
+    """Read one of our own files; base.html puts it into pages unescaped, and nothing else."""
     if loaded.loader is None:
         raise LookupError(name)
     text = loaded.loader.get_source(loaded, name)[0]
@@ -62,7 +71,7 @@ def _asset(loaded: Environment, name: str) -> str:
 
 
 def policy(style: str, script: str, *, loads: bool = False) -> str:
-    """The Content-Security-Policy of every page: images only from data URLs, our one style and one script by hash,
+    """Return the Content-Security-Policy of a page: images only from data URLs, our one style and one script by hash,
     no connection to anywhere; ``loads``: also what that script loads, for files have no host to name."""
     return "; ".join(
         (
@@ -80,20 +89,17 @@ def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def safe_html(html: str) -> Markup:
-    """Mark HTML whose every text is escaped already, so that templates leave it as it is."""
-    return Markup(html)  # noqa: S704
-
-
 def render(template: str, **values: object) -> bytes:
-    """A page in UTF-8."""
+    """Return a page in UTF-8."""
     return environment().get_template(template).render(**values).encode("utf-8", "replace")
 
 
 def write(path: Path, template: str, **values: object) -> None:
-    """One page into a new folder."""
+    """Write one page into a new folder."""
     path.write_bytes(render(template, **values))
 
+
+# ---- texts ---------------------------------------------------------------------------------------------------------
 
 LONGEST = 20_000
 """Characters of one text that a page holds; the rest stays in the tables."""
@@ -116,7 +122,7 @@ class ShownText:
 
 
 def short_line(value: object, longest: int = 200) -> str:
-    """Any value as a single short line, for names, titles and cells; None is empty."""
+    """Return any value as a single short line, for names, titles and cells; None is empty."""
     if value is None:
         return ""
     text = str(value)
@@ -124,7 +130,7 @@ def short_line(value: object, longest: int = 200) -> str:
 
 
 def sentence(text: str) -> str:
-    """A line of a terminal as it begins on a page."""
+    """Return a line of a terminal as it begins on a page."""
     shown = short_line(text, 500)
     return shown[:1].upper() + shown[1:]
 
@@ -137,11 +143,44 @@ def _line(text: str, longest: int) -> str:
 _name = lru_cache(4096)(_line)  # the same few hundred names stand in a hundred thousand places
 
 
-def passage(value: str | None) -> ShownText | None:
-    """A text of several lines; None where there is nothing to read."""
-    if value is None or not value.strip():
+def passage(value: object, size: int | None = 0) -> ShownText | None:
+    """Return a text of several lines; None where there is nothing to read. ``size``: its characters where it was cut
+    before."""
+    if not isinstance(value, str) or not value.strip():
         return None
     text = visible(value[:LONGEST].replace("\r\n", "\n").strip())
-    size = len(value) if len(value) > LONGEST else 0
+    length = max(size or 0, len(value))
     is_long = len(text) > LONG or text.count("\n") > _LONG_LINES
-    return ShownText(text, short_line(text, _TEASER) if is_long else "", size)
+    return ShownText(text, short_line(text, _TEASER) if is_long else "", length if length > LONGEST else 0)
+
+
+def small_money(usd: float) -> str:
+    """Return dollars with two digits that say something: one answer may cost a thousandth of a cent."""
+    if usd >= 1:
+        return f"${usd:,.2f}"
+    digits = 2
+    while digits < 8 and usd and round(usd, digits) < 10 ** (1 - digits):
+        digits += 1
+    return f"${usd:.{digits}f}"
+
+
+def dollars(usd: object) -> float | None:
+    """Read an amount of a table; None for one that is unknown."""
+    try:
+        amount = Decimal(str(usd))
+    except InvalidOperation:
+        return None
+    return float(amount) if amount.is_finite() else None
+
+
+def spent_words(reply: Mapping[str, Any], prompt: int = 0) -> str:
+    """Say what a reply took: tokens and cost, if a table knows; and the number of its prompt, if it has one."""
+    named = f"prompt {prompt}" if prompt else ""
+    if reply["is_reused"] is None:
+        return named
+    usd, thought = dollars(reply["cost_usd"]), reply["reasoning_tokens"]
+    reasoning = f" ({thought:,} reasoning)" if thought else ""
+    cost = "cost unknown" if usd is None else small_money(usd)
+    before = ", paid for before" if reply["is_reused"] else ""
+    tokens = f"{reply['input_tokens'] or 0:,} tokens in, {reply['output_tokens'] or 0:,} out{reasoning}"
+    return f"{named}{' · ' if named else ''}{tokens}, {cost}{before}"

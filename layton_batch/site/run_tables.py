@@ -1,9 +1,9 @@
-"""The run's tables and frozen manifest, read for display."""
+"""The run's tables and frozen manifest, read for display: settings, dates, and the replies with all that is known."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -13,37 +13,15 @@ from layton_batch.clock import utc
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import history
-from layton_batch.site.pages import short_line
+from layton_batch.site.pages import LONGEST, short_line
+from layton_batch.states import PredictionKind
 
 DEFAULT_LEVEL = 0.95
+METRICS = ("answer_correct", "justification_correct", "both_correct")
+"""Metrics on which people's labels say something."""
 _ADDRESS = re.compile(r"https?://[^\s@]+")
 _LOGO = re.compile(r"data:image/(?:png|jpeg|webp|gif);base64,[A-Za-z0-9+/]+={0,2}")
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
-
-
-@dataclass(frozen=True, slots=True)
-class BoardSettings:
-    """Settings of the manifest that the pages show; missing settings are empty or None."""
-
-    name: str = ""
-    hints: int | str | None = None
-    """How many, or the numbers of them, each a job of its own."""
-    metric: str = ""
-    method: str = ""
-    level: float = DEFAULT_LEVEL
-    source: str = ""
-    title: str = ""
-    description: str = ""
-    links: tuple[tuple[str, str], ...] = ()
-    """Name and address of each link."""
-    logo: str = ""
-    """A data URL."""
-    license: str = ""
-    author: str = ""
-    address: str = ""
-    """URL of the published site, with a slash at its end."""
-    colours: Mapping[str, str] = field(default_factory=dict)
-    """Colours of charts by maker, as ``#rrggbb``."""
 
 
 def table(folder: RunFolder, name: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -64,6 +42,71 @@ def selected(
         return table(folder, name, columns).filter(is_wanted)  # names the damaged part
 
 
+# ---- the manifest --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BoardSettings:
+    """Settings of the manifest that the pages show; missing settings are empty or None.
+
+    ``hints``: how many, or the numbers of them, each a job of its own. ``links``: name and address of each. ``logo``: a
+    data URL. ``address``: URL of the published site, with a slash at its end. ``colours``: of charts by maker, as
+    ``#rrggbb``.
+    """
+
+    name: str = ""
+    hints: int | str | None = None
+    metric: str = ""
+    method: str = ""
+    level: float = DEFAULT_LEVEL
+    source: str = ""
+    title: str = ""
+    description: str = ""
+    links: tuple[tuple[str, str], ...] = ()
+    logo: str = ""
+    license: str = ""
+    author: str = ""
+    address: str = ""
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+
+def board_settings(folder: RunFolder) -> BoardSettings:
+    """Read the frozen manifest; nothing but defaults where there is none that can be read."""
+    try:
+        frozen = orjson.loads(folder.manifest.read_bytes())
+        manifest = frozen["manifest"]
+        items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
+        site, hints = manifest.get("site") or {}, items.get("hints", 0)
+        links = ((short_line(name), _matching(_ADDRESS, link)) for name, link in site.get("links", {}).items())
+        colours = ((name, _matching(_COLOUR, colour)) for name, colour in site.get("colours", {}).items())
+        return BoardSettings(
+            name=short_line(manifest["name"]),
+            hints=", ".join(map(str, hints)) if isinstance(hints, list) else int(str(hints)),
+            metric=str(scoring.get("metric", "")),
+            method=str(scoring.get("method") or ""),
+            level=float(scoring.get("level", DEFAULT_LEVEL)),
+            source=short_line(items.get("source")),
+            title=short_line(site.get("title")),
+            description=short_line(site.get("description"), 1_000),
+            links=tuple((name, link) for name, link in links if link),
+            logo=_matching(_LOGO, frozen.get("logo")),
+            license=short_line(site.get("license")),
+            author=short_line(site.get("author")),
+            address=f"{address.rstrip('/')}/" if (address := _matching(_ADDRESS, site.get("address"))) else "",
+            colours={name: colour for name, colour in colours if colour},
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return BoardSettings()
+
+
+def _matching(pattern: re.Pattern[str], value: object) -> str:
+    """Return a text of this form; empty for any other value, as a manifest that was changed by hand may hold."""
+    return value if isinstance(value, str) and pattern.fullmatch(value) else ""
+
+
+# ---- the board -----------------------------------------------------------------------------------------------------
+
+
 def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
     """Count the rule's failures by model and kind. Raises DamagedTableError as ``table``."""
     flags = table(folder, "scores", ["model", "metric", "flag"]).filter(pl.col("metric") == metric).drop_nulls("flag")
@@ -73,46 +116,11 @@ def failures(folder: RunFolder, metric: str) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _levels(value: object) -> int | str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else int(str(value))
-
-
-def board_settings(folder: RunFolder) -> BoardSettings:
-    """The frozen manifest's words; nothing but defaults where there is none that can be read."""
-    try:
-        frozen = orjson.loads(folder.manifest.read_bytes())
-        manifest = frozen["manifest"]
-        items, scoring = manifest.get("items", {}), manifest.get("scoring", {})
-        site = manifest.get("site") or {}
-        return BoardSettings(
-            name=short_line(manifest["name"]),
-            hints=_levels(items.get("hints", 0)),
-            metric=str(scoring.get("metric", "")),
-            method=str(scoring.get("method") or ""),
-            level=float(scoring.get("level", DEFAULT_LEVEL)),
-            source=short_line(items.get("source")),
-            title=short_line(site.get("title")),
-            description=short_line(site.get("description"), 1_000),
-            links=_links(site.get("links", {})),
-            logo=_matching(_LOGO, frozen.get("logo")),
-            license=short_line(site.get("license")),
-            author=short_line(site.get("author")),
-            address=f"{address.rstrip('/')}/" if (address := _matching(_ADDRESS, site.get("address"))) else "",
-            colours={name: colour for name, text in site.get("colours", {}).items()
-                     if (colour := _matching(_COLOUR, text))},
-        )  # fmt: skip
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return BoardSettings()
-
-
-def _links(addresses: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    shown = ((short_line(name), _matching(_ADDRESS, address)) for name, address in addresses.items())
-    return tuple((name, address) for name, address in shown if address)
-
-
-def _matching(pattern: re.Pattern[str], value: object) -> str:
-    """Return a text of this form; empty for any other value, as a manifest that was changed by hand may hold."""
-    return value if isinstance(value, str) and pattern.fullmatch(value) else ""
+def is_graded_by_rule(folder: RunFolder, metric: str) -> bool:
+    """Return whether a rule graded any answer. Raises DamagedTableError as ``table``."""
+    scores = table(folder, "scores", ("metric", "total", "vote"))
+    ruled = (pl.col("metric") == metric) & pl.col("total").is_null() & pl.col("vote").is_not_null()
+    return not scores.filter(ruled).is_empty()
 
 
 def date_of_tables(folder: RunFolder) -> str:
@@ -126,3 +134,114 @@ def date_of_tables(folder: RunFolder) -> str:
         paths = [board] if board.exists() else folder.tables.rglob("*.parquet")
         written = max((path.stat().st_mtime for path in paths), default=None)
     return "" if written is None else utc(written).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# ---- items and replies ---------------------------------------------------------------------------------------------
+
+AT_ONCE = 40_000
+"""Replies that are in memory at a time."""
+KEY = ("item_id", "model", "n_hints", "sample")
+_VERDICT = ("judge", "judge_provider", "is_answer_correct", "is_justification_correct", "note")
+_TOKENS = ("custom_id", "input_tokens", "output_tokens", "reasoning_tokens", "cost_usd")
+_LONG = ("raw_text", "note", "finish_reason", "custom_id")
+STANDINGS = {"right": "right", "partly": "split jury", "wrong": "wrong", "void": "unanswered", "open": "no vote",
+             "disputed": "disputed by people"}  # fmt: skip
+"""Results of one reply: full yes, in between, full no, nothing to judge, no vote, and people who say the opposite of
+the whole jury."""
+_LETTERS = {"right": "1", "partly": "2", "wrong": "0", "void": "0", "open": "-"}
+
+
+def item_ids(folder: RunFolder) -> tuple[list[str], list[str]]:
+    """Return the ids of the items table in its order, and ids that only predictions have."""
+    listed = table(folder, "items", ("item_id",))["item_id"].to_list()
+    predicted = table(folder, "predictions", ("item_id",))["item_id"].unique(maintain_order=True)
+    have = set(listed)
+    return listed, [item_id for item_id in predicted if item_id not in have]
+
+
+def portions(folder: RunFolder, values: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield items or models in portions of not much more than ``AT_ONCE`` replies."""
+    rows = table(folder, "predictions", ("item_id",)).height
+    size = max(1, AT_ONCE * len(values) // max(rows, 1))
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def replies(
+    folder: RunFolder, metric: str, column: str, values: Collection[str], *, whole: bool = True
+) -> pl.DataFrame:
+    """Read the replies in which ``column`` (``item_id`` or ``model``) is one of ``values``, as the predictions are
+    ordered, each with its verdicts, its result, the people who labelled it, and tokens and cost.
+
+    ``standing``: a name of ``STANDINGS``; ``verdict``: the result in words; ``vote``: the jury's, in words; ``mark``:
+    ``1`` right by the jury or the rule, ``2`` partly, ``0`` wrong, ``-`` not judged. ``whole``: with the reply as it
+    came, of which the first ``LONGEST`` characters are kept (``raw_size``: all of them). Raises DamagedTableError.
+    """
+
+    def rows(name: str, *columns: str) -> pl.DataFrame:
+        frame = selected(folder, name, (*KEY, *columns), column, values)
+        return frame.with_columns(pl.col("n_hints").fill_null(0), pl.col("sample").fill_null(1))
+
+    predictions = rows("predictions", "provider", "kind", "answer", "justification", *(_LONG if whole else ()))
+    if whole:
+        # A reply may be a megabyte long: what no page will show is dropped before it becomes Python text.
+        raw = pl.col("raw_text")
+        predictions = predictions.with_columns(raw.str.slice(0, LONGEST), raw_size=raw.str.len_chars())
+        predictions = predictions.join(_usage(folder, predictions["custom_id"]), on="custom_id", how="left",
+                                       maintain_order="left")  # fmt: skip
+    scores = rows("scores", "metric", "yes", "total", "vote", "flag").filter(pl.col("metric") == metric)
+    scores = scores.drop("metric").with_columns(is_scored=True)
+    verdicts = rows("verdicts", *_VERDICT).group_by(KEY, maintain_order=True).agg(
+        judges=pl.struct(_VERDICT), has_jury=pl.col("judge_provider").is_not_null().any()
+    )  # fmt: skip
+    labels = rows("labels", "people", *METRICS)
+    for other in (scores.unique(KEY, keep="last"), verdicts, labels.unique(KEY, keep="last")):
+        predictions = predictions.join(other, on=KEY, how="left", maintain_order="left")
+    return _with_results(predictions, pl.col(metric) if metric in METRICS else pl.lit(None, pl.Boolean))
+
+
+def _with_results(rows: pl.DataFrame, label: pl.Expr) -> pl.DataFrame:
+    """Add results to replies. ``label``: what people say on the board's metric."""
+    yes, total, vote = pl.col("yes"), pl.col("total").fill_null(0), pl.col("vote")
+    tag = pl.col("flag").fill_null("").str.slice(0, 60).str.replace_all("_", " ", literal=True)
+    by_rule = pl.col("total").is_null() & vote.is_not_null()
+    standing = (
+        pl.when(pl.col("kind").ne_missing(str(PredictionKind.ANSWERED))).then(pl.lit("void"))
+        .when(by_rule & (tag == "")).then(pl.lit("right"))
+        .when(by_rule & vote.is_between(0, 1, closed="none")).then(pl.lit("partly"))
+        .when(by_rule).then(pl.lit("wrong"))
+        .when(total == 0).then(pl.lit("open"))
+        .when(yes == total).then(pl.lit("right"))
+        .when(yes > 0).then(pl.lit("partly"))
+        .otherwise(pl.lit("wrong"))
+    )  # fmt: skip
+    rows = rows.with_columns(standing=standing, who=_who(), by_rule=by_rule, tag=tag)
+    standing, tag = pl.col("standing"), pl.col("tag")
+    disputed = pl.when(label).then(standing == "wrong").otherwise(label.is_not_null() & (standing == "right"))
+    verdict = (
+        pl.when(disputed & label).then(pl.format("{} said right, the jury wrong", "who"))
+        .when(disputed).then(pl.format("{} said wrong, the jury right", "who"))
+        .when((standing == "void") & (tag == "")).then("kind")
+        .when((standing == "void") & by_rule).then("tag")
+        .when(standing == "void").then("kind")
+        .when(by_rule & (standing == "partly")).then(pl.format("{}, {}%", "tag", (100 * vote).round().cast(pl.Int64)))
+        .when(by_rule & (standing == "wrong")).then("tag")
+        .otherwise(standing.replace(STANDINGS))
+    )  # fmt: skip
+    empty_seat = pl.when(pl.col("flag") == "short_jury").then(pl.lit(", a seat was empty")).otherwise(pl.lit(""))
+    words = pl.when(pl.col("has_jury") & (total > 0)).then(pl.format("{} of {} yes{}", yes, total, empty_seat))
+    mark = pl.when("is_scored").then(standing.replace_strict(_LETTERS)).otherwise(pl.lit("-"))
+    is_disputed = pl.when(disputed).then(pl.lit("disputed")).otherwise(standing)
+    return rows.with_columns(verdict=verdict, vote=words.otherwise(pl.lit("")), mark=mark, standing=is_disputed)
+
+
+def _who() -> pl.Expr:
+    return pl.when(pl.col("people") == 1).then(pl.lit("a person")).otherwise(pl.format("{} people", "people"))
+
+
+def _usage(folder: RunFolder, custom_ids: pl.Series) -> pl.DataFrame:
+    """Return tokens and cost by custom_id, also of answers that another run paid for."""
+    ids = custom_ids.drop_nulls().to_list()
+    own, reused = (selected(folder, name, _TOKENS, "custom_id", ids) for name in ("usage", "reused"))
+    both = pl.concat([own.with_columns(is_reused=False), reused.with_columns(is_reused=True)])
+    return both.unique("custom_id", keep="last")

@@ -9,7 +9,6 @@ import polars as pl
 
 from layton_batch.batches.cost_tables import complete_cost_tables, statements, unknown_costs_of, usage_rows
 from layton_batch.clock import utc
-from layton_batch.costs.notes import bill_notes
 from layton_batch.costs.report import NOT_ENDED, UNKNOWN, WHOLE, CostQuery, CostReport, build_report, line_json
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
@@ -44,8 +43,7 @@ def _publish(run: Run) -> bool:
     if earlier is not None and earlier.startswith(_board_of(site)) and not _is_over(run):
         return False
     _keep_history(run)
-    notes = bill_notes(report or cost_report([run.folder]))
-    build_site(run.folder, read_status(run.store), origin=site, bill_notes=notes)
+    build_site(run.folder, read_status(run.store), report or cost_report([run.folder]), origin=site)
     return True
 
 

@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 import orjson
 
-from layton_batch.costs.notes import bill_notes
 from layton_batch.errors import DamagedTableError, DataError, MissingSourceError
 from layton_batch.files import tables
 from layton_batch.files.digests import changed_files
@@ -26,7 +25,7 @@ from layton_batch.runs.stores import open_store
 from layton_batch.scoring.leaderboard import complete
 from layton_batch.settings import Settings
 from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from
-from layton_batch.site.front import MARKER as FRONT
+from layton_batch.site.front_page import MARKER as FRONT
 from layton_batch.site.site_digests import DIGESTS, differing_files
 from layton_batch.stages.publish import cost_report
 from layton_batch.states import OPEN
@@ -346,8 +345,8 @@ def _compare_pages(site: Path, sources: RunSources, checked: Verification, setti
         has_answers = (site / ANSWERS).is_file()
         with open_store(copy, settings) as store:
             build_site(
-                copy, read_status(store), pages, origin=made_from(site), home=str(home),
-                bill_notes=bill_notes(cost_report([copy])), add_answers=lambda _path: has_answers,
+                copy, read_status(store), cost_report([copy]), pages, origin=made_from(site), home=str(home),
+                add_answers=lambda _path: has_answers,
             )  # fmt: skip
         checked.pages = count_files(pages)
         yield from compare_folders(site, pages, without={ANSWERS, SOURCES, DIGESTS})

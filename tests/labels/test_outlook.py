@@ -9,7 +9,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.open import read_run
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.settings import Settings
-from layton_batch.site.model_facts import label_need
+from layton_batch.site.board import label_need
 from layton_batch.stages.rank import evidence
 from tests.labels.app_desk import opened
 from tests.labels.conftest import Copied

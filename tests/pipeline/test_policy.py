@@ -13,7 +13,6 @@ from layton_batch.runs.open import open_folder, read_run
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.sandbox.engine.configuration import SandboxLimits
-from layton_batch.site.judges_page import show_judges
 from layton_batch.stages.rank import board
 from layton_batch.store.reopening import retry
 from tests.support.cli_harness import call
@@ -76,7 +75,6 @@ def test_an_unreadable_verdict_leaves_a_vote_over_the_rest_and_an_item_without_a
         document = call("judges", "lab", "--runs", bench.runs, "--json").json
         (judge,) = document["verdicts"]
         assert (judge["asked"], judge["readable"], judge["unreadable"], document["judges"]) == (4, 0, 4, [])
-        assert "verdicts" in [section.key for section in show_judges(find_run("lab", bench.runs), {})]
     assert set(scores.filter(scores["metric"] == "both_correct")["flag"]) == {"unjudged"}
 
 
@@ -94,7 +92,6 @@ def test_a_judge_whose_replies_are_cut_or_refused_is_seen_to_have_no_say(tmp_pat
     (row,) = call("leaderboard", folder.root, "--format", "json").json
     assert (row["n_verdicts"], row["n_verdicts_missing"], row["flags"]) == (4, 3, "unjudged, few_verdicts")
     assert "1 of 4" in call("leaderboard", folder.root).out
-    assert "verdicts" in [section.key for section in show_judges(folder, {})]
 
 
 def test_permanent_errors_are_not_sent_again_until_a_person_says_retry(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import polars as pl
@@ -16,8 +15,7 @@ from layton_batch.interchange.run_contents import contents
 from layton_batch.interchange.tables import parquet_files
 from layton_batch.runs.folders import find_run
 from layton_batch.runs.open import read_run
-from layton_batch.site.explorer import item_pages
-from layton_batch.site.sent import SentRequests
+from layton_batch.site.run_tables import replies
 from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import board
 from tests.support.cli_harness import call
@@ -120,10 +118,9 @@ def test_a_judge_with_samples_is_refused(tmp_path: Path) -> None:
 
 def test_pages_and_exports_show_every_sample(judged: Lab, tmp_path: Path) -> None:
     folder = judged.run_folder(JUDGED)
-    with ExitStack() as stack:
-        pages = list(item_pages(folder, "both_correct", [OPENAI], SentRequests(folder, stack), {}))
-    assert [[reply.sample for reply in page.replies if reply.model == OPENAI] for page in pages] == [[1, 2]] * 3
-    assert all(len(reply.judges) == 1 for page in pages for reply in page.replies)
+    shown = replies(folder, "both_correct", "model", [OPENAI])
+    assert sorted(shown["sample"]) == [1, 1, 1, 2, 2, 2]
+    assert set(shown["judges"].list.len()) == {1}
     with read_run(find_run("lab", judged.runs), judged.settings) as run:
         written = dict(parquet_files(contents(run)))
     (tmp_path / "all.parquet").write_bytes(written["predictions.parquet"])

@@ -19,7 +19,7 @@ from layton_batch.scoring.evidence import Entrant, ItemScores
 from layton_batch.scoring.label_plan import LabelTarget, outlook, plan_next
 from layton_batch.scoring.pairs import pairs_by_marks, pairs_by_votes
 from layton_batch.scoring.rules import ScoringRules
-from layton_batch.site.model_facts import label_need
+from layton_batch.site.board import label_need
 from tests.support.evidence import Ballot, Label, Rows, frames
 
 ITEMS = 40

@@ -13,7 +13,7 @@ import pytest
 
 from layton_batch.runs.status import RunState
 from layton_batch.site.build import build_site
-from layton_batch.site.front import HOME, write_front
+from layton_batch.site.front_page import HOME, write_front
 from tests.site.test_browser import in_colours
 from tests.support.devtools import Browser
 from tests.support.fabricated_run import fabricated
@@ -43,7 +43,7 @@ def axe() -> str:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = fabricated(tmp_path_factory.mktemp("runs"))
     out = tmp_path_factory.mktemp("site")
-    index = build_site(run.folder, run.status(RunState.NEEDS_PERSON), out / run.folder.root.name, home=HOME)
+    index = build_site(run.folder, run.status(RunState.NEEDS_PERSON), out=out / run.folder.root.name, home=HOME)
     write_front(out, [run.folder])
     return index.parent
 

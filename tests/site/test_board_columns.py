@@ -7,7 +7,7 @@ from pathlib import Path
 from layton_batch.scoring.leaderboard import RULE
 from layton_batch.site.build import build_site
 from tests.support.fabricated_run import fabricated
-from tests.support.read_html import read_page
+from tests.support.read_html import read_page, words
 
 MORE = {
     "level": 0.95, "own_labels": 12, "borrowed_labels": 345,
@@ -18,7 +18,7 @@ MORE = {
 def shown(tmp_path: Path, **columns: object) -> str:
     run = fabricated(tmp_path)
     run.table("leaderboard", [{**row, **columns} for row in run.leaderboard_rows()])
-    return " ".join(read_page(build_site(run.folder, run.status())).text.split())
+    return words(read_page(build_site(run.folder, run.status())))
 
 
 def both(tmp_path: Path, **columns: object) -> Path:
@@ -27,12 +27,8 @@ def both(tmp_path: Path, **columns: object) -> Path:
     return build_site(run.folder, run.status()).parent
 
 
-def words(page: Path) -> str:
-    return " ".join(read_page(page).text.split())
-
-
 def test_a_board_is_for_new_items_and_a_switch_changes_everything_to_this_set(tmp_path: Path) -> None:
-    text = words(both(tmp_path) / "index.html")
+    text = words(read_page(both(tmp_path) / "index.html"))
     for part in ("95 % CI", "Human labels (own · borrowed)", "95 % rank range", "Alike", "12 · 345"):
         assert part in text
     new, here = text.partition("80.0 78.1–81.6")[2].split("81.0 80.5–81.5")
@@ -48,7 +44,7 @@ def test_a_board_is_for_new_items_and_a_switch_changes_everything_to_this_set(tm
 
 def test_a_model_s_page_says_which_number_is_for_what(tmp_path: Path) -> None:
     site = both(tmp_path)
-    pages = [words(path) for path in (site / "models").iterdir()]
+    pages = [words(read_page(path)) for path in (site / "models").iterdir()]
     (beta,) = (page for page in pages if page.startswith("beta-10"))
     for part in ("Score, new items 70.0 (95 % CI: 68.1–71.6)", "Score, this set 61.0 (95 % CI: 60.5–61.5)",
                  "Rank, this set 3 (95 % rank range: 3–3)", "on new items of this kind"):  # fmt: skip
@@ -62,7 +58,7 @@ def test_charts_of_scores_are_drawn_for_both(tmp_path: Path) -> None:
 
 
 def test_a_row_without_labels_of_its_own_is_marked(tmp_path: Path) -> None:
-    text = words(both(tmp_path, flags="borrowed_only, no_such_flag") / "index.html")
+    text = words(read_page(both(tmp_path, flags="borrowed_only, no_such_flag") / "index.html"))
     assert "alpha-9 * a" in text
     assert "* Borrowed only. None of this row's own answers has a label" in text
 
@@ -75,7 +71,7 @@ def test_rows_without_them_leave_the_columns_out(tmp_path: Path) -> None:
 
 def test_a_board_graded_by_rule_speaks_of_no_labels(tmp_path: Path) -> None:
     rule = {"method": RULE, "own_labels": 0, "borrowed_labels": 0, "smallest_gold_bin": None}
-    text = words(both(tmp_path, **rule) / "index.html")
+    text = words(read_page(both(tmp_path, **rule) / "index.html"))
     assert "graded by rule" in text
     assert "exact on this set of items" in text
     assert "80.0 78.1–81.6" in text
@@ -101,7 +97,7 @@ def test_kinds_of_failure_stand_below_a_board_graded_by_rule(tmp_path: Path) -> 
     flags = [f"kind_{place}" for place in range(12) for _ in range(12 - place)]
     scores = [{"item_id": str(i), "model": model, "metric": metric, "flag": flag} for i, flag in enumerate(flags)]
     run.table("scores", [*scores, {"item_id": "x", "model": model, "metric": "another", "flag": "of_another"}])
-    text = " ".join(read_page(build_site(run.folder, run.status())).text.split())
+    text = words(read_page(build_site(run.folder, run.status())))
     after = text.partition("Not right, by kind")[2]
     assert "Kind 0 Kind 1 Kind 2" in after
     assert f"Other {model} 12 11 10 9 8 7 6 5 10 " in after  # the last: 4 + 3 + 2 + 1

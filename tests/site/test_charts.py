@@ -12,8 +12,8 @@ from layton_batch import drawing
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.scoring import history
-from layton_batch.site.board_charts import pareto
 from layton_batch.site.build import build_site
+from layton_batch.site.charts import pareto
 from layton_batch.site.item_rates import item_rates
 from tests.support.fabricated_run import FabricatedRun, fabricated, hostile
 from tests.support.read_html import read_page

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from layton_batch.site.build import build_site
-from layton_batch.site.common_failures import shared_answer
+from layton_batch.site.items_page import shared_answer
 from tests.support.fabricated_run import fabricated
-from tests.support.read_html import read_page
+from tests.support.read_html import read_page, words
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_both_lists_are_pages_and_files_without_formulas(tmp_path: Path) -> None
     page = read_page(items / "wrong.html")
     assert page.values("href").count("0002.html") == 2
     assert {"all_wrong.csv", "same_wrong_answer.csv"} <= set(page.values("href"))
-    assert "3: alpha-9 , beta-10 , gamma-2" in " ".join(page.text.split())
+    assert "3: alpha-9 , beta-10 , gamma-2" in words(page)
 
 
 def test_the_list_of_items_defines_its_categories_where_items_do(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ import pytest
 from layton_batch.errors import FileError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.site.build import build_site
-from layton_batch.site.front import HOME, write_front
-from layton_batch.site.origin import citation, licence, sentence
+from layton_batch.site.front_page import HOME, write_front
+from layton_batch.site.leaderboard_page import citation, lead, licence
 from layton_batch.site.run_tables import BoardSettings
 from tests.support.fabricated_run import FabricatedRun, Words
-from tests.support.read_html import read_page
+from tests.support.read_html import read_page, words
 
 EVIL = "</title><script>alert(1)</script>"
 
@@ -33,11 +33,11 @@ def two(root: Path) -> list[FabricatedRun]:
 def test_a_front_page_leads_to_every_board_and_each_board_back(tmp_path: Path) -> None:
     runs, out = two(tmp_path / "runs"), tmp_path / "out"
     for run in runs:
-        build_site(run.folder, run.status(), out / run.folder.root.name, home=HOME)
+        build_site(run.folder, run.status(), out=out / run.folder.root.name, home=HOME)
     front = read_page(write_front(out, [run.folder for run in runs]))
     for link in front.values("href"):
         assert link.startswith(("data:image/svg+xml,", "#")) or (out / link).is_file(), link
-    text = " ".join(front.text.split())
+    text = words(front)
     for part in ("riddles", EVIL, "4 items", "alpha-9", "80.0", "and 2 more"):
         assert part in text
     for page in ("index.html", "items/index.html", "items/0001.html", "charts.html"):
@@ -66,13 +66,13 @@ def test_a_run_without_a_board_is_on_the_front_page_all_the_same(tmp_path: Path)
 
 def test_a_board_says_in_a_sentence_what_was_asked_and_who_judged() -> None:
     ask = BoardSettings(hints=2)
-    by_jury = sentence(ask, 42, 9, by_rule=False, has_labels=True)
+    by_jury = lead(ask, 42, 9, by_rule=False, has_labels=True)
     assert by_jury == (
         "9 models answered 42 items with 2 hints; a jury of models from other makers judged each "
         "answer, corrected by people’s labels."
     )
-    assert "a rule graded" in sentence(BoardSettings(), 1, 1, by_rule=True, has_labels=False)
-    assert "no model is done" in sentence(BoardSettings(), 1, 0, by_rule=False, has_labels=False)
+    assert "a rule graded" in lead(BoardSettings(), 1, 1, by_rule=True, has_labels=False)
+    assert "no model is done" in lead(BoardSettings(), 1, 0, by_rule=False, has_labels=False)
 
 
 def test_the_licence_of_known_items_is_named() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from layton_batch.scoring.leaderboard import BORROWED_ONLY
 from layton_batch.site.build import build_site
-from layton_batch.site.front import write_front
+from layton_batch.site.front_page import write_front
 from tests.support.fabricated_run import FabricatedRun, fabricated
-from tests.support.read_html import Page, read_page
+from tests.support.read_html import Page, read_page, words
 
 SITE = {
     "title": "Riddles <of> the week",
@@ -31,10 +31,6 @@ def with_site(run: FabricatedRun, site: dict[str, object], logo: str = LOGO) -> 
 
 def board(run: FabricatedRun) -> Page:
     return read_page(build_site(run.folder, run.status()))
-
-
-def words(page: Page) -> str:
-    return " ".join(page.text.split())
 
 
 def test_the_page_says_what_the_manifest_says_of_the_benchmark(tmp_path: Path) -> None:

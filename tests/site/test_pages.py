@@ -14,20 +14,16 @@ from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.status import RunState
 from layton_batch.scoring import history
-from layton_batch.site import build
+from layton_batch.site import item_pages
 from layton_batch.site.build import build_site
 from tests.support.fabricated_run import FabricatedRun, Row, Words, fabricated
-from tests.support.read_html import Page, pages, read_page
+from tests.support.read_html import pages, read_page, words
 
 BOARD = ("index.html", "charts.html", "compare.html", "judges.html", "cost.html", "method.html", "run.html")
 
 
 def built(run: FabricatedRun, state: RunState = RunState.DONE) -> Path:
-    return build_site(run.folder, run.status(state)).parent
-
-
-def words(page: Page) -> str:
-    return " ".join(page.text.split())
+    return build_site(run.folder, run.status(state), run.bill()).parent
 
 
 def changed(rows: Sequence[Row], **columns: object) -> list[Row]:
@@ -36,7 +32,7 @@ def changed(rows: Sequence[Row], **columns: object) -> list[Row]:
 
 def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    index = build_site(run.folder, run.status())
+    index = build_site(run.folder, run.status(), run.bill())
     assert index == run.folder.site / "index.html"
     found = pages(index.parent)
     of_models = {name for name in found if name.startswith("models/")}
@@ -52,8 +48,8 @@ def test_a_finished_run_has_a_board_a_bill_a_course_and_a_page_for_every_item(tm
         "80.0",
         "78.1–81.6",
         "1–2",
-        "$6.75",
-        "$13.50",
+        "$0.0372",
+        "$0.0744",
     ):
         assert text in shown
     assert "The 95 % CI holds the score on new items of the same kind, with that probability." in shown
@@ -164,26 +160,19 @@ def test_a_run_that_did_not_end_well_says_so_and_why(tmp_path: Path, state: RunS
     assert "the create call timed out" in shown
 
 
-def test_what_has_no_price_is_unknown_and_sums_say_at_least(tmp_path: Path) -> None:
+def test_the_bill_is_that_of_the_command_with_unknown_prices_and_lower_bounds(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    rows = run.cost_rows()
-    nothing = dict.fromkeys(("cost_usd", "unbatched_usd", "saved_usd", "price_source", "price_date"))
-    run.table("cost", [rows[0], rows[1], {**rows[2], **nothing, "provider": "together"}])
+    first, second, *rows = run.usage_rows()
+    nothing = dict.fromkeys(("cost_usd", "unbatched_usd"))
+    run.table("usage", [{**first, **nothing, "provider": "together"}, {**second, **nothing}, *rows])
+    run.table("untold", [{**second, "why": "unread", "answered": True, "bound_usd": "1.25"}])
     shown = words(read_page(built(run) / "cost.html"))
-    assert "together 4 unknown unknown unknown" in shown
-    assert "Total 12 at least $3.50 at least $7.00 at least $3.50" in shown
-    assert "$0.00" not in shown
-    assert "$0 " not in shown
-
-
-def test_a_sum_over_requests_of_which_some_have_no_price_says_at_least(tmp_path: Path) -> None:
-    run = fabricated(tmp_path)
-    usage = {"role": "predict", "provider": "openai", "input_tokens": 1, "cost_usd": "1", "unbatched_usd": "2"}
-    rows = [{**usage, "model": model} for model in run.words.models]
-    run.table("usage", [*rows, {**rows[0], "cost_usd": None, "unbatched_usd": None}])
-    shown = words(read_page(built(run) / "cost.html"))
-    assert "alpha-9 answers 4 1,000 0 2,000 500 at least $1.25" in shown
-    assert "beta-10 answers 4 1,000 0 2,000 500 $2.25" in shown
+    assert "together 1 unknown unknown unknown" in shown
+    assert "beta-10 answers 4 5,000 0 2,000 500 at least $0.0093 at least $0.0186" in shown
+    assert "gamma-2 answers 4 5,000 0 2,000 500 $0.0124 $0.0248 $0.0124 50%" in shown
+    assert "Total 12 at least $0.0310 at least $0.0620 at least $0.0310 50%" in shown
+    assert "Upper bound for requests whose cost is unknown, not in these sums: $1.25." in shown
+    assert "$0.00 " not in shown
 
 
 def test_an_item_page_has_the_question_the_reference_and_every_answer_with_its_verdicts(tmp_path: Path) -> None:
@@ -268,7 +257,7 @@ def test_a_site_is_replaced_whole_and_a_failed_one_leaves_the_last(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(build, "write", broken)
+        patched.setattr(item_pages, "write", broken)
         with pytest.raises(FileError, match="No space left"):
             built(run)
     assert (site / "index.html").read_bytes() == before
@@ -285,12 +274,12 @@ def test_a_folder_that_is_not_ours_is_never_replaced(tmp_path: Path) -> None:
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
     with pytest.raises(FileError, match="left alone"):
-        build_site(run.folder, run.status(), other)
+        build_site(run.folder, run.status(), out=other)
     assert (other / "thesis.tex").read_text() == "years of work"
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert build_site(run.folder, run.status(), empty).is_file()
-    assert build_site(run.folder, run.status(), empty).is_file()
+    assert build_site(run.folder, run.status(), out=empty).is_file()
+    assert build_site(run.folder, run.status(), out=empty).is_file()
 
 
 def test_a_table_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -328,7 +317,7 @@ def test_images_of_the_four_known_kinds_are_embedded_and_others_named(tmp_path: 
 
 def test_a_table_without_rows_reads_like_one_nobody_wrote(tmp_path: Path) -> None:
     run = fabricated(tmp_path)
-    for name in ("leaderboard", "cost", "scores", "verdicts", "predictions"):
+    for name in ("leaderboard", "usage", "scores", "verdicts", "predictions"):
         tables.write(run.folder.part(name, name), tables.frame(name, []))
     shown = words(read_page(built(run) / "index.html"))
     assert "There is no leaderboard yet" in shown

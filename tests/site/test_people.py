@@ -6,7 +6,7 @@ from pathlib import Path
 
 from layton_batch.site.build import build_site
 from tests.support.fabricated_run import FabricatedRun, fabricated
-from tests.support.read_html import Page, read_page
+from tests.support.read_html import read_page, words
 
 
 def labelled(tmp_path: Path, *, correct: bool, index: int, people: int = 1) -> Path:
@@ -15,10 +15,6 @@ def labelled(tmp_path: Path, *, correct: bool, index: int, people: int = 1) -> P
     marks = dict.fromkeys(("answer_correct", "justification_correct", "both_correct"), correct)
     run.table("labels", [row | marks])
     return build_site(run.folder, run.status()).parent
-
-
-def words(page: Page) -> str:
-    return " ".join(page.text.split())
 
 
 def test_an_answer_that_a_person_called_wrong_is_not_shown_as_right(tmp_path: Path) -> None:

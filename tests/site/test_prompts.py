@@ -10,7 +10,7 @@ import pytest
 from layton_batch.site import sent
 from layton_batch.site.build import build_site
 from tests.support.fabricated_run import FabricatedRun, fabricated
-from tests.support.read_html import Page, read_page
+from tests.support.read_html import Page, read_page, words
 
 OTHER_SHAPES = (
     "", "[]", "{", '{"options":3,"solution":{"header":1}}', '{"solution":{"header":["a"],"rows":[["b","c"]]}}',
@@ -21,10 +21,6 @@ NO_REQUESTS = (b"", b"not JSON\n", b'{"custom_id":"r0-0-3"}\n', b'{"custom_id":"
 
 def item(run: FabricatedRun, number: int = 3) -> Page:
     return read_page(build_site(run.folder, run.status()).parent / "items" / f"{number:04d}.html")
-
-
-def words(page: Page) -> str:
-    return " ".join(page.text.split())
 
 
 def test_a_prompt_that_all_answers_share_stands_once_on_the_page(tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import orjson
 
+from layton_batch.costs.report import CostReport
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import Batch
 from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.stages.publish import cost_report
 from layton_batch.states import BatchOutcome, Lifecycle
 from tests.support.fabricated_judges import judges_rows
 
@@ -293,6 +295,9 @@ class FabricatedRun:
             }
             for place, model in enumerate(self.words.models)
         ]
+
+    def bill(self) -> CostReport:
+        return cost_report([self.folder])
 
     def status(self, state: RunState = RunState.DONE) -> Status:
         words = self.words

@@ -51,6 +51,11 @@ def read_page(path: Path) -> Page:
     return parser.page
 
 
+def words(page: Page) -> str:
+    """The text of a page with single blanks."""
+    return " ".join(page.text.split())
+
+
 def pages(site: Path) -> dict[str, Page]:
     """Every page of a site by its path within it."""
     return {str(path.relative_to(site)): read_page(path) for path in sorted(site.rglob("*.html"))}

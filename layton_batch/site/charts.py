@@ -1,14 +1,17 @@
-"""Charts of a board, drawn by Altair from finished tables: for a page, and as files that stand alone."""
+"""The charts of a board: what each shows, drawn by Altair from finished tables, for a page and as files."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import altair as alt
+from markupsafe import Markup
 
+from layton_batch import drawing
 from layton_batch.drawing import (
     BAND,
     BLUE,
@@ -24,10 +27,12 @@ from layton_batch.drawing import (
     table,
     titled,
 )
-from layton_batch.scoring.history import BoardSnapshot
-from layton_batch.site.item_rates import ItemRates
-from layton_batch.site.model_facts import ModelFacts, small_money
-from layton_batch.site.pages import short_line
+from layton_batch.errors import file_error
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.history import BoardSnapshot, snapshots
+from layton_batch.site.board import Board, BoardRow
+from layton_batch.site.item_rates import ItemRates, item_rates
+from layton_batch.site.pages import more_assets, short_line, small_money, write
 from layton_batch.stats.distributions import two_sided_t_quantile
 from layton_batch.text import shortened
 
@@ -40,6 +45,14 @@ MOST_MODELS, MOST_NAMES, MOST_LINES, MOST_AXES, MOST_COLUMNS = 200, 25, 5, 12, 2
 """Limits of a chart: models, names beside dots, lines that are shown at first, axes of a radar, columns of a grid."""
 LEAST_AXES, LEAST_ITEMS = 5, 5
 """Least numbers for a radar: of categories, and of items in each."""
+FOLDER = "charts"
+SHARED = "share"
+"""Name of the picture that stands for the board where its address is shared."""
+_PAGE_COLOURS = {
+    "white": "var(--paper)", "#000": "var(--ink)", INK: "var(--ink)", GRID: "var(--rule)", BLUE: "var(--accent)",
+    BAND: "var(--band)", SOFT: "var(--soft)",
+}  # fmt: skip
+"""Variables of the page's style sheet, light or dark, that replace colours of the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,7 @@ class Chart:
     ``forms``: Vega-Lite documents by ending of the file's name: ``""`` is the chart as a file; ``-page`` has all models
     where the file has the first; ``-narrow`` is for a phone.
     ``legend``: name and colour of each model that a reader can choose; the first ``chosen`` of them are at first.
-    ``marks``: their numbers by description.
+    ``marks``: their numbers by description. ``wide``, ``narrow``: its pictures for a page, once they are drawn.
     """
 
     name: str
@@ -61,77 +74,111 @@ class Chart:
     legend: tuple[tuple[str, str], ...] = ()
     chosen: int = 0
     marks: Mapping[str, int] = field(default_factory=dict)
+    pictures: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def wide(self) -> Markup:
+        return self._inline(self.pictures.get("-page", self.pictures[""]))
 
-@dataclass(frozen=True, slots=True)
-class ChartModel:
-    """A row of the board as charts need it, in percent; ``ends``: lower and upper, None where unknown."""
+    @property
+    def narrow(self) -> Markup:
+        """Return the picture for a phone; empty where the other one is for phones too."""
+        return self._inline(self.pictures["-narrow"]) if "-narrow" in self.pictures else Markup()
 
-    name: str
-    model: str
-    hints: int
-    score: float
-    ends: tuple[float, float] | None
-    facts: ModelFacts
-
-
-def chart_models(rows: Sequence[Mapping[str, object]], facts: Sequence[ModelFacts]) -> list[ChartModel]:
-    """Return the rows that have a score, in the board's order."""
-    several = len({row["n_hints"] for row in rows}) > 1
-    scored = []
-    for row, fact in zip(rows, facts, strict=True):
-        score, low, high = (_number(row.get(name)) for name in ("score", "lower", "upper"))
-        if score is None:
-            continue
-        model, hints = short_line(row["model"]), int(_number(row["n_hints"]) or 0)
-        ends = None if low is None or high is None else (low, high)
-        scored.append(ChartModel(model + f"@{hints}" * several, model, hints, score, ends, fact))
-    return scored
+    def _inline(self, picture: str) -> Markup:
+        html = drawing.recoloured(picture, _PAGE_COLOURS, self.title, self.marks, self.chosen)
+        return Markup(html)  # noqa: S704  an SVG element that ElementTree wrote
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
     """For which target a chart's scores are: ``key`` on the page, what its files' names and its title say of it, and
-    the column of the score."""
+    the column of the score. ``rows``: those of its board that have a score."""
 
-    key: str
+    rows: Sequence[BoardRow]
+    key: str = ""
     file: str = ""
     title: str = ""
     score: str = "score"
+    has_hints: bool = False
+
+    def name(self, row: BoardRow) -> str:
+        """Return the model's name, with its hint level where there are several."""
+        return row.model + f"@{row.hints}" * self.has_hints
 
 
-_ONLY, _NEW = _View(""), _View("new", title=" (new items)")
-_THESE = _View("these", "_this_set", " (this set)", "set_score")
+_NO_VIEW = _View(())
 
 
-def charts(
-    board: Sequence[ChartModel], here: Sequence[ChartModel], rates: ItemRates, snapshots: Sequence[BoardSnapshot]
+def write_charts(
+    folder: RunFolder, board: Board, here: Board | None, building: Path, about: Mapping[str, object], earlier: Path
 ) -> list[Chart]:
-    """Describe every chart for which the tables hold something; those of scores twice where there is the board ``here``
-    on this set beside that on new items."""
-    if not board:
+    """Write the page of charts and the files of each chart; nothing for a board without scores.
+
+    ``here``: the board on this set beside that on new items; ``earlier``: the site before, whose pictures are taken
+    where their data are the same. Raises FileError, and DamagedTableError for a table that cannot be read.
+    """
+    if all(row.number("score") is None for row in board.rows):
         return []
-    views = [(_NEW, board), (_THESE, here)] if here else [(_ONLY, board)]
+    views = [_view(board, "new", "", " (new items)"), _view(here, "these", "_this_set", " (this set)")] if here else []
+    described = _describe(views or [_view(board)], item_rates(folder, board.metric), snapshots(folder.history))
+    try:
+        (building / FOLDER).mkdir()
+        _draw(building, earlier, SHARED, _share_card(_view(board), str(about["title"])))
+        drawn = [_drawn(chart, building, earlier) for chart in described]
+    except OSError as error:
+        raise file_error(f"cannot write {building / FOLDER}: {error.strerror or error}", error) from error
+    write(building / "charts.html", "charts.html", **about, **more_assets(), charts=drawn)
+    return drawn
+
+
+def _view(board: Board, key: str = "", file: str = "", title: str = "") -> _View:
+    rows = [row for row in board.rows if row.number("score") is not None]
+    return _View(rows, key, file, title, "set_score" if key == "these" else "score", board.has_hints)
+
+
+def _describe(views: Sequence[_View], rates: ItemRates, boards: Sequence[BoardSnapshot]) -> list[Chart]:
+    """Describe every chart for which the tables hold something; those of scores for each target."""
     words = f"Share right by {rates.corrected_judge}, the mean of all models"
-    colours = {row.model: row.facts.colour for row in board}
+    colours = {row.model: row.colour for row in views[0].rows}
     described: list[Chart | None] = [
-        *(_scores(rows, view) for view, rows in views),
-        *(_against_cost(rows, view) for view, rows in views),
-        *(_against_length(rows, view) for view, rows in views),
+        *map(_scores, views),
+        *(_against(view, lambda row: row.usd, _COST) for view in views),
+        *(_against(view, lambda row: row.tokens, _LENGTH) for view in views),
         _bars(rates.by_category, "categories", "Score by category", f"{words}."),
         _grid(colours, rates),
         _radar(colours, rates),
         _bars(rates.by_picarats, "difficulty", "Score by picarats", f"{words}, by how many picarats an item is worth."),
         _spread(rates),
-        *(_hints(rows, view) for view, rows in views),
-        *(_history(snapshots, view, colours) for view, _ in views),
+        *map(_hints, views),
+        *(_history(boards, view, colours) for view in views),
     ]
     return [chart for chart in described if chart is not None]
 
 
-def share_card(board: Sequence[ChartModel], title: str) -> str:
+def _drawn(chart: Chart, site: Path, earlier: Path) -> Chart:
+    pictures = {ending: _draw(site, earlier, chart.name + ending, form) for ending, form in chart.forms.items()}
+    return replace(chart, pictures=pictures)
+
+
+def _draw(site: Path, earlier: Path, name: str, document: str) -> str:
+    """Write a picture with its data, and return it as SVG. One that is for pages alone has no PNG."""
+    data, svg, png = (Path(FOLDER, f"{name}.{ending}") for ending in ("json", "svg", "png"))
+    is_known = (
+        all((earlier / path).is_file() for path in (data, svg)) and (earlier / data).read_text("utf-8") == document
+    )
+    picture = (earlier / svg).read_text("utf-8") if is_known else drawing.svg(document)
+    (site / data).write_text(document, encoding="utf-8")
+    (site / svg).write_text(picture, encoding="utf-8")
+    if "-" not in name:
+        is_drawn = is_known and (earlier / png).is_file()
+        (site / png).write_bytes((earlier / png).read_bytes() if is_drawn else drawing.png(picture))
+    return picture
+
+
+def _share_card(view: _View, title: str) -> str:
     """Describe the picture that stands for the board where its address is shared: the first models with intervals."""
-    layers, size = _score_rows(board[:8], 380, 28)
+    layers, size = _score_rows(replace(view, rows=view.rows[:8]), 380, 28)
     return _form(f"{title}: score with interval", layers, **size)
 
 
@@ -142,26 +189,24 @@ def _form(title: str, layers: Sequence[alt.Chart], *, width: int, height: int) -
 # ---- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _scores(board: Sequence[ChartModel], view: _View) -> Chart:
-    layers, size = _score_rows(board[:MOST_MODELS], ROW_WIDTH, ROW_HEIGHT)
+def _scores(view: _View) -> Chart:
+    layers, size = _score_rows(view, ROW_WIDTH, ROW_HEIGHT)
     title = f"Scores with intervals{view.title}"
-    return Chart(
-        f"scores{view.file}", title, "Score in percent; band: its interval.", {"": _form(title, layers, **size)},
-        view.key,
-    )  # fmt: skip
+    form = _form(title, layers, **size)
+    return Chart(f"scores{view.file}", title, "Score in percent; band: its interval.", {"": form}, view.key)
 
 
-def _score_rows(board: Sequence[ChartModel], width: int, height: int) -> tuple[list[alt.Chart], dict[str, int]]:
+def _score_rows(view: _View, width: int, height: int) -> tuple[list[alt.Chart], dict[str, int]]:
     rows: list[Row] = [
         {
             "at": index,
-            "name": shortened(row.name, LONGEST_NAME),
-            "score": row.score,
-            "label": f"{row.name}: {row.score:.1f}" + (f" ({row.ends[0]:.1f}–{row.ends[1]:.1f})" if row.ends else ""),
-            "colour": row.facts.colour,
+            "name": shortened(view.name(row), LONGEST_NAME),
+            "score": row.number("score"),
+            "label": f"{view.name(row)}: {row.score}" + (f" ({row.ends[0]:.1f}–{row.ends[1]:.1f})" if row.ends else ""),
+            "colour": row.colour,
             **dict(zip(("low", "high"), row.ends or (None, None), strict=True)),
         }
-        for index, row in enumerate(board)
+        for index, row in enumerate(view.rows[:MOST_MODELS])
     ]
     base = alt.Chart(table(rows)).encode(y=_row_axis(len(rows)), description=LABEL)
     x = alt.X("low:Q", title="Score (%)", scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=5))
@@ -235,35 +280,25 @@ def _row_names(base: alt.Chart) -> alt.Chart:
 # ---- points --------------------------------------------------------------------------------------------------------
 
 
-def _against_cost(board: Sequence[ChartModel], view: _View) -> Chart | None:
-    points = [(row.facts.usd or 0, row) for row in board]
-    return _against(points, view, ("cost", "Score against cost", "US dollars an answer", "cheaper"), small_money)
-
-
-def _against_length(board: Sequence[ChartModel], view: _View) -> Chart | None:
-    points = [(row.facts.tokens or 0, row) for row in board]
-    return _against(points, view, ("tokens", "Score against length", "Output tokens an answer", "shorter"),
-                    "{:,.0f}".format)  # fmt: skip
+_COST = ("cost", "Score against cost", "US dollars an answer", "cheaper", small_money)
+_LENGTH = ("tokens", "Score against length", "Output tokens an answer", "shorter", "{:,.0f}".format)
+"""Names of a chart's file, of the chart, of its axis, and of what less of it is, and how its values are written."""
 
 
 def _against(
-    models: Sequence[tuple[float, ChartModel]], view: _View, names: tuple[str, str, str, str],
-    text: Callable[[float], str],
-) -> Chart | None:  # fmt: skip
-    """Draw scores against a quantity. ``names``: of the file, of the chart, of the axis, and what less of it is."""
-    points = [(value, row) for value, row in models if value > 0][:MOST_MODELS]
+    view: _View, quantity: Callable[[BoardRow], float | None], names: tuple[str, str, str, str, Callable[[float], str]]
+) -> Chart | None:
+    """Draw scores against a quantity."""
+    points = [(value, row) for row in view.rows if (value := quantity(row) or 0) > 0][:MOST_MODELS]
     if len(points) < 2:
         return None
-    name, title, axis, less = names
-    values, scores = [value for value, _ in points], [row.score for _, row in points]
-    labels = [f"{row.name}: {row.score:.1f}, {text(value)}" for value, row in points]
+    name, title, axis, less, text = names
+    values, scores = [value for value, _ in points], [row.number("score") or 0.0 for _, row in points]
+    labels = [f"{view.name(row)}: {row.score}, {text(value)}" for value, row in points]
     rows: list[Row] = [
-        {
-            "x": value, "y": row.score, "name": row.name * (at < MOST_NAMES), "label": labels[at],
-            "colour": row.facts.colour,
-        }
-        for at, (value, row) in enumerate(points)
-    ]  # fmt: skip
+        {"x": value, "y": score, "name": view.name(row) * (at < MOST_NAMES), "label": label, "colour": row.colour}
+        for at, ((value, row), score, label) in enumerate(zip(points, scores, labels, strict=True))
+    ]
     front = pareto(list(zip(values, scores, strict=True)))
     room = max((max(scores) - min(scores)) * 0.05, 0.5)
     forms = {}
@@ -277,7 +312,7 @@ def _against(
     words = f"The broken line joins the models that no {less} one beats. The scale across is logarithmic."
     if len(points) > MOST_NAMES:
         words += f" Names of the first {MOST_NAMES} models; the legend has all."
-    legend = tuple((row.name, row.facts.colour) for _, row in points)
+    legend = tuple((view.name(row), row.colour) for _, row in points)
     marks = {label: at for at, label in enumerate(labels)}
     return Chart(name + view.file, title + view.title, words, forms, view.key, legend, len(points), marks)
 
@@ -434,7 +469,13 @@ class _Lines:
 
 
 def _line_chart(
-    name: str, title: str, words: str, lines: _Lines, under: Sequence[alt.Chart] = (), view: _View = _ONLY, **size: int
+    name: str,
+    title: str,
+    words: str,
+    lines: _Lines,
+    under: Sequence[alt.Chart] = (),
+    view: _View = _NO_VIEW,
+    **size: int,
 ) -> Chart:
     """Draw the first models with a legend for the file, and all models for the page, where a reader chooses."""
     names, title = list(lines.labels), title + view.title
@@ -453,11 +494,11 @@ def _score_axis() -> alt.Y:
     return alt.Y("score:Q", title="Score (%)", scale=alt.Scale(zero=False))
 
 
-def _hints(board: Sequence[ChartModel], view: _View) -> Chart | None:
+def _hints(view: _View) -> Chart | None:
     """Draw scores by hint level, of the models that were asked at several levels."""
     points: dict[str, dict[int, float]] = {}
-    for row in board:
-        points.setdefault(row.model, {})[row.hints] = row.score
+    for row in view.rows:
+        points.setdefault(row.model, {})[row.hints] = row.number("score") or 0.0
     several = {name: sorted(levels.items()) for name, levels in points.items() if len(levels) > 1}
     if not several:
         return None
@@ -472,18 +513,18 @@ def _hints(board: Sequence[ChartModel], view: _View) -> Chart | None:
     ]
     x = alt.X("hints:O", title="Hints", axis=alt.Axis(labelAngle=0))
     words = "Scores of models by how many hints they were given. Elsewhere, @1 behind a name is 1 hint."
-    lines = _Lines(rows, labels, {row.model: row.facts.colour for row in board}, {"x": x, "y": _score_axis()})
+    lines = _Lines(rows, labels, {row.model: row.colour for row in view.rows}, {"x": x, "y": _score_axis()})
     return _line_chart("hints", "Scores by hints", words, lines, view=view, width=WIDTH, height=240)
 
 
-def _history(snapshots: Sequence[BoardSnapshot], view: _View, colours: Mapping[str, str]) -> Chart | None:
-    if len(snapshots) < 2 or snapshots[-1].at <= snapshots[0].at:
+def _history(boards: Sequence[BoardSnapshot], view: _View, colours: Mapping[str, str]) -> Chart | None:
+    if len(boards) < 2 or boards[-1].at <= boards[0].at:
         return None
-    today = dict([(name, row) for name, row in snapshots[-1].lines() if row[view.score] is not None][:MOST_MODELS])
+    today = dict([(name, row) for name, row in boards[-1].lines() if row[view.score] is not None][:MOST_MODELS])
     points: dict[str, list[tuple[int, float]]] = {name: [] for name in today}
-    for snapshot in snapshots:
+    for snapshot in boards:
         for name, row in snapshot.lines():
-            if name in points and (score := _number(row[view.score])) is not None:
+            if name in points and (score := row[view.score]) is not None:
                 points[name].append((_milliseconds(snapshot), score))
     if not points:
         return None
@@ -496,7 +537,7 @@ def _history(snapshots: Sequence[BoardSnapshot], view: _View, colours: Mapping[s
         for name, over_time in points.items()
         for at, score in over_time
     ]
-    ends = [_milliseconds(snapshots[0]), _milliseconds(snapshots[-1])]
+    ends = [_milliseconds(boards[0]), _milliseconds(boards[-1])]
     axis = alt.Axis(values=ends, format="%Y-%m-%d", labelFlush=True, grid=False)
     x = alt.X("at:T", title=None, scale=alt.Scale(type="utc", domain=ends), axis=axis)
     words = "Scores of today’s models on each board that the run ended with."
@@ -507,7 +548,3 @@ def _history(snapshots: Sequence[BoardSnapshot], view: _View, colours: Mapping[s
 
 def _milliseconds(snapshot: BoardSnapshot) -> int:
     return round(1000 * snapshot.at)
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None

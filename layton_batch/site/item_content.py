@@ -34,19 +34,14 @@ class ItemContent:
     definition: str = ""
 
 
-NO_EXTRAS = ItemContent()
+NO_CONTENT = ItemContent()
 
 
-def extras_of(payload: object) -> ItemContent:
-    """Read the extras from an item's payload by its shape, whichever task wrote the payload."""
+def item_content(payload: object) -> ItemContent:
+    """Read what an item's payload says by its shape, whichever task wrote the payload."""
     if not isinstance(payload, str) or payload in ("", "{}"):
-        return NO_EXTRAS
-    try:
-        content = orjson.loads(payload)
-    except ValueError:
-        return NO_EXTRAS
-    if not isinstance(content, dict):
-        return NO_EXTRAS
+        return NO_CONTENT
+    content = _json_object(payload)
     worth, definition = content.get("_picarats"), content.get("category_definition")
     return ItemContent(
         _options(content),
@@ -57,13 +52,22 @@ def extras_of(payload: object) -> ItemContent:
     )
 
 
+def _json_object(text: str) -> dict[str, object]:
+    """Return a JSON object; an empty one for any other text."""
+    try:
+        content = orjson.loads(text)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
 Cells = tuple[tuple[tuple[str, bool], ...], ...]
 """Rows of cells, each with whether it is the solution's."""
 
 
 def answer_cells(text: str, grid: Grid) -> Cells:
-    """An answer laid out as the grid is; nothing where it is not of that form: an object of objects, a row each, whose
-    name ends with the row's first cell."""
+    """Return an answer laid out as the grid is; nothing where it is not of that form: an object of objects, a row each,
+    whose name ends with the row's first cell."""
     rows = _named_rows(text)
     if rows.keys() != {row[0] for row in grid.rows}:
         return ()
@@ -79,15 +83,9 @@ def _row_cells(values: Mapping[str, str], row: Sequence[str], heads: Sequence[st
 
 
 def _named_rows(text: str) -> dict[str, dict[str, str]]:
-    try:
-        content = orjson.loads(text)
-    except ValueError:
-        return {}
-    if not isinstance(content, dict):
-        return {}
     return {
         name.rpartition(" ")[2]: {head.lower(): short_line(value, 100) for head, value in row.items()}
-        for name, row in content.items()
+        for name, row in _json_object(text).items()
         if isinstance(row, dict)
     }
 

@@ -1,0 +1,540 @@
+"""The leaderboard as pages show it: a column once, cells as text, and the sentences that explain them.
+
+Nothing here is statistics: scores, intervals and ranks come from the table; only axis positions are worked out.
+"""
+
+from __future__ import annotations
+
+import math
+import string
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+import polars as pl
+
+from layton_batch.files.leaderboard_columns import COUNTS
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.makers import maker_name, model_colours
+from layton_batch.scoring.label_plan import label_need_text
+from layton_batch.scoring.leaderboard import (
+    ASSUMES,
+    BORROWED_ONLY,
+    FLAGS,
+    NEW_ITEMS,
+    NO_OWN,
+    OTHER_HINTS,
+    RULE,
+    THIS_SET,
+    alike,
+    flags_of,
+    interval_text,
+    on_this_set,
+    ranks_text,
+    verdicts_text,
+)
+from layton_batch.scoring.rules import PAPER
+from layton_batch.scoring.uncalibrated import UNCALIBRATED, need
+from layton_batch.site.html_table import NOTHING, HtmlBody, HtmlCell, HtmlColumn, HtmlRow, HtmlTable, plain_table
+from layton_batch.site.pages import dollars, macros, short_line, small_money
+from layton_batch.site.run_tables import BoardSettings, failures, table
+from layton_batch.text import NONE, Table, columns, number_text, percent, plural
+
+_STEPS = (1, 2, 5, 10, 20, 25, 50, 100)
+_MOST_TICKS = 6
+_ROOM = 0.04  # of the axis, kept free at both ends, so that dots and labels fit
+_MOST_KINDS = 8  # of failure that have a column of their own
+LeaderboardRow = Mapping[str, Any]
+BODIES = (("board-rows", "for-new"), ("set-rows", "for-these"))
+"""Id and view of the rows of each target."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """A row of the leaderboard with what pages add to it. ``values``: the row in the table.
+
+    ``maker``: its name, that of the provider where the maker is unknown; ``by``: the provider where that is another;
+    ``colour``: the model's on all pages and charts of the site. ``usd``, ``tokens``: of an answer, None if unknown;
+    ``alike``: its letters; ``notes``: marks of the footnotes that apply.
+    """
+
+    values: LeaderboardRow
+    maker: str
+    by: str
+    colour: str
+    usd: float | None
+    tokens: float | None
+    alike: str
+    notes: tuple[str, ...]
+
+    @property
+    def model(self) -> str:
+        return short_line(self.values["model"])
+
+    @property
+    def hints(self) -> int:
+        return int(self.number("n_hints") or 0)
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """Return model, provider and hint level, as the replies name them."""
+        return str(self.values["model"]), str(self.values["provider"]), self.hints
+
+    @property
+    def page(self) -> str:
+        """Return the file name of the model's page: equal at every refresh, and safe for any model name."""
+        name = f"{self.model}|{short_line(self.values['provider'])}|{self.hints}"
+        return f"{sha256(name.encode()).hexdigest()[:12]}.html"
+
+    @property
+    def rank(self) -> str:
+        return number_text(self.number("rank"), 0)
+
+    @property
+    def ranks(self) -> str:
+        return ranks_text(self.values)
+
+    @property
+    def score(self) -> str:
+        return number_text(self.number("score"))
+
+    @property
+    def interval(self) -> str:
+        half = self.number("half_width")
+        return f"±{half:.1f}" if self.values["method"] == PAPER and half is not None else interval_text(self.values)
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Return the ends of the interval; None where one is unknown."""
+        low, high = self.number("lower"), self.number("upper")
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def cost(self) -> str:
+        return NONE if self.usd is None else small_money(self.usd)
+
+    @property
+    def length(self) -> str:
+        return NONE if self.tokens is None else f"{self.tokens:,.0f}"
+
+    @property
+    def failed(self) -> str:
+        """Name the answers that failed, by kind; empty without any."""
+        return ", ".join(f"{count:,} {name}" for name, count in self.failures.items())
+
+    @property
+    def failures(self) -> Mapping[str, int]:
+        counts = ((words, self.values.get(name)) for words, name in COUNTS.items())
+        return {words: count for words, count in counts if isinstance(count, int) and count}
+
+    def number(self, name: str) -> float | None:
+        """Return a number of the row; None where it has none."""
+        value = self.values.get(name)
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+@dataclass(frozen=True, slots=True)
+class BoardColumn:
+    """A column of the board: what it is called, and what stands in it."""
+
+    column: HtmlColumn
+    cell: Callable[[BoardRow], HtmlCell | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A board on one target, ``new items`` or ``this set``. ``footnotes`` are (mark, name, explanation)."""
+
+    rows: tuple[BoardRow, ...]
+    columns: tuple[BoardColumn, ...]
+    footnotes: tuple[tuple[str, str, str], ...]
+    method: str
+    metric: str
+    target: str
+    level: float
+
+    @property
+    def has_hints(self) -> bool:
+        return len({row.hints for row in self.rows}) > 1
+
+    @property
+    def by_rule(self) -> bool:
+        """Return whether a rule graded the answers, so that scores on these items are exact."""
+        return self.method == RULE
+
+    @property
+    def has_labels(self) -> bool:
+        """Return whether any row can have labels behind it."""
+        labelled = any(row.values["borrowed_labels"] is not None for row in self.rows)
+        return labelled and self.method not in (RULE, UNCALIBRATED)
+
+    @property
+    def explained(self) -> list[tuple[str, str]]:
+        """Return the columns with what they mean."""
+        return [(entry.column.name, entry.column.help) for entry in self.columns if entry.column.help]
+
+    # ---- sentences ---------------------------------------------------------------------------------------------------
+
+    @property
+    def where(self) -> str:
+        return _WHERE[self.target]
+
+    @property
+    def score_words(self) -> str:
+        """Say in a sentence what a score counts."""
+        counted = _METRICS.get(self.metric, f"by “{self.metric.replace('_', ' ')}”" if self.metric else "")
+        return f"Percent of the items {counted}".strip() + "."
+
+    @property
+    def interval_head(self) -> str:
+        return "Interval" if self.method == PAPER else f"{percent(self.level)} CI"
+
+    @property
+    def range_head(self) -> str:
+        return "Rank range" if self.method == PAPER else f"{percent(self.level)} rank range"
+
+    @property
+    def meaning(self) -> str:
+        """Say what the intervals hold."""
+        held = f"The {self.interval_head} holds"
+        if self.method == UNCALIBRATED:
+            return (
+                f"{self._label_need} If the judges are that good, the {self.interval_head} holds the score "
+                f"{self.where} with that probability. Each interval holds singly."
+            )
+        if self.method == PAPER:
+            return (
+                "The interval is the range between the 2.5th and 97.5th percentile of the layton-eval paper's "
+                "bootstrap: it holds for exactly these items, there is none for new ones, and it takes the rates found "
+                "in the human labels as certain, so it is narrower than a 95 % interval should be."
+            )
+        if self.by_rule and self.target == THIS_SET:
+            return "Every answer was graded by rule, so scores and ranks are exact on this set of items."
+        if self.by_rule:
+            return (
+                "Every answer was graded by rule, so the score is exact on this set of items. "
+                f"{held} the score on new items of the same kind with that probability."
+            )
+        return f"{held} {_SUBJECTS[self.target]}, with that probability. Each interval holds singly. {ASSUMES}"
+
+    @property
+    def range_meaning(self) -> str:
+        """Say what the rank ranges and the letters hold."""
+        letters = f"Models that share a letter under “{_ALIKE}” cannot be told apart by their rank ranges."
+        if self.method == PAPER:
+            return (
+                f"The rank range runs from the best to the worst rank that overlapping intervals leave open. {letters}"
+            )
+        if self.by_rule and self.target == THIS_SET:
+            return letters
+        probability = f"with {percent(self.level)} probability."
+        return f"The rank range holds the ranks {self.where} of all models at once, {probability} {letters}"
+
+    @property
+    def cautions(self) -> Iterator[str]:
+        """Yield sentences that a reader has to know before the numbers."""
+        if self.method == UNCALIBRATED:
+            yield self._label_need
+        if borrowing := sum(NO_OWN in row.notes for row in self.rows):
+            yield (
+                f"{borrowing:,} of {plural(len(self.rows), 'row')} ({NO_OWN}) {'has' if borrowing == 1 else 'have'} no "
+                "label on answers of their own: the labels behind these scores are on other models’ answers."
+            )
+
+    @property
+    def _label_need(self) -> str:
+        """Explain an uncalibrated board without the command that only its maker can use."""
+        needed = [count if isinstance(count := row.values.get("labels_needed"), int) else None for row in self.rows]
+        return need(needed).partition(": `")[0].removesuffix(".") + "."
+
+
+_WHERE = {NEW_ITEMS: "on new items of this kind", THIS_SET: "on exactly this set of items"}
+_SUBJECTS = {
+    NEW_ITEMS: "the score on new items of the same kind",
+    THIS_SET: "the share of exactly these items that a person would judge correct; it says nothing of other items",
+}
+_ALIKE = "Alike"
+_METRICS = {
+    "both_correct": "whose answer and justification are both right",
+    "answer_correct": "whose answer is right",
+    "justification_correct": "whose justification is right",
+}
+
+
+# ---- from the tables -----------------------------------------------------------------------------------------------
+
+
+def read_board(folder: RunFolder, frame: pl.DataFrame, settings: BoardSettings) -> Board:
+    """Make the board of a leaderboard's rows. Raises DamagedTableError for a table that cannot be read."""
+    rows = frame.to_dicts()
+    board_rows = _rows(folder, rows, settings)
+    method = str(rows[0]["method"]) if rows else settings.method
+    board = Board(
+        rows=board_rows,
+        columns=(),
+        footnotes=tuple((mark, _words(flag), FLAGS.get(flag, "")) for flag, mark in _footnotes(rows).items()),
+        method=method,
+        metric=str(rows[0]["metric"]) if rows else settings.metric,
+        target=THIS_SET if rows and rows[0]["target"] == THIS_SET else NEW_ITEMS,
+        level=settings.level,
+    )
+    return replace(board, columns=tuple(entry for is_shown, entry in _columns(board) if is_shown))
+
+
+def this_set(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the board for exactly these items; empty where it is for these already, or nothing is known of these."""
+    is_other = pl.col("target").ne_missing(THIS_SET) & pl.col("set_score").is_not_null()
+    return on_this_set(frame) if frame.filter(is_other).height else frame.clear()
+
+
+def _rows(folder: RunFolder, rows: Sequence[LeaderboardRow], settings: BoardSettings) -> tuple[BoardRow, ...]:
+    families = table(folder, "predictions", ("model", "family")).unique(maintain_order=True).drop_nulls()
+    names = {model: short_line(family) for model, family in families.iter_rows()}
+    makers = {row["model"]: maker_name(names.get(row["model"]) or short_line(row["provider"])) for row in rows}
+    colours = model_colours(makers, settings.colours)
+    spent, marks = _spent(folder), _footnotes(rows)
+    letters = alike([(_whole(row["rank_best"]), _whole(row["rank_worst"])) for row in rows])
+    board_rows = []
+    for row, letter in zip(rows, letters, strict=True):
+        maker, provider = makers[row["model"]], maker_name(short_line(row["provider"]))
+        usd, tokens = spent.get(str(row["model"]), (None, None))
+        notes = tuple(marks[flag] for flag in flags_of(row["flags"]))
+        by = "" if maker == provider else provider
+        board_rows.append(BoardRow(row, maker, by, colours[row["model"]], usd, tokens, letter, notes))
+    return tuple(board_rows)
+
+
+def _spent(folder: RunFolder) -> dict[str, tuple[float | None, float]]:
+    """Return each model's dollars and output tokens per answer, without answers that another run paid for."""
+    spent: dict[str, tuple[float | None, float]] = {}
+    names = ("model", "stage", "requests", "output_tokens", "cost_usd")
+    for model, stage, requests, tokens, usd in table(folder, "cost", names).iter_rows():
+        if stage == "predict" and requests:
+            cost = dollars(usd)
+            spent[model] = (None if cost is None else cost / requests, (tokens or 0) / requests)
+    return spent
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _footnotes(rows: Sequence[LeaderboardRow]) -> dict[str, str]:
+    """Return a mark for each flag, in the order in which a reader meets them; a star for rows without own labels."""
+    flags = list(dict.fromkeys(flag for row in rows for flag in flags_of(row["flags"])))
+    letters = (string.ascii_lowercase[at % 26] + (str(at // 26) if at >= 26 else "") for at in range(len(flags)))
+    return {flag: NO_OWN if flag == BORROWED_ONLY else next(letters) for flag in flags}
+
+
+def _words(name: str) -> str:
+    return short_line(name.replace("_", " "))
+
+
+def failure_table(folder: RunFolder, board: Board) -> HtmlTable | None:
+    """Count the most frequent kinds of failure by model, all others in one column; None unless a rule graded."""
+    counts_by_model = failures(folder, board.metric) if board.by_rule else {}
+    rows = [(row.model, counts_by_model.get(str(row.values["model"]), {})) for row in board.rows]
+    times = sum((Counter(counts) for _, counts in rows), Counter[str]())
+    kinds = [kind for kind, _ in times.most_common()]
+    groups = [[kind] for kind in kinds[:_MOST_KINDS]]
+    heads = [_words(kind) for kind in kinds[:_MOST_KINDS]]
+    if rest := kinds[_MOST_KINDS:]:
+        groups, heads = [*groups, rest], [*heads, "other"]
+    lines = tuple(
+        (model, *(f"{sum(counts.get(kind, 0) for kind in group):,}" for group in groups))
+        for model, counts in rows if counts
+    )  # fmt: skip
+    return plain_table(Table(columns("model", *heads), lines), "How often each kind of failure occurs, by model")
+
+
+def label_need(folder: RunFolder, run: str) -> str:
+    """Say what labels would do for the intervals, by the last ranking; empty where they would do nothing. ``run``: its
+    name on the command line."""
+    names = ("labels", "half_width_now", "half_width_then")
+    needs = table(folder, "label_need", names).filter(pl.col("labels") > 0)
+    if needs.is_empty():
+        return ""
+    labels, now, then = needs.select(names).row(0)
+    return label_need_text(labels, now, then, run)
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def board_table(caption: str, board: Board, here: Board | None = None) -> HtmlTable:
+    """Return the table; with the board ``here`` on this set, both, of which a switch shows one."""
+    bodies = [
+        HtmlBody(
+            [HtmlRow([entry.cell(row) for entry in shown.columns], {"maker": row.maker}) for row in shown.rows],
+            name,
+            view if here else "",
+        )
+        for shown, (name, view) in zip([board, here] if here else [board], BODIES, strict=False)
+    ]
+    return HtmlTable(caption, [entry.column for entry in board.columns], bodies, kind="board", sorted_by="rank")
+
+
+_FIRST = ("rank", "model", "score", "interval", "plot", "spread", "cost")
+
+
+def first_rows(caption: str, board: Board, count: int, address: str) -> HtmlTable:
+    """Return the first rows of the board for a page elsewhere, which sees the board's pages at ``address``."""
+    shown = [entry for entry in board.columns if entry.column.key in _FIRST]
+
+    def cell(entry: BoardColumn, row: BoardRow) -> HtmlCell | str:
+        """Return a cell whose link is followed from elsewhere; of the footnotes only the star stays."""
+        plain = entry.cell(row)
+        if isinstance(plain, str) or not plain.link:
+            return plain
+        star = macros("cells.html").star(NO_OWN) if NO_OWN in row.notes else NOTHING
+        return replace(plain, link=address + plain.link, after=star)
+
+    rows = [HtmlRow([cell(entry, row) for entry in shown]) for row in board.rows[:count]]
+    return HtmlTable(caption, [entry.column for entry in shown], [HtmlBody(rows)], kind="board")
+
+
+def _columns(board: Board) -> list[tuple[bool, BoardColumn]]:
+    """Define each column, and tell whether it says something of these rows."""
+    rows, cells = board.rows, macros("cells.html")
+    axis = _PlotAxis.of([end for row in rows for name in _ENDS if (end := row.number(name)) is not None])
+    ranked = sum(row.values["rank"] is not None for row in rows)
+    has_costs = any(row.tokens is not None for row in rows)
+    counts = [name for name, column in COUNTS.items() if any(row.values[column] for row in rows)]
+    other_hints = any(OTHER_HINTS in flags_of(row.values["flags"]) for row in rows)
+    labels = "People’s verdicts on the model’s own answers · borrowed from other models’ answers" + (
+        " and from this model’s answers with other hints" * other_hints + "."
+    )
+
+    def column(
+        name: str, key: str, cell: Callable[[BoardRow], HtmlCell | str], words: str = "", **more: Any
+    ) -> BoardColumn:
+        return BoardColumn(HtmlColumn(name, key, help=words, **more), cell)
+
+    return [
+        (True, column("Rank", "rank", lambda row: _sorted(row.rank, row.number("rank")),
+                      "By score; see the rank range for what the data leave open.", label="")),
+        (True, column("Model", "model", _model_cell, is_head=True)),
+        (board.has_hints,
+         column("Hints", "hints", lambda row: str(row.hints), "How many hints the model was given.", label="hints")),
+        (True, column("Score", "score", lambda row: _sorted(row.score, row.number("score")),
+                      f"{board.score_words} Abstained, unreadable and missing answers count as wrong.",
+                      is_falling=True, label="")),
+        (True, column(board.interval_head, "interval", _interval_cell,
+                      "How far the score is known, on what the board is for.", label="")),
+        (True, column("Score and interval, drawn", "plot", axis.cell,
+                      label="", drawing=cells.axis(axis.ticks()) if rows else NOTHING)),
+        (True, column(board.range_head, "spread", lambda row: _ranks_cell(row, ranked),
+                      "Holds the ranks of all models at once, on what the board is for.", label="ranks")),
+        (True, column(_ALIKE, "alike", lambda row: row.alike,
+                      "Models that share a letter cannot be told apart by their rank ranges.", is_text=True,
+                      is_rest=True, label="alike")),
+        (board.has_labels, column("Human labels (own · borrowed)", "labels", _labels_cell, labels, is_falling=True,
+                                  is_rest=True, label="labels")),
+        (any(row.values["n_verdicts_missing"] for row in rows),
+         column("Verdicts", "verdicts", _verdicts_cell,
+                "How many of the verdicts that judges were asked for can be read: the score stands on these.",
+                is_falling=True, label="verdicts")),
+        (has_costs, column("Cost an answer", "cost", lambda row: _sorted(row.cost, row.usd),
+                           "What one answer of the model cost by its batch API, without the jury.", label="")),
+        (has_costs, column("Output tokens", "tokens", lambda row: _sorted(row.length, row.tokens),
+                           "Output tokens of one answer, reasoning among them.", is_rest=True, label="tokens")),
+        (len({row.values["n_items"] for row in rows}) > 1,
+         column("Items", "items", lambda row: f"{row.values['n_items'] or 0:,}", "Items behind the score.",
+                is_falling=True, is_rest=True, label="items")),
+        (bool(counts),
+         column(counts[0].capitalize() if len(counts) == 1 else "Failures", "failures",
+                lambda row: _failures_cell(row, len(counts) > 1),
+                "Answers that were abstained, could not be read, are missing or have no verdict; they count as wrong.",
+                is_falling=True, is_rest=True, label=counts[0] if len(counts) == 1 else "failures")),
+    ]  # fmt: skip
+
+
+_ENDS = ("score", "lower", "upper", "new_score", "new_lower", "new_upper", "set_score", "set_lower", "set_upper")
+"""Range of an axis: it has room for both targets, so that it is the same for both."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PlotAxis:
+    """A linear scale from ``start`` to ``end``, with a tick at every multiple of ``step``."""
+
+    start: float
+    end: float
+    step: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> _PlotAxis:
+        low, high = (min(values), max(values)) if values else (0.0, 100.0)
+        room, widest = max((high - low) * _ROOM, 0.5), (high - low) / _MOST_TICKS
+        return cls(low - room, high + room, next((step for step in _STEPS if step >= widest), math.ceil(widest)))
+
+    def at(self, value: float) -> float:
+        return 100 * (value - self.start) / (self.end - self.start)
+
+    def ticks(self) -> list[tuple[str, str]]:
+        """Return place and label of each tick."""
+        first, last = math.ceil(self.start / self.step), math.floor(self.end / self.step)
+        values = [self.step * index for index in range(first, last + 1)]
+        return [(_place(self.at(value)), f"{value:g}") for value in values]
+
+    def cell(self, row: BoardRow) -> HtmlCell:
+        """Draw the score and its interval."""
+        score = row.number("score")
+        low, high = row.number("lower"), row.number("upper")
+        if score is None:
+            return HtmlCell(after=macros("cells.html").plot(self.ticks(), "", "", ""))
+        start, end = (self.at(score if value is None else value) for value in (low, high))
+        places = (_place(start), _place(end - start), _place(self.at(score)))
+        return HtmlCell(after=macros("cells.html").plot(self.ticks(), *places))
+
+
+def _place(value: float) -> str:
+    return f"{min(max(value, 0.0), 100.0):.2f}%"
+
+
+def _sorted(text: str, value: float | None) -> HtmlCell:
+    return HtmlCell(text, sort="" if value is None else f"{value:.10g}")
+
+
+def _model_cell(row: BoardRow) -> HtmlCell:
+    cells = macros("cells.html")
+    return HtmlCell(
+        row.model,
+        sort=row.model,
+        link=f"models/{row.page}",
+        before=cells.dye(row.colour),
+        after=cells.after_model(row.notes, row.maker, row.by),
+    )
+
+
+def _interval_cell(row: BoardRow) -> HtmlCell:
+    return HtmlCell(row.interval, sort="" if row.ends is None else f"{row.ends[1] - row.ends[0]:.6g}")
+
+
+def _ranks_cell(row: BoardRow, ranked: int) -> HtmlCell:
+    """Draw the rank range: each rank has a slot of its own width; the bar covers the slots from best to worst."""
+    rank, best, worst = (row.number(name) for name in ("rank", "rank_best", "rank_worst"))
+    if best is None or worst is None:
+        return HtmlCell(sort="", after=macros("cells.html").ranks(row.ranks, "", "", ""))
+    places = ("", "", "")
+    if rank is not None and ranked > 1:
+        slot = 100 / ranked
+        places = (_place((best - 1) * slot), _place((worst - best + 1) * slot), _place((rank - 0.5) * slot))
+    drawn = macros("cells.html").ranks(row.ranks, *places)
+    return HtmlCell(sort=f"{best * 1_000_000 + worst:.0f}", after=drawn)
+
+
+def _labels_cell(row: BoardRow) -> HtmlCell:
+    own, borrowed = row.number("own_labels"), row.number("borrowed_labels")
+    return _sorted(NONE if own is None or borrowed is None else f"{own:.0f} · {borrowed:.0f}", own)
+
+
+def _verdicts_cell(row: BoardRow) -> HtmlCell:
+    return _sorted(verdicts_text(row.values), row.number("n_verdicts_missing"))
+
+
+def _failures_cell(row: BoardRow, is_named: bool) -> HtmlCell:
+    count = sum(row.failures.values())
+    kinds = macros("cells.html").unseen(row.failed) if is_named and count else NOTHING
+    return HtmlCell(f"{count:,}", sort=str(count), tone="" if count else "zero", after=kinds)

@@ -1,0 +1,118 @@
+"""Two models beside each other: the page that compares them, and the data behind it.
+
+Names, marks and probabilities stand in the page; a model's answers in a file of their own, which the page loads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import orjson
+import polars as pl
+
+from layton_batch.files.run_folder import RunFolder
+from layton_batch.scoring.pairs import MOST
+from layton_batch.site.board import Board
+from layton_batch.site.items_page import ListedItem
+from layton_batch.site.pages import more_assets, short_line, write
+from layton_batch.site.run_tables import table
+
+MOST_CELLS = 400_000
+"""Models times items: beyond it the page leaves out on which items two models differ."""
+ANSWERS = "compare"
+"""The folder of the models' answers."""
+LONGEST_TEXT = 600
+"""Characters of a text that the page shows; the item's page has all."""
+_SIGNS = {True: "✓", False: "✗", None: "?"}
+
+
+def has_comparison(folder: RunFolder, rows: int) -> bool:
+    """Tell whether the board has at least two models and not too many to compare."""
+    return 1 < rows <= MOST and not table(folder, "pairs", ("model",)).is_empty()
+
+
+def compares_items(folder: RunFolder, rows: int, items: int) -> bool:
+    """Tell whether the comparison says on which items two models differ."""
+    return has_comparison(folder, rows) and 0 < rows * items <= MOST_CELLS
+
+
+def write_answers(building: Path, place: int, answers: pl.DataFrame, count: int) -> str:
+    """Write a model's replies to ``count`` items, the first to each: answer, justification, verdict, and each judge
+    with its signs. Return a letter an item."""
+    entries: list[object] = [None] * count
+    marks = ["-"] * count
+    for reply in answers.iter_rows(named=True):
+        judges = [f"{short_line(judge['judge'])} {_judge_signs(judge)}"
+                  for judge in reply["judges"] or () if judge["judge_provider"] is not None]  # fmt: skip
+        verdict = " · ".join(filter(None, (short_line(reply["verdict"]), reply["vote"])))
+        texts = [short_line(reply[name], LONGEST_TEXT) for name in ("answer", "justification")]
+        entries[reply["place"]] = [*texts, verdict, judges]
+        marks[reply["place"]] = reply["mark"]
+    _write_script(building, f"{place}.js", f"(window.modelAnswers ??= {{}})[{place}]", entries)
+    return "".join(marks)
+
+
+def _judge_signs(judge: Mapping[str, object]) -> str:
+    answer, reason, note = judge["is_answer_correct"], judge["is_justification_correct"], judge["note"]
+    return _SIGNS[answer] + (_SIGNS[reason] if reason is not None or note is not None else "")  # type: ignore[index]
+
+
+def _write_script(building: Path, name: str, variable: str, entries: Sequence[object]) -> None:
+    """Write a line an entry, so that a change of one shows as one."""
+    (building / ANSWERS).mkdir(exist_ok=True)
+    lines = b"".join(orjson.dumps(entry) + b",\n" for entry in entries)
+    (building / ANSWERS / name).write_bytes(b"%s = [\n%s];\n" % (variable.encode(), lines))
+
+
+def write_compare_page(
+    folder: RunFolder,
+    board: Board,
+    items: Sequence[ListedItem],
+    marks: Sequence[str],
+    building: Path,
+    about: Mapping[str, object],
+) -> None:
+    """Write the page with its data: ``models``, ``items`` (page, name), ``marks`` (a letter an item, by model),
+    ``scores`` (on these items, on new ones) and ``better`` (by pair ``i,j``: percent on these items, percent on new
+    ones, and the ends of the intervals of both differences, in points).
+
+    ``marks``: of each row, none where items are not compared.
+    """
+    columns = ("model", "n_hints", "other", "other_hints", "better", "lower", "upper",
+               "better_new", "lower_new", "upper_new")  # fmt: skip
+    places = {(row.values["model"], row.hints): place for place, row in enumerate(board.rows)}
+    better = {}
+    for model, hints, other, other_hints, here, low, high, new, new_low, new_high in table(
+        folder, "pairs", columns
+    ).iter_rows():
+        pair = places.get((model, hints)), places.get((other, other_hints))
+        if None not in pair:
+            better[f"{pair[0]},{pair[1]}"] = (_percent(here), _percent(new), (low, high), (new_low, new_high))
+    if marks:
+        _write_script(building, "items.js", "window.comparedItems", _items(folder, len(items)))
+    data = {
+        "models": [row.model + f"@{row.hints}" * board.has_hints for row in board.rows],
+        "items": [[item.name, short_line(item.item_id, 60)] for item in items] if marks else [],
+        "marks": marks,
+        "better": better,
+        "scores": [[row.values.get("set_score"), row.values.get("new_score") or row.values["score"]]
+                   for row in board.rows],
+    }  # fmt: skip
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    write(building / "compare.html", "compare.html", **about, **more_assets(loads=True), data=text)
+
+
+def _items(folder: RunFolder, count: int) -> list[list[str]]:
+    """Return question and reference of each item; items that only predictions have come last, without both."""
+    parts = ("answer", "justification", "solution")
+    rows = table(folder, "items", ("question", *parts))
+    has_text = [pl.when(pl.col(part).str.strip_chars() != "").then(pl.col(part)) for part in parts]
+    texts = rows.select("question", reference=pl.coalesce(has_text)).iter_rows()
+    shown = [[short_line(question, LONGEST_TEXT), short_line(reference, LONGEST_TEXT)] for question, reference in texts]
+    return shown + [["", ""]] * (count - len(shown))
+
+
+def _percent(chance: float | None) -> float | None:
+    return None if chance is None else round(100 * chance, 1)
