@@ -111,7 +111,7 @@ class _Written(NamedTuple):
 class RequestPlanner:
     """Plans one job. ``prefix``: of its custom_ids; ``earlier``: every request that the job ever had.
 
-    ``still_wanted``: the custom_ids of earlier requests that are wanted.
+    ``still_wanted``: the custom_ids of earlier requests that are wanted; ``to_ask``: the answers to buy.
     """
 
     provider: Provider
@@ -119,7 +119,7 @@ class RequestPlanner:
     earlier: Sequence[KnownRequest]
     answers: AnswerLookUp
     still_wanted: set[str] = field(default_factory=set)
-    _to_ask: set[bytes] = field(init=False, default_factory=set)
+    to_ask: set[bytes] = field(default_factory=set)
 
     def plan(self, wanted: Iterable[WantedPrompt]) -> Iterator[PlannedRequest]:
         """Yield what there is to do about each request, in order. New requests are numbered after the earlier ones."""
@@ -179,7 +179,7 @@ class RequestPlanner:
         if status is None:
             self.still_wanted.add(name)
         elif kind is RequestKind.TO_ASK:
-            self._to_ask.add(status.answer)
+            self.to_ask.add(status.answer)
             line = request.line.replace(UNNAMED.encode(), name.encode(), 1)
         return PlannedRequest(
             kind, name, request.item_id, request.spec, sized.size, line, status, request.without_limit
@@ -189,7 +189,7 @@ class RequestPlanner:
         if status is None:
             return RequestKind.KEPT
         if status.is_to_ask:
-            return RequestKind.IN_PROGRESS if status.answer in self._to_ask else RequestKind.TO_ASK
+            return RequestKind.IN_PROGRESS if status.answer in self.to_ask else RequestKind.TO_ASK
         if status.state is AnswerState.ANSWERED:
             return RequestKind.ANSWERED
         is_in_batch = status.state in (AnswerState.PLANNED, AnswerState.SENT)

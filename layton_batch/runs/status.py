@@ -124,6 +124,9 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     waits_for_others = state is RunState.RUNNING and jobs and not any(map(_goes_on, batches))
     if waits_for_others and (blocked := _blocked_by(store.awaited_batches())):
         state, reason = RunState.NEEDS_PERSON, blocked
+    open_states = {batch.state for batch in batches if batch.state in OPEN}
+    if row is not None and not row.agreed and Lifecycle.PLANNED in open_states and open_states <= _IDLE:
+        state, reason = RunState.NEEDS_PERSON, _NOT_AGREED
     statuses = job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs
     requests = {job.id: job.requests for job in statuses}
     failed = counted.failed if counted else store.failed_requests() if any(job.unanswered for job in statuses) else ()
@@ -167,6 +170,9 @@ def _is_working(provider: str, batches: Sequence[Batch]) -> bool:
     failing = {batch.id for batch, _ in failing_batches(batches).get(provider, ())}
     sent = AT_PROVIDER | {Lifecycle.ENDED}
     return any(batch.provider == provider and batch.state in sent and batch.id not in failing for batch in batches)
+
+
+_NOT_AGREED = "what the manifest adds is planned, and nobody agreed to send it: `layton-batch run` asks"
 
 
 def _goes_on(batch: Batch) -> bool:

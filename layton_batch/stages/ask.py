@@ -7,7 +7,7 @@ once more: the rest of a batch that ended without some answers, a person's retry
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
@@ -34,7 +34,7 @@ from layton_batch.stages.reserve import JobCosts, with_safety
 from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.request_rows import KnownRequest, NewRequests
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import juried
+from layton_batch.tasks.protocol import Candidate, juried
 
 
 def ask(run: Run, job: Job, mark: str) -> bool:
@@ -351,10 +351,15 @@ def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Itera
         cache.about(task)
         items = run.items if wanted is None else (item for item in run.items if item.id in wanted)
         return cache.participants(items, job.spec, task, run.task)
-    jury = juried(run.task)
-    cache.about(jury, job.depends_on or job.id)
     judged = (candidate for candidate in candidates(run, job) if wanted is None or candidate.item.id in wanted)
-    return cache.judges(judged, job.spec, jury)
+    return judge_prompts(run, job, judged)
+
+
+def judge_prompts(run: Run, job: Job, judged: Iterable[Candidate]) -> Iterator[WantedPrompt]:
+    """Yield what the job's judge is asked about each of the candidates."""
+    jury = juried(run.task)
+    run.prompt_cache.about(jury, job.depends_on or job.id)
+    return run.prompt_cache.judges(judged, job.spec, jury)
 
 
 def prompts_of(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, SizedPrompt]]:

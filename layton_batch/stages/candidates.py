@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from layton_batch.files import tables
@@ -15,14 +15,16 @@ from layton_batch.tasks.protocol import Candidate
 _COLUMNS = ("item_id", "model", "kind", "answer", "justification")
 
 
-def candidates(run: Run, job: Job) -> Iterator[Candidate]:
-    """The answers that the job's judge is asked about, an item once; none about an item that a revision took out since
-    the answers were graded."""
-    answers = _gold_answers(run, job) if job.role is Role.REJUDGE else stored_predictions(run, str(job.depends_on))
+def candidates(run: Run, job: Job, answers: Iterable[Prediction] | None = None) -> Iterator[Candidate]:
+    """Yield the answers that the job's judge is asked about, an item once. Leave out items that a revision took out
+    since the answers were graded.
+
+    ``answers``: of the participant's job that this one waits for; None: those of its table.
+    """
+    judged = answers if answers is not None else stored_predictions(run, str(job.depends_on))
     asks = asked_items(run, job)
-    item_ids = {item.id for item in run.items}
-    for prediction in answers:
-        is_there = prediction.kind is PredictionKind.ANSWERED and prediction.item_id in item_ids
+    for prediction in _gold_answers(run, job, answers) if job.role is Role.REJUDGE else judged:
+        is_there = prediction.kind is PredictionKind.ANSWERED and prediction.item_id in run.by_id
         if is_there and asks(prediction.item_id):
             yield Candidate(run.item(prediction.item_id), prediction)
 
@@ -39,15 +41,15 @@ def read_predictions(part: Path) -> Iterator[Prediction]:
             yield Prediction(item_id, model, PredictionKind(kind), answer, justification)
 
 
-def _gold_answers(run: Run, job: Job) -> Iterator[Prediction]:
-    """Without those that the same model gave in this run too: the jury judges them there, but for anchors. None where
-    the gold set is another one by now."""
+def _gold_answers(run: Run, job: Job, answers: Iterable[Prediction] | None) -> Iterator[Prediction]:
+    """Yield the labelled answers of the gold set, without ``answers`` that the same model gave in this run too: the
+    jury judges them there, but for anchors. Yield nothing if the gold set is another one by now."""
     rejudged = run.rejudging.get(job.id)
     if rejudged is None:
         return
-    own = stored_predictions(run, rejudged.own) if rejudged.own else ()
+    own = stored_predictions(run, rejudged.own) if answers is None and rejudged.own else answers or ()
     judged = {(prediction.item_id, prediction.answer, prediction.justification) for prediction in own}
-    for answers in rejudged.rows.select("item_id", "answer", "justification").iter_rows():
-        if answers not in judged:
-            item_id, answer, justification = answers
+    for labelled in rejudged.rows.select("item_id", "answer", "justification").iter_rows():
+        if labelled not in judged:
+            item_id, answer, justification = labelled
             yield Prediction(item_id, rejudged.judged.name, PredictionKind.ANSWERED, answer, justification)

@@ -38,13 +38,6 @@ def grade(run: Run) -> bool:
     return any([*moved, reopen_juries(run)])
 
 
-def grade_answers(run: Run, job: Job) -> bool:
-    """Write the tables of a job of whose answers some are not in, for a plan of which nothing stays. Return True."""
-    located = locate_responses(run, job.id, only_answers=True)
-    grade_job(_grading(run, job, _judged(run, job), located), run.task, run.item)
-    return True
-
-
 def _has_tables(run: Run, job: Job) -> bool:
     return all(part.exists() for part in _parts(run, job))
 

@@ -5,7 +5,7 @@ Who is third rotates by item, so that each judge is measured. A verdict that can
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 
 import polars as pl
@@ -13,7 +13,7 @@ import polars as pl
 from layton_batch.files import tables
 from layton_batch.manifest.form import IN_TURN_SEATS
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.records import Job
+from layton_batch.records import Job, Prediction
 from layton_batch.runs.context import Run
 from layton_batch.scoring.turns import third_judge
 from layton_batch.states import PredictionKind, Role
@@ -57,8 +57,11 @@ def reopen_juries(run: Run) -> bool:
     return moved
 
 
-def open_turns(run: Run, job: Job) -> frozenset[str]:
-    """Return the items on which the job may have to judge third, because the other two have not both judged yet."""
+def open_turns(run: Run, job: Job, answers: Iterable[Prediction] | None = None) -> frozenset[str]:
+    """Return the items on which the job may have to judge third, because the other two have not both judged yet.
+
+    ``answers``: of the model that the job judges; None: those of its table.
+    """
     jury = jury_in_turn(run, job.depends_on)
     if not jury:
         return frozenset()
@@ -67,13 +70,15 @@ def open_turns(run: Run, job: Job) -> frozenset[str]:
     judged = [set(_verdicts(run, other)["item_id"].to_list()) for other in first]
     return frozenset(
         item_id
-        for item_id in _answered(run, str(job.depends_on)) - (judged[0] & judged[1])
+        for item_id in _answered(run, str(job.depends_on), answers) - (judged[0] & judged[1])
         if third_judge(item_id) == number
     )
 
 
-def _answered(run: Run, predict_id: str) -> set[str]:
+def _answered(run: Run, predict_id: str, answers: Iterable[Prediction] | None = None) -> set[str]:
     """Return the items of the run that a model answered."""
+    if answers is not None:
+        return {answer.item_id for answer in answers if answer.kind is PredictionKind.ANSWERED}
     part = run.folder.part("predictions", predict_id)
     if not part.exists():
         return set()

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal_
 
 from layton_batch.clock import SystemClock
 from layton_batch.records import Batch, End, RequestCost
-from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
 from layton_batch.store import schema
 from layton_batch.store.request_rows import KnownRequest, batch_key, chunks, job_key
 from layton_batch.store.transactions import Transactions
@@ -220,6 +220,22 @@ class Requests(Transactions):
                 .group_by(*groups)
             )
             return [_request_count(*row) for row in connection.execute(query)]
+
+    def count_paid(self) -> int:
+        """Count the requests of the run, also retired ones, whose answers were paid for, or are in a batch at a
+        provider."""
+        requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+        paid = answers.c.state.in_([str(AnswerState.ANSWERED), str(AnswerState.UNCERTAIN)])
+        at_provider = batches.c.state.in_([str(state) for state in AT_PROVIDER])
+        query = (
+            select(func.count(requests.c.answer.distinct()))
+            .join(jobs, jobs.c.key == requests.c.job)
+            .join(answers, answers.c.fingerprint == requests.c.answer)
+            .outerjoin(batches, batches.c.key == answers.c.batch)
+            .where(jobs.c.run_id == self.run_id, or_(paid, at_provider))
+        )
+        with self.reading() as connection:
+            return int(connection.execute(query).scalar_one())
 
     def failed_requests(self) -> list[AttemptLocation]:
         """Return the requests whose last attempt brought no answer, and that no other attempt asks for."""

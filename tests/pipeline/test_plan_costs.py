@@ -16,7 +16,8 @@ from layton_batch.reports.status_tables import next_steps
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.status import RunState, Status
 from layton_batch.settings import Settings
-from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
+from layton_batch.stages.plan_counts import EARLIER, PRIORS
+from layton_batch.stages.preview import Preview, preview
 from layton_batch.states import Role
 from tests.support.lab import JUDGES, Lab, lab, manifest_text, quiz_text, write_few_labels
 from tests.support.manual_clock import ManualClock
