@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from layton_batch.clock import Clock
 from layton_batch.errors import ManifestError
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.runs.begun_runs import remember, was_begun
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import home_of
+from layton_batch.runs.folders import home_of, remember, was_begun
 from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
 from layton_batch.text import plural

@@ -18,7 +18,7 @@ from layton_batch.exports.run_contents import ModelContents, Row, RunContents
 from layton_batch.files.run_folder import slug
 from layton_batch.grading.harnesses.every_eval_ever_logs import HINTS_MARK, JUDGE_MARK, METRIC_MARK, SAMPLE_MARK, SUFFIX
 from layton_batch.records import Item, JsonValue, ModelSpec
-from layton_batch.stages.candidates import candidates
+from layton_batch.stages.prompts import candidates
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import juried
 

@@ -20,14 +20,11 @@ from layton_batch.files.item_list import digest
 from layton_batch.providers.protocol import Limits
 from layton_batch.records import Batch, Job, Prediction
 from layton_batch.runs.context import Run
-from layton_batch.runs.names import DIGITS, custom_id, custom_id_prefix
-from layton_batch.runs.request_planner import RequestKind, RequestPlanner
+from layton_batch.runs.requests import DIGITS, RequestKind, RequestPlanner, custom_id, custom_id_prefix
 from layton_batch.stages.ask import judge_prompts
-from layton_batch.stages.candidates import candidates
-from layton_batch.stages.final_responses import final_responses, locate_responses, response_from
-from layton_batch.stages.judge_lengths import JudgeRequests, allowance
-from layton_batch.stages.reserve import JobCosts, total
-from layton_batch.stages.turns import asked_items, open_turns
+from layton_batch.stages.costs import JobCosts, JudgeRequests, allowance, total
+from layton_batch.stages.prompts import asked_items, candidates, open_turns
+from layton_batch.stages.responses import final_responses, locate_responses, response_from
 from layton_batch.states import AnswerState, ErrorClass, Lifecycle, Role
 from layton_batch.store.request_rows import KnownRequest
 from layton_batch.tasks.protocol import juried
@@ -62,7 +59,7 @@ class PlannedJob:
 
 
 @dataclass(frozen=True)
-class StateBefore:
+class PastState:
     """A run before it is planned. ``retired``: its retired requests; ``batches``: its batches; ``jobs``: those of the
     revision before; ``answered``: how many answers each job has; ``same_items``: whether its items are those of now."""
 
@@ -73,7 +70,7 @@ class StateBefore:
     same_items: bool
 
     @classmethod
-    def of(cls, run: Run) -> StateBefore:
+    def of(cls, run: Run) -> PastState:
         """Read the state of a run."""
         jobs, row = run.store.all_jobs(), run.store.row()
         answered: Counter[str] = Counter()
@@ -94,12 +91,12 @@ class StateBefore:
 
 @dataclass
 class _LaterRequests:
-    """Requests of a judge's job that cannot be planned yet. ``answered``: how many of them have an answer, or are about
-    to; ``too_large``: how many are larger than the provider takes. Of the others: their ``items``, the bytes of each
-    line, and costs. ``kept``: the earlier requests of the job that are still wanted (None: all that are not retired).
+    """Requests of a judge's job that cannot be planned yet. ``answers``: those that some of them have, or wait for;
+    ``too_large``: how many are larger than the provider takes. Of the others: their ``items``, the bytes of each line,
+    and costs. ``kept``: the earlier requests of the job that are still wanted (None: all that are not retired).
     """
 
-    answered: int = 0
+    answers: list[bytes] = field(default_factory=list)
     too_large: int = 0
     items: set[str] = field(default_factory=set)
     sizes: list[int] = field(default_factory=list)
@@ -119,7 +116,7 @@ class _LaterRequests:
         return [request for request in known if request.custom_id in self.kept]
 
 
-def count_jobs(run: Run, before: StateBefore) -> list[PlannedJob]:
+def count_jobs(run: Run, before: PastState) -> list[PlannedJob]:
     """Count what the run's jobs would send now. Models whose answers came from a file send nothing."""
     jobs, participants = run.store.jobs(), {spec.name for spec in run.manifest.model_specs()}
     judges = JudgeRequests(juried(run.task), run.items) if run.task.uses_jury else None
@@ -183,10 +180,10 @@ class _LaterCounter:
         earlier, prefix = run.store.known_requests(job.id), custom_id_prefix(run.mark, job.id)
         planner = RequestPlanner(provider, prefix, earlier, run.paid_answers, to_ask=self.to_ask)
         for request in planner.plan(judge_prompts(run, job, candidates(run, job, answers))):
-            if request.kind is RequestKind.KEPT:
-                continue
+            if request.status is None:
+                continue  # the job has it
             if request.kind is not RequestKind.TO_ASK:
-                later.answered += 1
+                later.answers.append(request.status.answer)
             elif len(request.line) > _longest_line(provider.limits):
                 later.too_large += 1
             else:
@@ -236,7 +233,7 @@ class _LaterCounter:
         return answered - (open_turns(self.run, job, answers) - requested)
 
 
-def _planned_job(run: Run, job: Job, before: StateBefore, later: _LaterRequests) -> PlannedJob:
+def _planned_job(run: Run, job: Job, before: PastState, later: _LaterRequests) -> PlannedJob:
     """Count what a job's planned batches hold, and the ``later`` requests beside it."""
     batches, limits = run.store.job_batches(job.id), run.providers.dialect(job.spec.provider).limits
     unsent = [batch for batch in batches if batch.state is Lifecycle.PLANNED]
@@ -250,7 +247,7 @@ def _planned_job(run: Run, job: Job, before: StateBefore, later: _LaterRequests)
     names = {request.custom_id for request in wanted}
     bounds = {name: usd for batch in unsent for name, usd in run.store.asked_of(batch.id).items() if name in names}
     to_ask = later.items | {request.item_id for request in wanted if request.custom_id in bounds}
-    requests = len(wanted) + later.answered + later.too_large + len(later.sizes)
+    requests = len(wanted) + len(later.answers) + later.too_large + len(later.sizes)
     gone = {request.custom_id for request in known} - names - before.retired.get(job.id, frozenset())
     price = run.prices.price(job.spec.provider, job.spec.model)
     return PlannedJob(
@@ -263,7 +260,7 @@ def _planned_job(run: Run, job: Job, before: StateBefore, later: _LaterRequests)
         too_large=too_large,
         answered=max(requests - len(bounds) - len(later.sizes) - too_large, 0),
         retired=len(gone),
-        judged_again=0 if job.role is Role.PREDICT else _judged_again(known, wanted, to_ask),
+        judged_again=0 if job.role is Role.PREDICT else _judged_again(known, wanted, later.answers, to_ask),
         expected_usd=_expected(unsent, later) if price else None,
         expected_from=EARLIER if JobCosts(run, job).is_earlier else PRIORS,
     )
@@ -273,9 +270,11 @@ def _expected(unsent: Sequence[Batch], later: _LaterRequests) -> Decimal | None:
     return total([*(batch.expected_usd for batch in unsent), *(cost.expected for cost in later.costs)])
 
 
-def _judged_again(known: Sequence[KnownRequest], wanted: Sequence[KnownRequest], to_ask: Collection[str]) -> int:
+def _judged_again(
+    known: Sequence[KnownRequest], wanted: Sequence[KnownRequest], later: Collection[bytes], to_ask: Collection[str]
+) -> int:
     """Count the items to ask a judge about on which it gave a verdict before. A verdict that is used for another item,
     because its question moved to another id, is not given again."""
-    used = {request.answer for request in wanted if request.state is not AnswerState.PLANNED}
+    used = {request.answer for request in wanted if request.state is not AnswerState.PLANNED}.union(later)
     judged = {request.item_id for request in known if request.state in _SENT and request.answer not in used}
     return len(judged.intersection(to_ask))

@@ -20,7 +20,7 @@ from layton_batch.records import Item, Job, ModelSpec
 from layton_batch.runs.context import Run
 from layton_batch.runs.revisions import item_changes
 from layton_batch.settings import Settings
-from layton_batch.stages.plan_counts import DIFFERING, PlannedJob, StateBefore
+from layton_batch.stages.plan_counts import DIFFERING, PastState, PlannedJob
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import Task
 from layton_batch.text import plural
@@ -99,7 +99,7 @@ _SETTINGS = ("provider", "model", "max_output_tokens", "reasoning", "params", "w
 """Keys of a model that its requests depend on."""
 
 
-def changed_settings(planned: Iterable[PlannedJob], before: StateBefore) -> Iterator[str]:
+def changed_settings(planned: Iterable[PlannedJob], before: PastState) -> Iterator[str]:
     """Yield a note on each model none of whose paid answers is used any more, because its settings are others."""
     jobs_by_model: dict[tuple[Role, str], list[PlannedJob]] = {}
     for planned_job in planned:

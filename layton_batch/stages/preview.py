@@ -6,32 +6,38 @@ same document, and sends what is agreed.
 
 from __future__ import annotations
 
+import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+from sqlalchemy import select
 
 from layton_batch.clock import Clock
 from layton_batch.costs.estimate import output_bound
-from layton_batch.errors import ManifestError
+from layton_batch.errors import LaytonBatchError
 from layton_batch.files import atomic
-from layton_batch.files.run_folder import RunFolder
-from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
+from layton_batch.files.run_folder import BATCHES, RunFolder, Workspace
+from layton_batch.manifest.asked import load_items, manifest_task
 from layton_batch.manifest.form import BudgetTable
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.manifest.model_checks import ModelFindings, check_models
-from layton_batch.providers import problems
 from layton_batch.records import Item
-from layton_batch.runs.connections import connect_within
+from layton_batch.runs.connections import check_models_settings, connect_within
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import home_of, replacement_note
-from layton_batch.runs.open import refuse_keys
-from layton_batch.runs.past_usage import PastUsage
-from layton_batch.runs.planning_copy import planning_copy
+from layton_batch.runs.open import open_copied, refuse_keys
+from layton_batch.runs.stores import engine_to_read
 from layton_batch.settings import Settings
+from layton_batch.stages.costs import total, with_safety
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.plan_counts import PlannedJob, StateBefore, count_jobs
+from layton_batch.stages.plan_counts import PastState, PlannedJob, count_jobs
 from layton_batch.stages.plan_notes import (
     caveats,
     changed_settings,
@@ -41,8 +47,9 @@ from layton_batch.stages.plan_notes import (
     refused_pictures,
     short_juries,
 )
-from layton_batch.stages.reserve import total, with_safety
 from layton_batch.states import Lifecycle, Role
+from layton_batch.store import schema
+from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.tasks.protocol import cautions
 from layton_batch.text import plural
 
@@ -156,10 +163,10 @@ def preview(
     """
     settings = manifest.addressed(settings)
     items = load_items(manifest, manifest_task(manifest), settings, clock) if items is None else items
-    _check(manifest, settings, clock)
+    refuse_keys(manifest, settings)
+    check_models_settings(manifest, settings)
     folder = home_of(manifest, runs)
     with planning_copy(manifest, folder, settings, clock, items) as (run, trouble):
-        run.past_usage = PastUsage(manifest, folder.root.parent)
         planned = _planned(run, folder, settings, trouble)
         if write is not None:
             _keep_files(run, write)
@@ -185,7 +192,7 @@ def _planned(
     """Plan the run, and return the document. ``folder``: where the run is, if this is a copy; ``trouble``: why it could
     not be copied."""
     manifest, task, items = run.manifest, run.task, run.load_items()
-    before, seen = StateBefore.of(run), labels_seen(manifest, folder, settings, run.clock)
+    before, seen = PastState.of(run), labels_seen(manifest, folder, settings, run.clock)
     on_items = notes_on_items(folder, task, items, seen, is_same=before.same_items)
     if enter is not None:
         enter(run)
@@ -240,30 +247,6 @@ def _needed_keys(settings: Settings, providers: Iterable[str]) -> tuple[NeededKe
     return tuple(NeededKey(settings.key_names(name), settings.has_key(name)) for name in providers)
 
 
-def _check(manifest: Manifest, settings: Settings, clock: Clock) -> None:
-    """Check what `run` would refuse besides manifest and items: keys, addresses, settings that no API honours, a bad
-    gold set, labels of another jury.
-    """
-    refuse_keys(manifest, settings)
-    for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel())):
-        settings.check_address(spec.provider)
-        if faults := problems(connect_within(manifest, spec.provider, None), spec):
-            raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
-    if manifest.gold is None:
-        return
-    from layton_batch.runs.labels import check_annotations
-    from layton_batch.runs.rejudging import check_labels
-    from layton_batch.scoring.gold_file import read_gold
-
-    check_annotations(manifest, settings, clock)
-    source, task = manifest.gold.source, manifest_task(manifest)
-    if source is not None:
-        bundled = task.bundled(manifest.items.split) if source == BUNDLED else None
-        gold = read_gold(source, manifest.folder, settings, clock, bundled)
-        if task.uses_jury:
-            check_labels(manifest, gold)
-
-
 def _of_amounts(planned: Preview) -> Iterator[str]:
     """Yield the notes on the plan's own numbers: requests that are too large, and an upper bound above the budget."""
     for planned_job in planned.jobs:
@@ -286,3 +269,64 @@ def _of_amounts(planned: Preview) -> Iterator[str]:
         f"max_output_tokens, first of {dearest.name} (now {output_bound(dearest):,} a reply), or raise max_usd, or "
         'set bound = "expected" in [budget]'
     )
+
+
+_ROWS = 5_000
+"""Rows that are written in one statement."""
+
+
+@contextmanager
+def planning_copy(
+    manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock, items: Sequence[Item]
+) -> Iterator[tuple[Run, str | None]]:
+    """Yield the manifest's run in a copy of its workspace, with what the manifest asks by now, and why the workspace
+    cannot be read (None: it can): then the copy is empty. Nothing of what is done there stays."""
+    with TemporaryDirectory(prefix="layton-batch-plan-") as temporary:
+        copy, trouble = Workspace(Path(temporary).resolve() / "runs"), None
+        copy.root.mkdir()
+        try:
+            _copy(folder.absolute(), settings, copy)
+        except LaytonBatchError as error:
+            trouble = f"the run cannot be read, and all of it is counted as new: {error}"
+            copy = Workspace(Path(temporary).resolve() / "empty")
+            copy.root.mkdir()
+        with open_copied(manifest, copy.run(folder.root.name), settings, clock, items) as run:
+            yield run, trouble
+
+
+def _copy(folder: RunFolder, settings: Settings, copy: Workspace) -> None:
+    """Copy the rows of all runs, and link to their files. Raises LaytonBatchError."""
+    workspace, own = folder.workspace, folder.root.name
+    if not (settings.state_url or workspace.database.exists() or folder.manifest.exists()):
+        return
+    known = _copy_rows(folder, settings, copy.database, own)
+    others = [path for path in workspace.root.glob("*") if path.is_dir() and path.name not in (own, BATCHES)]
+    others += [path for path in (workspace.root / BATCHES).glob("*") if path.name != own]
+    others += [path for path in (*folder.root.glob("*.json*"), *folder.labels.glob("*")) if path != folder.log]
+    others += folder.tables.glob("*/*.parquet")
+    # file by file, for the copy mends what is damaged; what the rows do not know is written anew
+    others += [path for name in known for path in (workspace.batches(own) / name).rglob("*") if path.is_file()]
+    for path in others:
+        link = copy.root / path.relative_to(workspace.root)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(path.resolve(), link)
+
+
+def _copy_rows(folder: RunFolder, settings: Settings, target: Path, run_id: str) -> Sequence[str]:
+    """Copy the database to a file. Return the batches of the run."""
+    with engine_to_read(folder, settings) as source:
+        if source.dialect.name == "sqlite":
+            with closing(source.raw_connection()) as reading, closing(sqlite3.connect(target)) as writing:
+                cast("sqlite3.Connection", reading.driver_connection).backup(writing)
+        engine = open_engine(sqlite_url(target))
+        try:
+            if source.dialect.name != "sqlite":
+                with source.connect() as reading, engine.begin() as writing:
+                    for table in set(schema.metadata.sorted_tables) - {schema.schema_version}:
+                        for rows in reading.execute(select(table)).mappings().partitions(_ROWS):
+                            writing.execute(table.insert(), [dict(row) for row in rows])
+            with engine.connect() as copied:
+                mine = select(schema.batches.c.batch_id).where(schema.batches.c.run_id == run_id)
+                return copied.execute(mine).scalars().all()
+        finally:
+            engine.dispose()

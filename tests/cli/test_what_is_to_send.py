@@ -17,7 +17,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
 from layton_batch.records import Item, Prompt
-from layton_batch.runs.begun_runs import remember, was_begun
+from layton_batch.runs.folders import remember, was_begun
 from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
 from layton_batch.stages.preview import plan_to_send
