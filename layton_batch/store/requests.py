@@ -252,7 +252,7 @@ class Requests(Transactions):
             return int(connection.execute(query).scalar_one())
 
     def token_usage(self) -> list[TokenUsage]:
-        """Return the tokens of the answers of each participant and judge of all runs, also of retired ones."""
+        """Return the tokens of the answers of each participant and judge that a run's manifest has, of all runs."""
         jobs, runs, batches, attempts = schema.jobs, schema.runs, schema.batches, schema.attempts
         visible_tokens = attempts.c.output_tokens - attempts.c.reasoning_tokens
         of_job = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id)
@@ -270,7 +270,7 @@ class Requests(Transactions):
             .join(batches, batches.c.key == attempts.c.batch)
             .join(jobs, of_job)
             .join(runs, runs.c.run_id == jobs.c.run_id)
-            .where(jobs.c.role.in_([str(Role.PREDICT), str(Role.JUDGE)]), *is_known)
+            .where(~jobs.c.retired, jobs.c.role.in_([str(Role.PREDICT), str(Role.JUDGE)]), *is_known)
             .group_by(jobs.c.key, *job)
         )
         with self.reading() as connection:
