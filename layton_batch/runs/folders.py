@@ -19,9 +19,7 @@ from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
-    from layton_batch.manifest.manifest import (
-        Manifest,
-    )
+    from layton_batch.manifest.manifest import Manifest
 
 DEFAULT_RUNS = Path("runs")
 """The folder of runs unless somebody names another place."""

@@ -24,9 +24,7 @@ from layton_batch.tasks import has_one_limit, with_room
 from layton_batch.tasks.protocol import Candidate, JuryTask, Task
 
 if TYPE_CHECKING:
-    from layton_batch.store.request_rows import (
-        KnownRequest,
-    )
+    from layton_batch.store.request_rows import KnownRequest
 
 FIRST_SAMPLE = 1
 _LIMIT = re.compile(rb'(?<!\\)"(?:max_tokens|max_completion_tokens|max_output_tokens|maxOutputTokens)":\d+,?')

@@ -24,17 +24,9 @@ from layton_batch.states import (
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
-    from layton_batch.store.requests import (
-        AttemptLocation,
-        OtherRunBatch,
-        RequestCount,
-    )
-    from layton_batch.store.rows import (
-        RunRow,
-    )
-    from layton_batch.store.run_store import (
-        RunStore,
-    )
+    from layton_batch.store.requests import AttemptLocation, OtherRunBatch, RequestCount
+    from layton_batch.store.rows import RunRow
+    from layton_batch.store.run_store import RunStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,13 +22,9 @@ from layton_batch.runs.folders import run_id_of
 from layton_batch.settings import Settings
 
 if TYPE_CHECKING:
-    from sqlalchemy import (
-        Engine,
-    )
+    from sqlalchemy import Engine
 
-    from layton_batch.store.run_store import (
-        RunStore,
-    )
+    from layton_batch.store.run_store import RunStore
 
 
 def event_row(run: str, event: Event) -> dict[str, object]:

@@ -24,14 +24,7 @@ from layton_batch.stages.responses import (
     response_from,
     write_reused,
 )
-from layton_batch.states import (
-    OPEN,
-    AnswerState,
-    FinishReason,
-    PredictionKind,
-    RequestOutcome,
-    Role,
-)
+from layton_batch.states import OPEN, AnswerState, FinishReason, PredictionKind, RequestOutcome, Role
 from layton_batch.tasks.protocol import juried
 
 

@@ -20,12 +20,8 @@ from layton_batch.states import Role
 from layton_batch.store.revising import revise as enter
 
 if TYPE_CHECKING:
-    from layton_batch.runs.rejudging import (
-        RejudgeJob,
-    )
-    from layton_batch.store.revising import (
-        Revision,
-    )
+    from layton_batch.runs.rejudging import RejudgeJob
+    from layton_batch.store.revising import Revision
 
 
 def plan_jobs(specs: Sequence[ModelSpec], panel: Sequence[Judge], seats: int, uses_jury: bool) -> list[Job]:

@@ -29,16 +29,7 @@ from layton_batch.scoring.annotations import (
 from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
-from layton_batch.scoring.evidence import (
-    ENTRANT,
-    JUDGED,
-    LABELS,
-    PREDICTION,
-    VOTES,
-    Entrant,
-    ItemScores,
-    with_contents,
-)
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores, with_contents
 from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
 from layton_batch.scoring.label_plan import outlook
