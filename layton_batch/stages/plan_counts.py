@@ -7,7 +7,7 @@ answers that are there go through the same request planner, those about answers 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -25,7 +25,7 @@ from layton_batch.stages.ask import judge_prompts
 from layton_batch.stages.costs import JobCosts, JudgeRequests, allowance, total
 from layton_batch.stages.prompts import asked_items, candidates, open_turns
 from layton_batch.stages.responses import final_responses, locate_responses, response_from
-from layton_batch.states import AnswerState, ErrorClass, Lifecycle, Role
+from layton_batch.states import AnswerState, ErrorClass, Lifecycle, PredictionKind, Role
 from layton_batch.store.request_rows import KnownRequest
 from layton_batch.tasks.protocol import juried
 
@@ -141,7 +141,6 @@ class _LaterCounter:
     participants: Mapping[str, Job]
     judges: JudgeRequests | None
     to_ask: set[bytes] = field(default_factory=set)
-    _answers: tuple[str, Sequence[Prediction]] = ("", ())
 
     def of(self, job: Job) -> _LaterRequests:
         """Count those of one job."""
@@ -149,31 +148,28 @@ class _LaterCounter:
         judged = self.participants.get(str(job.depends_on))
         rejudged = run.rejudging.get(job.id) if job.role is Role.REJUDGE else None
         waits_for = judged if rejudged is None else self.participants.get(str(rejudged.own))
-        answers = None if waits_for is None or waits_for.graded else self._answers_so_far(waits_for)
-        if answers is not None:
-            self._add_planned(job, answers, later)
-        if judged is not None and self.judges is not None and (answers is not None or run.manifest.in_turn):
-            self._add_unknown(job, judged, self.judges, answers, later)
+        answered: set[str] | None = None
+        if waits_for is not None and not waits_for.graded:
+            answered = set()
+            self._add_planned(job, self._answers_so_far(waits_for, answered), later)
+        if judged is not None and self.judges is not None and (answered is not None or run.manifest.in_turn):
+            self._add_unknown(job, judged, self.judges, answered, later)
         return later
 
-    def _answers_so_far(self, judged: Job) -> Sequence[Prediction]:
-        """Return the answers that are there of a job of whose answers some are not. Damaged ones are not counted."""
-        if self._answers[0] != judged.id:
-            predictions: list[Prediction] = []
-            with suppress(DamagedTableError):
-                located = locate_responses(self.run, judged.id, only_answers=True)
-                predictions += filter(None, (self._parsed(judged, row) for row in final_responses(located)))
-            self._answers = judged.id, predictions
-        return self._answers[1]
+    def _answers_so_far(self, judged: Job, answered: set[str]) -> Iterator[Prediction]:
+        """Yield the answers that are there of a job of whose answers some are not, and add their items to ``answered``.
+        Damaged ones are not counted."""
+        with suppress(DamagedTableError):
+            for row in final_responses(locate_responses(self.run, judged.id, only_answers=True)):
+                item = self.run.by_id.get(str(row["item_id"]))
+                if item is None:
+                    continue
+                parsed = self.run.task.parse(item, judged.spec.name, response_from(row))
+                if parsed.kind is PredictionKind.ANSWERED:
+                    answered.add(item.id)
+                    yield Prediction(item.id, parsed.model, parsed.kind, parsed.answer, parsed.justification)
 
-    def _parsed(self, judged: Job, row: Mapping[str, object]) -> Prediction | None:
-        item = self.run.by_id.get(str(row["item_id"]))
-        if item is None:
-            return None
-        parsed = self.run.task.parse(item, judged.spec.name, response_from(row))
-        return Prediction(parsed.item_id, parsed.model, parsed.kind, parsed.answer, parsed.justification)
-
-    def _add_planned(self, job: Job, answers: Sequence[Prediction], later: _LaterRequests) -> None:
+    def _add_planned(self, job: Job, answers: Iterable[Prediction], later: _LaterRequests) -> None:
         """Plan the job's requests about the answers that are there, without entering them."""
         run = self.run
         provider, costs = run.providers.dialect(job.spec.provider), JobCosts(run, job)
@@ -191,19 +187,15 @@ class _LaterCounter:
         later.kept = planner.still_wanted
 
     def _add_unknown(
-        self,
-        job: Job,
-        judged: Job,
-        judges: JudgeRequests,
-        answers: Sequence[Prediction] | None,
-        later: _LaterRequests,
+        self, job: Job, judged: Job, judges: JudgeRequests, answered: Collection[str] | None, later: _LaterRequests
     ) -> None:
-        """Bound the requests about answers that nobody knows yet, each as long as it may get."""
+        """Bound the requests about answers that nobody knows yet, each as long as it may get. ``answered``: the items
+        with an answer, if some answers of the judged model are not there."""
         run = self.run
         provider, costs = run.providers.dialect(job.spec.provider), JobCosts(run, job)
         price, longest = run.prices.price(job.spec.provider, job.spec.model), _longest_line(provider.limits)
         tokens = run.past_usage.mean(Role.PREDICT, judged.spec)
-        known, is_asked = self._known_items(job, judged, answers, later), asked_items(run, job)
+        known, is_asked = self._known_items(job, judged, answered, later), asked_items(run, job)
         name = custom_id(custom_id_prefix(run.mark, job.id), 1, bytes(DIGITS))
         for item, request in zip(run.items, judges.about(job.spec, provider, name), strict=True):
             if item.id in known:
@@ -219,18 +211,16 @@ class _LaterCounter:
             most = bound_cost(request.most_tokens(written), price) if price else None
             later.add(item.id, min(request.longest_line(written), longest), RequestCosts(most, expected))
 
-    def _known_items(
-        self, job: Job, judged: Job, answers: Sequence[Prediction] | None, later: _LaterRequests
-    ) -> set[str]:
+    def _known_items(self, job: Job, judged: Job, answered: Collection[str] | None, later: _LaterRequests) -> set[str]:
         """Return the items of which is known whether the judge is asked about them."""
         store = self.run.store
-        answered = {
+        replied = {
             request.item_id
             for request in store.known_requests(judged.id)
             if not request.retired and request.state is AnswerState.ANSWERED
         }
         requested = {request.item_id for request in later.wanted(store.known_requests(job.id))} | later.items
-        return answered - (open_turns(self.run, job, answers) - requested)
+        return replied - (open_turns(self.run, job, answered) - requested)
 
 
 def _planned_job(run: Run, job: Job, before: PastState, later: _LaterRequests) -> PlannedJob:

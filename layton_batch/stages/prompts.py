@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 
@@ -56,28 +56,23 @@ def reopen_juries(run: Run) -> bool:
     return moved
 
 
-def open_turns(run: Run, job: Job, answers: Iterable[Prediction] | None = None) -> frozenset[str]:
+def open_turns(run: Run, job: Job, answered: Collection[str] | None = None) -> frozenset[str]:
     """Return the items on which the job may have to judge third, because the other two have not both judged yet.
 
-    ``answers``: of the model that the job judges; None: those of its table.
+    ``answered``: the items that the judged model answered; None: those of its table.
     """
     jury = jury_in_turn(run, job.depends_on)
     if not jury:
         return frozenset()
     number = [other.id for other in jury].index(job.id)
     first = [other for other in jury if other.id != job.id]
+    answered = _answered(run, str(job.depends_on)) if answered is None else set(answered)
     judged = [set(_verdicts(run, other)["item_id"].to_list()) for other in first]
-    return frozenset(
-        item_id
-        for item_id in _answered(run, str(job.depends_on), answers) - (judged[0] & judged[1])
-        if third_judge(item_id) == number
-    )
+    return frozenset(item_id for item_id in answered - (judged[0] & judged[1]) if third_judge(item_id) == number)
 
 
-def _answered(run: Run, predict_id: str, answers: Iterable[Prediction] | None = None) -> set[str]:
+def _answered(run: Run, predict_id: str) -> set[str]:
     """Return the items of the run that a model answered."""
-    if answers is not None:
-        return {answer.item_id for answer in answers if answer.kind is PredictionKind.ANSWERED}
     part = run.folder.part("predictions", predict_id)
     if not part.exists():
         return set()
