@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from layton_batch.clock import Clock
-from layton_batch.errors import LaytonBatchError, ManifestError
+from layton_batch.errors import ManifestError
 from layton_batch.manifest.manifest import Manifest
-from layton_batch.runs.begun_runs import remember, was_begun
 from layton_batch.runs.context import Run
-from layton_batch.runs.folders import home_of
+from layton_batch.runs.folders import home_of, remember, was_begun
 from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
-from layton_batch.states import AT_PROVIDER, AnswerState
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def open_to_pay(
     folder = home_of(manifest, runs)
     begins = not folder.manifest.exists()
     if begins and not (manifest.models or has_answers):
-        from layton_batch.stages.preview import IMPORT_ANSWERS
+        from layton_batch.stages.plan_notes import IMPORT_ANSWERS
 
         raise ManifestError(f"{manifest.name} has no [[models]] and no answers: add models; or {IMPORT_ANSWERS}")
     is_gone = begins and was_begun(folder, settings)
@@ -68,28 +66,14 @@ def open_to_pay(
 
 
 def is_new_revision(opened: Run) -> bool:
-    """Return whether the manifest asks something that the run's jobs do not ask yet. Consent is for a revision."""
+    """Return whether the manifest asks something that the run's jobs do not ask yet, or that nobody agreed to. Consent
+    is for a revision."""
     row = opened.store.row()
-    return row is not None and row.applied != opened.asked
-
-
-def plan_to_send(
-    opened: Run, settings: Settings, note: Callable[[str], None], enter: Callable[[Run], object] | None = None
-) -> Preview | None:
-    """Return the plan of the opened run's manifest. ``note`` gets the reason where there is none. ``enter``: enters
-    answers that the run's judges are to judge."""
-    from layton_batch.stages.preview import preview
-
-    runs = opened.folder.root.parent
-    try:
-        return preview(opened.manifest, settings, opened.clock, runs=runs, items=opened.load_items(), enter=enter)
-    except LaytonBatchError as error:
-        note(f"cannot compute the number of requests to send: {error}")
-        return None
+    return row is not None and (row.applied != opened.asked or not row.agreed)
 
 
 def question_before_paying(
-    opened: Run, settings: Settings, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False
+    opened: Run, settings: Settings, planned: Preview, *, is_gone: bool, adds_answers: bool = False
 ) -> AgreementQuestion | None:
     """Return what a person has to agree to before the run pays; None: nothing.
 
@@ -97,12 +81,12 @@ def question_before_paying(
     costs nothing. ``is_gone``: this user began the run here before, and its folder is not there any more.
     ``adds_answers``: answers are given to a run whose other answers stay.
     """
-    if (planned is not None and not planned.to_send) or _is_here(opened.manifest, settings):
+    if not planned.to_send or _is_here(opened.manifest, settings):
         return None
     again = paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
     if again:
         return AgreementQuestion(again, f"{again} {_REFUSED}")
-    amount = planned.max_usd if planned is not None else None
+    amount = planned.max_usd
     return _without_budget(opened.manifest, "AMOUNT" if amount is None else f"{amount:.2f}")
 
 
@@ -129,26 +113,21 @@ def _without_budget(manifest: Manifest, amount: str) -> AgreementQuestion | None
     )
 
 
-def paid_again(opened: Run, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False) -> str | None:
+def paid_again(opened: Run, planned: Preview, *, is_gone: bool, adds_answers: bool = False) -> str | None:
     """Say in a sentence what is paid for again, and why; None: nothing is, as far as this machine knows. The arguments
     are those of :func:`question_before_paying`."""
-    if (adds_answers and not is_gone) or (planned is not None and not planned.to_send):
+    if (adds_answers and not is_gone) or not planned.to_send:
         return None
-    amount = "" if planned is None else f" {plural(planned.to_send, 'request')}"
+    amount = f" {plural(planned.to_send, 'request')}"
     if is_gone:
         return _folder_is_gone(opened.id, amount)
-    counts = opened.store.count_requests()
-    paid_requests = sum(count.number for count in counts if count.state in _PAID or count.batch in AT_PROVIDER)
-    if planned is None or planned.answered or not paid_requests:
+    if planned.answered or not planned.paid:
         return None
     return (
-        f"{opened.id} paid for {plural(paid_requests, 'request')} before, and this manifest uses none of the answers, "
+        f"{opened.id} paid for {plural(planned.paid, 'request')} before, and this manifest uses none of the answers, "
         f"because its questions, models or their settings are others: it retires them and pays for{amount}. To keep "
         "both, give the manifest another name."
     )
-
-
-_PAID = frozenset({AnswerState.ANSWERED, AnswerState.UNCERTAIN})
 
 
 def _folder_is_gone(run_id: str, amount: str) -> str:

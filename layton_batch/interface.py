@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -23,7 +24,6 @@ from layton_batch.consent import (
     is_new_revision,
     open_to_pay,
     paid_again,
-    plan_to_send,
     question_before_judging,
     question_before_paying,
 )
@@ -72,7 +72,7 @@ from layton_batch.scoring.label_plan import LabelRequest, LabelTarget, plan_next
 from layton_batch.scoring.leaderboard import on_this_set, stored
 from layton_batch.settings import Settings
 from layton_batch.sites import update_boards, write_sites
-from layton_batch.stages.preview import Preview, preview
+from layton_batch.stages.preview import Preview, plan_to_send, preview
 from layton_batch.stages.publish import queried_costs
 from layton_batch.states import Role
 from layton_batch.stats.judges import JudgeReport
@@ -263,10 +263,10 @@ def run(
     stop_at = deadline(until, clock)
     with _begun(loaded, folder, settings, clock, poll_seconds) as (opened, is_gone):
         if is_new_revision(opened):
-            planned = plan_to_send(opened, settings, _note)
+            planned = plan_to_send(opened, settings)
             if not yes:
                 _refuse(question_before_paying(opened, settings, planned, is_gone=is_gone))
-            _note_plan(opened, planned, is_gone=is_gone)
+            _agree(opened, planned, is_gone=is_gone)
         status = _driven(opened, progress, once=once, stop_at=stop_at)
         return _result(opened.folder, status)
 
@@ -285,12 +285,13 @@ def _refuse(question: AgreementQuestion | None) -> None:
         raise NotAgreedError(question.refusal)
 
 
-def _note_plan(opened: Run, planned: Preview | None, *, is_gone: bool, adds_answers: bool = False) -> None:
-    """Log which juries are short, and what is paid for again, as the command says it."""
-    _warn(() if planned is None else planned.before_sending)
+def _agree(opened: Run, planned: Preview, *, is_gone: bool, adds_answers: bool = False) -> None:
+    """Have the plan be sent, and log which juries are short, and what is paid for again, as the command says it."""
+    _warn(planned.before_sending)
     again = paid_again(opened, planned, is_gone=is_gone, adds_answers=adds_answers)
     if again is not None:
         _note(again)
+    opened.store.set_agreed(is_agreed=True)
 
 
 def _begun(
@@ -707,12 +708,10 @@ def judge(
         _note(unread)
     check_answers(manifest, folder, settings, answered)
     with _begun(manifest, folder, settings, clock, poll_seconds, has_answers=True) as (opened, is_gone):
-        entered = enter(opened, answered)
-        planned = plan_to_send(opened, settings, _note)
+        planned = plan_to_send(opened, settings, partial(enter, files_models=answered))
         if not yes:
-            to_ask = sum(model.to_ask for model in entered) if planned is None else planned.to_send
-            _refuse(question_before_judging(opened, settings, to_ask, is_gone=is_gone))
-        _note_plan(opened, planned, is_gone=is_gone, adds_answers=True)
+            _refuse(question_before_judging(opened, settings, planned.to_send, is_gone=is_gone))
+        _agree(opened, planned, is_gone=is_gone, adds_answers=True)
         status = _driven(opened, progress)
         _check_all_judged(opened, status)
         wanted = table["model"].unique().implode()

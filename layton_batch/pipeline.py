@@ -16,14 +16,12 @@ from layton_batch.clock import is_due
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.provider_threads import ProviderThread
-from layton_batch.runs.status import is_over
-from layton_batch.stages.close import close, to_close
+from layton_batch.runs.status import finished, has_models, is_over
 from layton_batch.stages.collect import collect
 from layton_batch.stages.grade import grade
 from layton_batch.stages.plan import plan
-from layton_batch.stages.poll import poll
+from layton_batch.stages.poll import close, poll, to_close
 from layton_batch.stages.publish import publish
-from layton_batch.stages.readiness import finished, has_models
 from layton_batch.stages.score import score
 from layton_batch.stages.submit import submit, to_send
 from layton_batch.states import AT_PROVIDER, OPEN, TO_SEND, Lifecycle

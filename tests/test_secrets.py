@@ -19,7 +19,7 @@ import pytest
 from layton_batch import log
 from layton_batch.records import Event
 from layton_batch.redaction import HIDDEN, Redactor
-from layton_batch.runs.event_log import EventLog
+from layton_batch.runs.stores import EventLog
 from layton_batch.settings import Settings
 from tests.support.lab import MODELS, ROOT, quiz_text
 from tests.support.tiers import tiered

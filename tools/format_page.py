@@ -17,8 +17,7 @@ from layton_batch.files.leaderboard_columns import LEADERBOARD
 from layton_batch.files.table_columns import SCHEMAS
 from layton_batch.records import Batch
 from layton_batch.reports.status_tables import status_json
-from layton_batch.runs.provider_trouble import ProviderTrouble
-from layton_batch.runs.status import JobStatus, RunState, Status
+from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status
 from layton_batch.scoring.verdict_counts import VerdictCounts
 
 WORDS = Path(__file__).with_suffix(".toml")

@@ -19,7 +19,7 @@ from layton_batch.annotate.answers import Key
 from layton_batch.annotate.guard import AppKeys, Guard
 from layton_batch.annotate.session import LONGEST_NOTE, Label, LabellingSession
 from layton_batch.errors import LaytonBatchError
-from layton_batch.runs.label_log import UNSURE, LabelAction
+from layton_batch.runs.labels import UNSURE, LabelAction
 from layton_batch.scoring.annotations import Annotation
 
 LONGEST_NAME = 60

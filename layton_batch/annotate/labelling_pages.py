@@ -9,7 +9,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from layton_batch.annotate.forecast import Forecast
-from layton_batch.runs.label_log import LABEL, LabelActions
+from layton_batch.runs.labels import LABEL, LabelActions
 from layton_batch.scoring.annotator_agreement import AnnotatorAgreement
 from layton_batch.scoring.label_plan import LabelForecast
 from layton_batch.text import plural, visible

@@ -14,7 +14,7 @@ from layton_batch.annotate.forecast import Forecast, Forecaster
 from layton_batch.clock import iso
 from layton_batch.errors import DataError
 from layton_batch.runs.context import Run
-from layton_batch.runs.label_log import (
+from layton_batch.runs.labels import (
     FLAG,
     LABEL,
     ON_ANSWERS,

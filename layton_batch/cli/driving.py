@@ -69,23 +69,15 @@ def driven_run(
             yes=yes,
             quiet=quiet,
             is_gone=is_gone,
-            enter=partial(_enter_answers, answers=answers) if answers else None,
+            enter=partial(_enter, answers=answers) if answers else None,
         )
-        if answers:
-            _enter(run, answers)
         before = None if stop_at is None else read_status(run.store)
         status = drive_and_report(run, once=once, stop_at=stop_at, quiet=quiet)
         yield run, status if stop_at is None or clock.now() < stop_at else after_deadline(before, status)
 
 
-def _enter_answers(run: Run, answers: Sequence[ImportedModel]) -> None:
-    from layton_batch.interchange.entering import enter_answers  # loads polars, which who only looks at a run need not
-
-    enter_answers(run, answers)
-
-
 def _enter(run: Run, answers: Sequence[ImportedModel]) -> None:
-    from layton_batch.interchange.entering import enter
+    from layton_batch.interchange.entering import enter  # loads polars, which who only looks at a run need not
 
     enter(run, answers)
 

@@ -33,8 +33,7 @@ from layton_batch.manifest.prompt_files import PromptFiles
 from layton_batch.reports.status_tables import trouble_json, trouble_line
 from layton_batch.reports.table import as_markdown, json_text, markdown_text
 from layton_batch.runs.folders import home_of
-from layton_batch.runs.provider_trouble import ProviderTrouble
-from layton_batch.runs.status import RunState, Status, after_deadline, missing_budget, read_status
+from layton_batch.runs.status import ProviderTrouble, RunState, Status, after_deadline, missing_budget, read_status
 from layton_batch.runs.stores import open_store
 from layton_batch.scoring.history import changes, snapshots
 from layton_batch.settings import Settings

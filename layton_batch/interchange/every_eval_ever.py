@@ -36,7 +36,7 @@ from layton_batch.interchange.score_file import (
     text_at,
 )
 from layton_batch.records import Item, JsonValue, ModelSpec, Response
-from layton_batch.stages.candidates import candidates
+from layton_batch.stages.prompts import candidates
 from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.offline import no_response, response
 from layton_batch.tasks.protocol import juried

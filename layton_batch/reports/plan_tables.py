@@ -7,7 +7,8 @@ from decimal import Decimal
 
 from layton_batch.costs.expected import bundled_priors
 from layton_batch.reports.table import console, say_line, show
-from layton_batch.stages.preview import EARLIER, PlannedJob, Preview
+from layton_batch.stages.plan_counts import EARLIER, PlannedJob
+from layton_batch.stages.preview import Preview
 from layton_batch.states import Role
 from layton_batch.text import Column, Table, columns, decimal_text, money, plural
 

@@ -12,8 +12,15 @@ from layton_batch.costs.prices import near_model
 from layton_batch.records import Batch
 from layton_batch.reports.table import console, say_line, show
 from layton_batch.runs.imported import FROM_FILE, is_imported
-from layton_batch.runs.provider_trouble import ProviderTrouble, failing_batches
-from layton_batch.runs.status import JobStatus, RunState, Status, place, waits_for_a_person
+from layton_batch.runs.status import (
+    JobStatus,
+    ProviderTrouble,
+    RunState,
+    Status,
+    failing_batches,
+    place,
+    waits_for_a_person,
+)
 from layton_batch.scoring.verdict_counts import VerdictCounts, lacking_told
 from layton_batch.states import OPEN, ErrorClass, Lifecycle, Role
 from layton_batch.store.rows import reserve

@@ -24,18 +24,18 @@ from layton_batch.providers.protocol import Provider
 from layton_batch.records import Account, Batch, Item, Job, ModelSpec
 from layton_batch.runs.folders import on_this_machine
 from layton_batch.runs.identity import job_identity, predict_id, run_mark
-from layton_batch.runs.prompt_cache import PromptCache
 from layton_batch.runs.provider_threads import ProviderThread, ProviderThreads
-from layton_batch.runs.recorded_files import check_items
+from layton_batch.runs.requests import PromptCache
+from layton_batch.runs.stores import check_items
 from layton_batch.runs.work_engine import Arguments, CallingThread
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import Task
 
 if TYPE_CHECKING:
     from layton_batch.runs.labels import Labels
-    from layton_batch.runs.paid_answers import PaidAnswers
     from layton_batch.runs.past_usage import PastUsage
     from layton_batch.runs.rejudging import RejudgeJob
+    from layton_batch.runs.requests import PaidAnswers
     from layton_batch.scoring.gold import GoldSet
     from layton_batch.scoring.rules import ScoringRules
     from layton_batch.store.run_store import RunStore
@@ -48,7 +48,7 @@ class Providers:
     connect: Callable[[str], Provider]
     dialect: Callable[[str], Provider]  # limits, encode and decode only: needs no key
     account: Callable[[str, str], Account] = lambda _name, _salt: Account()
-    """The account that a provider is called with (``runs/accounts.py``), for a run's salt."""
+    """The account that a provider is called with (``runs/connections.py``), for a run's salt."""
     ended_custom_ids: defaultdict[str, dict[str, frozenset[str]]] = field(default_factory=lambda: defaultdict(dict))
     """The custom_ids that this process has read of ended batches, by provider and the provider's id."""
     _open: dict[ProviderThread, Provider] = field(default_factory=dict)
@@ -112,8 +112,8 @@ class Run:
     repriced: bool = False
     """This process did what a change of prices asks for, as far as the tables could be read."""
     prompt_cache: PromptCache = field(default_factory=PromptCache)
-    waited_for: dict[str, frozenset[str]] = field(default_factory=dict)
-    """By job, the other runs that ask for answers which it wants, as far as an event says so."""
+    waited_for: frozenset[str] = frozenset()
+    """The other runs that ask for answers which this one wants, as far as an event says so."""
     decided_juries: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     """Digests of the verdicts from which third judges were found, by predict job."""
     filing: Lock = field(default_factory=Lock)
@@ -172,7 +172,7 @@ class Run:
     @cached_property
     def paid_answers(self) -> PaidAnswers:
         """Return the look-up of answers that were bought or are being bought, as far as this run may use them."""
-        from layton_batch.runs.paid_answers import PaidAnswers
+        from layton_batch.runs.requests import PaidAnswers
 
         return PaidAnswers(self.manifest, self.store, on_this_machine(self.folder))
 
@@ -181,7 +181,7 @@ class Run:
         """Return the tokens of earlier answers in this workspace, also of this run's earlier processes."""
         from layton_batch.runs.past_usage import PastUsage
 
-        return PastUsage(self.manifest, self.folder.root.parent)
+        return PastUsage(self.manifest, self.store)
 
     def heed_stop(self) -> None:
         """Raise StoppedError if the program is to stop. Long work calls this again and again."""

@@ -6,19 +6,20 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from layton_batch.errors import LaytonBatchError, ManifestError, StoreError
+from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import MANIFEST, RunFolder
 from layton_batch.settings import Settings
 from layton_batch.text import did_you_mean
 
 if TYPE_CHECKING:
     from layton_batch.manifest.manifest import Manifest
-
 
 DEFAULT_RUNS = Path("runs")
 """The folder of runs unless somebody names another place."""
@@ -290,3 +291,31 @@ def _content(folder: RunFolder) -> bytes:
         return folder.manifest.read_bytes()
     except OSError as error:
         raise ManifestError(f"{folder.manifest} cannot be read: {error.strerror}") from error
+
+
+LIST = Path("layton-batch") / "runs.jsonl"
+
+
+def remember(folder: RunFolder, settings: Settings) -> None:
+    """Enter a run into the user's list. A list that cannot be written stops no run."""
+    if settings.user_state is None or was_begun(folder, settings):
+        return
+    path = settings.user_state / LIST
+    with suppress(OSError, TypeError):  # TypeError: a path that is no Unicode
+        path.parent.mkdir(parents=True, exist_ok=True)
+        append_json_line(path, {"root": str(folder.root.absolute())})
+
+
+def was_begun(folder: RunFolder, settings: Settings) -> bool:
+    """Return whether this user began a run in the folder. Lines of the list that cannot be read do not count."""
+    if settings.user_state is None:
+        return False
+    try:
+        lines = (settings.user_state / LIST).read_bytes().splitlines()
+    except OSError:
+        return False
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError):
+            if orjson.loads(line)["root"] == str(folder.root.absolute()):
+                return True
+    return False

@@ -31,20 +31,24 @@ from layton_batch.manifest.asked import BUNDLED, load_items, manifest_task
 from layton_batch.manifest.manifest import Manifest, frozen_prices
 from layton_batch.manifest.model_checks import check_models
 from layton_batch.processes import enable_sigint
-from layton_batch.providers import problems
 from layton_batch.providers.protocol import Access, CallLimits, Provider, ReplyAccount
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import Account, Item
 from layton_batch.redaction import is_telling
-from layton_batch.runs.accounts import account_digest, is_played, organisation_digest
-from layton_batch.runs.connections import connect_within
+from layton_batch.runs.connections import (
+    account_digest,
+    check_models_settings,
+    connect_within,
+    is_played,
+    named_specs,
+    organisation_digest,
+)
 from layton_batch.runs.context import Providers, Run
 from layton_batch.runs.folders import home_of, made_up, run_id_of, stored_manifest
 from layton_batch.runs.identity import asked_digest
 from layton_batch.runs.own_prices import price_book
-from layton_batch.runs.recorded_files import check_files, recording
 from layton_batch.runs.revisions import item_changes, run_json
-from layton_batch.runs.stores import open_store, store_at
+from layton_batch.runs.stores import check_files, open_store, recording, store_at
 from layton_batch.runs.work_engine import check_engine, opened_engine
 from layton_batch.settings import Settings
 from layton_batch.tasks.protocol import Task
@@ -220,11 +224,15 @@ def open_copy(folder: RunFolder, settings: Settings) -> Iterator[Run]:
 def open_copied(
     manifest: Manifest, folder: RunFolder, settings: Settings, clock: Clock, items: Sequence[Item]
 ) -> Iterator[Run]:
-    """Drive the manifest's run in a copy of its workspace, to see what it would do: nobody is asked anything."""
+    """Drive the manifest's run in a copy of its workspace, to see what it would do: nobody is asked anything.
+
+    Raises DataError and ManifestError for labels that a run refuses.
+    """
     inputs = _Inputs(
         manifest, folder, settings.without_state_url(), clock, calls_providers=False, given_items=items,
         begins_at=0.0,  # so that each plan of a new run gives the same names
     )  # fmt: skip
+    inputs.check_labels()
     with _opened(inputs, inputs.asked()) as run:
         yield run
 
@@ -236,7 +244,7 @@ def providers_for(
     ``stopping`` cuts their calls short. A key that is missing for batches of models that the manifest no longer has
     keeps nobody else from their answers: it is as if there were no way to the provider.
     """
-    needed = {spec.provider for spec in (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))}
+    needed = _providers(manifest)
     dialects: dict[str, Provider] = {}
     named: defaultdict[str, ReplyAccount] = defaultdict(ReplyAccount)
 
@@ -310,8 +318,7 @@ def refuse_to_mix(manifest: Manifest, folder: RunFolder, settings: Settings) -> 
 
 
 def _providers(manifest: Manifest) -> frozenset[str]:
-    specs = (*manifest.model_specs(), *(judge.model for judge in manifest.panel()))
-    return frozenset(spec.provider for spec in specs)
+    return frozenset(spec.provider for spec in named_specs(manifest))
 
 
 @dataclass(eq=False)
@@ -344,24 +351,22 @@ class _Inputs:
         check_engine(self.settings.engine)
         if self.calls_providers:
             refuse_to_mix(self.manifest, self.folder, self.settings)
-            for provider in sorted(self._providers()):
-                self.settings.check_address(provider)
+            check_models_settings(self.manifest, self.settings)
             self._check_keys()
-        specs = (*self.manifest.model_specs(), *(judge.model for judge in self.manifest.panel()))
-        for spec in specs if self.calls_providers else ():
-            self.settings.check_pacing(spec.provider)
-            if faults := problems(connect_within(self.manifest, spec.provider, None), spec):
-                raise ManifestError(f"model {spec.name!r} ({spec.provider}): {'; '.join(faults)}")
+            for provider in self._providers():
+                self.settings.check_pacing(provider)
         if not self.folder.manifest.exists():
             refuse_keys(self.manifest, self.settings)
             # only at the beginning: a model that ends during a run must not keep anybody from the answers paid for
             if refused := check_models(self.manifest, self.settings, self.clock).refused:
                 raise ManifestError("\n".join(refused))
         self.items()
-        if self.manifest.gold is not None:
-            self._check_labels()
+        self.check_labels()
 
-    def _check_labels(self) -> None:
+    def check_labels(self) -> None:
+        """Check the gold set and the annotations. Raises DataError and ManifestError."""
+        if self.manifest.gold is None:
+            return
         from layton_batch.runs.rejudging import check_labels
 
         gold = self.gold()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -11,14 +11,84 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from layton_batch.records import Batch, Job
-from layton_batch.runs.provider_trouble import ProviderTrouble, failing_batches, provider_troubles
-from layton_batch.states import AT_PROVIDER, OPEN, AnswerState, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.states import (
+    AT_PROVIDER,
+    OPEN,
+    AnswerState,
+    BatchOutcome,
+    ErrorClass,
+    Lifecycle,
+    RequestOutcome,
+    Role,
+)
 from layton_batch.text import plural
 
 if TYPE_CHECKING:
     from layton_batch.store.requests import AttemptLocation, OtherRunBatch, RequestCount
     from layton_batch.store.rows import RunRow
     from layton_batch.store.run_store import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderTrouble:
+    """Requests that wait because a provider refuses them or cannot be reached.
+
+    ``message``: the error of the batch that was tried last, in the provider's words. ``since``: the first failure after
+    the provider's last answer, ``next_try``: of the program; epoch seconds. ``needs_person``: a person has to mend what
+    the message names.
+    """
+
+    provider: str
+    message: str
+    requests: int
+    since: float | None
+    next_try: float
+    needs_person: bool = False
+
+
+def failing_batches(batches: Sequence[Batch]) -> Mapping[str, Sequence[tuple[Batch, str]]]:
+    """Return by provider the open batches whose last call failed, or whose attempt before was refused whole, each with
+    the error. A lost batch is a matter of its own."""
+    by_id = {batch.id: batch for batch in batches}
+    failing: dict[str, list[tuple[Batch, str]]] = defaultdict(list)
+    for batch in batches:
+        if batch.state not in OPEN - {Lifecycle.LOST}:
+            continue
+        parent = by_id.get(batch.parent_id or "")
+        is_unclear = batch.unclear_since is not None or batch.state is Lifecycle.SUBMITTING
+        if batch.failures or (is_unclear and batch.reason):
+            failing[batch.provider].append((batch, batch.reason or ""))
+        elif parent is not None and _was_refused(parent):
+            failing[batch.provider].append((batch, parent.reason or ""))
+    return failing
+
+
+def _was_refused(batch: Batch) -> bool:
+    is_failed = batch.outcome is BatchOutcome.FAILED and batch.error_class is ErrorClass.RATE_LIMITED
+    return is_failed or batch.error_class is ErrorClass.ACCOUNT
+
+
+def provider_troubles(
+    batches: Sequence[Batch], refused_since: Callable[[str], float | None]
+) -> tuple[ProviderTrouble, ...]:
+    """Return the trouble of each provider that has some. ``refused_since``: tells when a provider's refusals began."""
+    return tuple(
+        _trouble(provider, failing, refused_since(provider))
+        for provider, failing in sorted(failing_batches(batches).items())
+    )
+
+
+def _trouble(provider: str, failing: Sequence[tuple[Batch, str]], since: float | None) -> ProviderTrouble:
+    last, message = max(failing, key=lambda pair: (pair[0].needs_person, pair[0].due_at))
+    heard = [moment for batch, _ in failing if (moment := batch.read_at or batch.submitted_at or batch.submitting_at)]
+    return ProviderTrouble(
+        provider=provider,
+        message=message,
+        requests=sum(batch.requests for batch, _ in failing),
+        since=min(heard, default=None) if since is None else since,
+        next_try=min(batch.due_at for batch, _ in failing),
+        needs_person=last.needs_person,
+    )
 
 
 class RunState(StrEnum):
@@ -124,6 +194,9 @@ def read_status(store: RunStore, counted: Status | None = None) -> Status:
     waits_for_others = state is RunState.RUNNING and jobs and not any(map(_goes_on, batches))
     if waits_for_others and (blocked := _blocked_by(store.awaited_batches())):
         state, reason = RunState.NEEDS_PERSON, blocked
+    open_states = {batch.state for batch in batches if batch.state in OPEN}
+    if row is not None and not row.agreed and Lifecycle.PLANNED in open_states and open_states <= _IDLE:
+        state, reason = RunState.NEEDS_PERSON, _NOT_AGREED
     statuses = job_statuses(store, jobs, cancelled=cancelled) if counted is None else counted.jobs
     requests = {job.id: job.requests for job in statuses}
     failed = counted.failed if counted else store.failed_requests() if any(job.unanswered for job in statuses) else ()
@@ -167,6 +240,9 @@ def _is_working(provider: str, batches: Sequence[Batch]) -> bool:
     failing = {batch.id for batch, _ in failing_batches(batches).get(provider, ())}
     sent = AT_PROVIDER | {Lifecycle.ENDED}
     return any(batch.provider == provider and batch.state in sent and batch.id not in failing for batch in batches)
+
+
+_NOT_AGREED = "what the manifest adds is planned, and nobody agreed to send it: `layton-batch run` asks"
 
 
 def _goes_on(batch: Batch) -> bool:
@@ -298,3 +374,29 @@ def _job_status(job: Job, counts: Sequence[RequestCount], *, cancelled: bool) ->
         where={name: where[name] for name in PLACES if where[name]},
         **{str(outcome): outcomes[outcome] for outcome in RequestOutcome},
     )
+
+
+# ---- progress of models --------------------------------------------------------------------------------------------
+
+
+def finished(jobs: Sequence[Job]) -> list[Job]:
+    """Return the predict jobs that are graded and whose judges' jobs, if any, are graded too."""
+    waiting = {job.depends_on for job in jobs if job.role is Role.JUDGE and not job.graded}
+    return [job for job in jobs if job.role is Role.PREDICT and job.graded and job.id not in waiting]
+
+
+def has_models(jobs: Sequence[Job]) -> bool:
+    """Return whether a model takes part; a run's manifest may have lost all of them."""
+    return any(job.role is Role.PREDICT for job in jobs)
+
+
+def progress(jobs: Sequence[JobStatus]) -> str:
+    """Return the progress of a model that is not complete, such as ``18 of 20 answered``. ``jobs``: its own and its
+    judges'."""
+    answered, judged = (_answered([job for job in jobs if job.role == role]) for role in (Role.PREDICT, Role.JUDGE))
+    return ", ".join(filter(None, (f"{answered or 'none'} answered", judged and f"{judged} judged")))
+
+
+def _answered(jobs: Sequence[JobStatus]) -> str:
+    requests = sum(job.requests for job in jobs)
+    return f"{sum(job.succeeded for job in jobs):,} of {requests:,}" if requests else ""

@@ -1,15 +1,23 @@
-"""The state stores of runs, opened without what planning, sending and scoring need."""
+"""The state stores of runs, opened without what planning, sending and scoring need, and the files that they know."""
 
 from __future__ import annotations
 
+import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from layton_batch.errors import StoreError
+from layton_batch.clock import iso
+from layton_batch.errors import DamagedTableError, FileError, StoreError
+from layton_batch.files import atomic
+from layton_batch.files.digests import changed_files, file_digest
+from layton_batch.files.json_lines import append_json_line
 from layton_batch.files.run_folder import RunFolder
+from layton_batch.records import Event, FileDigest
 from layton_batch.redaction import Redactor
-from layton_batch.runs.event_log import EventLog
 from layton_batch.runs.folders import run_id_of
 from layton_batch.settings import Settings
 
@@ -17,6 +25,79 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from layton_batch.store.run_store import RunStore
+
+
+def event_row(run: str, event: Event) -> dict[str, object]:
+    """Return the event as a line of the log has it."""
+    batch = {"batch": event.batch_id} if event.batch_id else {}
+    line = {"at": iso(event.at), "run": run, "seq": event.seq, "event": event.kind, **batch}
+    return {**line, "detail": event.detail}
+
+
+@dataclass(slots=True)
+class EventLog:
+    """Writer of one line per event; warns once where the file cannot be written."""
+
+    path: Path
+    run: str
+    _has_warned: bool = False
+
+    def __call__(self, event: Event) -> None:
+        """Append the event."""
+        try:
+            append_json_line(self.path, event_row(self.run, event))
+        except OSError as error:
+            if not self._has_warned:
+                self._has_warned = True
+                reason = error.strerror or error
+                logging.getLogger(__name__).warning("%s cannot be written (%s); events are kept", self.path, reason)
+
+
+@contextmanager
+def recording(store: RunStore, folder: RunFolder) -> Iterator[None]:
+    """Record the digest of each file of the run that is not computed again and that this process writes meanwhile."""
+    root = folder.workspace.root
+    folders = (folder.root, folder.history, folder.labels, folder.part("items", "items").parent)
+
+    def record(path: Path, content: Path) -> None:
+        if path.parent in folders:  # prompts are written anew, from run.json, whenever the run is opened
+            name = Path(os.path.abspath(path)).relative_to(root).as_posix()
+            earlier = (file_digest(path, name).sha256,) if path.is_file() else ()
+            store.note_files([replace(file_digest(content, name), earlier_sha256=earlier)])
+
+    with atomic.recorded(folder.root, record):
+        yield
+
+
+def recorded_files(store: RunStore, folder: RunFolder) -> list[FileDigest]:
+    """Return the digests of the run's own files, under their paths in the workspace."""
+    return store.files(f"{Path(os.path.abspath(folder.root)).name}/")
+
+
+def check_files(store: RunStore, folder: RunFolder) -> None:
+    """Raise FileError if a text file of the run was changed since it was written.
+
+    A file that is gone is somebody else's to name: a run may go on without some of them. See ``check_items`` too.
+    """
+    recorded = [file for file in recorded_files(store, folder) if not file.name.endswith(".parquet")]
+    for path in changed_files(folder.workspace.root, recorded):
+        if path.exists():
+            raise FileError(
+                f"{path} was changed since layton-batch wrote it (its digest differs), and nothing is decided from it: "
+                "put it back from a copy"
+            )
+
+
+def check_items(store: RunStore, folder: RunFolder) -> None:
+    """Raise DamagedTableError if the frozen items of the run are gone or were changed since they were written."""
+    root, table = folder.workspace.root, folder.part("items", "items")
+    name = Path(os.path.abspath(table)).relative_to(root).as_posix()
+    for path in changed_files(root, store.files(name)):
+        raise DamagedTableError(
+            f"{path} is gone, or was changed since layton-batch wrote it: put it back from a copy of the run; "
+            "without it nobody knows what was asked",
+            path,
+        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ once more: the rest of a batch that ended without some answers, a person's retry
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import chain
@@ -20,21 +20,30 @@ from layton_batch.batches.cancel import withdraw
 from layton_batch.batches.cost_tables import name_model_in_cost_tables
 from layton_batch.batches.machine import AT_ONCE, AttemptWait, wait_before_next
 from layton_batch.batches.unsent import unsent_batch
-from layton_batch.costs.estimate import output_bound
+from layton_batch.costs.estimate import PromptSize, output_bound
 from layton_batch.errors import ManifestError
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Batch, Content, Job, ModelSpec, Request, Shard
 from layton_batch.runs.context import Run
 from layton_batch.runs.imported import imported_answer
-from layton_batch.runs.names import DIGITS, custom_id, custom_id_prefix, tag
-from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
-from layton_batch.runs.request_planner import AnswerStatus, PlannedRequest, RequestKind, RequestPlanner
-from layton_batch.stages.candidates import candidates
-from layton_batch.stages.reserve import JobCosts, with_safety
-from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
+from layton_batch.runs.requests import (
+    DIGITS,
+    AnswerStatus,
+    PlannedRequest,
+    RequestKind,
+    RequestPlanner,
+    SizedPrompt,
+    WantedPrompt,
+    custom_id,
+    custom_id_prefix,
+    tag,
+)
+from layton_batch.stages.costs import JobCosts, with_safety
+from layton_batch.stages.prompts import candidates
+from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store.request_rows import KnownRequest, NewRequests
 from layton_batch.tasks import with_room
-from layton_batch.tasks.protocol import juried
+from layton_batch.tasks.protocol import Candidate, juried
 
 
 def ask(run: Run, job: Job, mark: str) -> bool:
@@ -47,26 +56,21 @@ def ask(run: Run, job: Job, mark: str) -> bool:
     prefix = custom_id_prefix(mark, job.id)
     if problem := custom_id_problem(custom_id(prefix, len(earlier) + 1, bytes(DIGITS))):
         raise ManifestError(f"job {job.id}: {problem}")
-    planner = RequestPlanner(provider, prefix, earlier, run.paid_answers)
+    planner, rows = RequestPlanner(provider, prefix, earlier, run.paid_answers), _NewRows()
     with BatchFiles(provider.limits, run.folder.workspace.root, names.file_of(1), names.next_shard) as files:
-        new = _RequestWriter(files, JobCosts(run, job))
+        writer = _BatchWriter(files, JobCosts(run, job))
         for request in planner.plan(_prompts(run, job)):
-            new.enter(request)
-    batches = [names.batch(shard, new.contents[shard.id], _AttemptOrigin()) for shard in files.shards]
-    if new.too_large.custom_ids:
-        batches.append(names.never_sent(new.too_large))
+            if request.status is not None:
+                rows.add(request, request.status)
+            if request.status is not None and request.kind is RequestKind.TO_ASK:
+                writer.add(request.custom_id, request.status.answer, request.line, request.spec, request.size)
     if earlier:
         # before the job counts as planned: a stop between these would leave a batch to be sent that nobody wants
         run.store.retire(job.id, planner.retired())
         _withdraw_unwanted(run, job)
         name_model_in_cost_tables(run, job)
-    run.store.plan_job(job, batches, run.clock.now(), new.rows(), planner.still_wanted)
-    waited_for = {
-        request.run_id
-        for request in earlier
-        if request.custom_id in planner.still_wanted and request.state is AnswerState.SENT
-    }
-    _say_who_asks(run, job, new.waits_for | waited_for)
+    batches = writer.batches(names, _AttemptOrigin())
+    run.store.plan_job(job, batches, run.clock.now(), rows.columns(), planner.still_wanted)
     return True
 
 
@@ -130,23 +134,16 @@ def _further_batches(
     prompts: Mapping[str, WantedPrompt],
 ) -> list[Batch]:
     """Write requests that come from one batch, or from other jobs' (``parent_id`` is None), to files of their own."""
-    provider, costs = run.providers.dialect(job.spec.provider), JobCosts(run, job)
+    provider = run.providers.dialect(job.spec.provider)
     origin = _AttemptOrigin.of(run, names, parent_id, reask, len(rows))
     limits = replace(provider.limits, max_requests=min(provider.limits.max_requests, origin.most_requests))
-    contents: dict[str, _BatchContent] = {}
-    too_large = _BatchContent()
     with BatchFiles(limits, run.folder.workspace.root, names.file_of(origin.attempt), names.next_shard) as files:
+        writer = _BatchWriter(files, JobCosts(run, job))
         for row in rows:
             spec, (*_, sized) = spec_of(run, job, row.item_id, row.doublings), prompts[row.item_id]
             line = request_line(provider, Request(row.custom_id, row.item_id, spec, sized.prompt))
-            cost = costs.of(spec, sized.size)
-            shard = files.add(line, cost)
-            if shard is None:
-                too_large.add(row.custom_id, row.answer, None)
-            else:
-                contents.setdefault(shard, _BatchContent()).add(row.custom_id, row.answer, cost.most)
-    batches = [names.batch(shard, contents[shard.id], origin) for shard in files.shards]
-    return [*batches, names.never_sent(too_large)] if too_large.custom_ids else batches
+            writer.add(row.custom_id, row.answer, line, spec, sized.size)
+    return writer.batches(names, origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +174,6 @@ class _AttemptOrigin:
         by_itself = parent.error_class is ErrorClass.ACCOUNT or attempts.are_left(run.manifest.policy.attempts)
         wait = wait_before_next(parent, attempts.turned_away, run.pacing) if by_itself else AT_ONCE
         return cls(parent.attempt + 1, parent_id, reask, cause, run.clock.now() + wait.pause, count, wait)
-
-
-def _say_who_asks(run: Run, job: Job, runs: Collection[str | None]) -> None:
-    """Say in an event, once, which other runs ask now for answers that the job wants."""
-    other_runs = frozenset(run_id for run_id in runs if run_id is not None) - {run.id}
-    if other_runs and run.waited_for.get(job.id) != other_runs:
-        run.waited_for[job.id] = other_runs
-        names = ", ".join(sorted(other_runs))
-        detail = f"{job.id}: run {names} asks for some of its answers now; they are waited for, and cost nothing here"
-        run.store.add_event(run.clock.now(), None, "waits_for_run", detail)
 
 
 def _withdraw_unwanted(run: Run, job: Job) -> None:
@@ -295,51 +282,51 @@ class _BatchNames:
 
 
 @dataclass(slots=True)
-class _RequestWriter:
-    """The new requests of a job, as they are planned: what is to be sent is written to ``files`` on the way.
-
-    ``contents``: of each file; ``waits_for``: the runs that ask for some of the answers now.
-    """
+class _BatchWriter:
+    """Writes the lines of a job to batch ``files``, and notes what each file holds, and what no file takes."""
 
     files: BatchFiles
     costs: JobCosts
-    contents: dict[str, _BatchContent] = field(default_factory=dict)
-    too_large: _BatchContent = field(default_factory=_BatchContent)
-    waits_for: set[str] = field(default_factory=set)
-    _entered: list[tuple[str, str, AnswerStatus]] = field(default_factory=list)
-    _coarse: list[bytes | None] = field(default_factory=list)
-    _rooms: list[int | None] = field(default_factory=list)
+    _contents: dict[str, _BatchContent] = field(default_factory=dict)
+    _too_large: _BatchContent = field(default_factory=_BatchContent)
 
-    def enter(self, request: PlannedRequest) -> None:
-        """Enter a request unless the job has it, and write it where it is to be sent."""
-        status = request.status
-        if status is None:
-            return
-        self._entered.append((request.custom_id, request.item_id, status))
-        self._coarse.append(request.without_limit)
-        self._rooms.append(request.spec.max_output_tokens)
-        if (run_id := request.waits_for) is not None:
-            self.waits_for.add(run_id)
-        if request.kind is not RequestKind.TO_ASK:
-            return
-        cost = self.costs.of(request.spec, request.size)
-        shard = self.files.add(request.line, cost)
+    def add(self, custom_id: str, answer: bytes, line: bytes, spec: ModelSpec, size: PromptSize) -> None:
+        """Write a line, without its newline."""
+        cost = self.costs.of(spec, size)
+        shard = self.files.add(line, cost)
         if shard is None:
-            self.too_large.add(request.custom_id, status.answer, None)
+            self._too_large.add(custom_id, answer, None)
         else:
-            self.contents.setdefault(shard, _BatchContent()).add(request.custom_id, status.answer, cost.most)
+            self._contents.setdefault(shard, _BatchContent()).add(custom_id, answer, cost.most)
 
-    def rows(self) -> NewRequests:
-        """Return the new requests as the store enters them."""
-        statuses = [status for *_, status in self._entered]
+    def batches(self, names: _BatchNames, origin: _AttemptOrigin) -> list[Batch]:
+        """Return the batches of the files, which are complete, and one that is over for what no file takes."""
+        batches = [names.batch(shard, self._contents[shard.id], origin) for shard in self.files.shards]
+        return [*batches, names.never_sent(self._too_large)] if self._too_large.custom_ids else batches
+
+
+@dataclass(slots=True)
+class _NewRows:
+    """The new requests of a job, as they are planned."""
+
+    _rows: list[tuple[str, str, AnswerStatus, bytes | None, int | None]] = field(default_factory=list)
+
+    def add(self, request: PlannedRequest, status: AnswerStatus) -> None:
+        """Enter a request that the job does not have."""
+        room = request.spec.max_output_tokens
+        self._rows.append((request.custom_id, request.item_id, status, request.without_limit, room))
+
+    def columns(self) -> NewRequests:
+        """Return the requests as the store enters them."""
+        names, items, statuses, coarse, rooms = zip(*self._rows, strict=True) if self._rows else ((),) * 5
         return NewRequests(
-            [name for name, *_ in self._entered],
-            [item_id for _, item_id, _ in self._entered],
+            names,
+            items,
             [status.fingerprint for status in statuses],
             [status.answer for status in statuses],
             [status.reask for status in statuses],
-            self._coarse,
-            self._rooms,
+            coarse,
+            rooms,
         )
 
 
@@ -351,10 +338,15 @@ def _prompts(run: Run, job: Job, wanted: Collection[str] | None = None) -> Itera
         cache.about(task)
         items = run.items if wanted is None else (item for item in run.items if item.id in wanted)
         return cache.participants(items, job.spec, task, run.task)
-    jury = juried(run.task)
-    cache.about(jury, job.depends_on or job.id)
     judged = (candidate for candidate in candidates(run, job) if wanted is None or candidate.item.id in wanted)
-    return cache.judges(judged, job.spec, jury)
+    return judge_prompts(run, job, judged)
+
+
+def judge_prompts(run: Run, job: Job, judged: Iterable[Candidate]) -> Iterator[WantedPrompt]:
+    """Yield what the job's judge is asked about each of the candidates."""
+    jury = juried(run.task)
+    run.prompt_cache.about(jury, job.depends_on or job.id)
+    return run.prompt_cache.judges(judged, job.spec, jury)
 
 
 def prompts_of(run: Run, job: Job, wanted: Collection[str]) -> Iterator[tuple[str, SizedPrompt]]:

@@ -1,4 +1,4 @@
-"""Grade: from responses to predictions, and from judges' responses to verdicts. One job at a time, when it is over."""
+"""Grade a job when it is over: predictions of responses, verdicts of judges' responses; or ask once more."""
 
 from __future__ import annotations
 
@@ -9,16 +9,23 @@ from pathlib import Path
 
 from layton_batch.errors import StoreError
 from layton_batch.files import tables
-from layton_batch.records import Job
+from layton_batch.manifest.jury import METRIC_FIELDS
+from layton_batch.records import Job, Response
 from layton_batch.runs.context import Run
-from layton_batch.runs.fingerprints import FIRST_SAMPLE
+from layton_batch.runs.requests import FIRST_SAMPLE
 from layton_batch.runs.work_engine import CallingThread
-from layton_batch.stages.final_responses import ResponseLocations, locate_responses
+from layton_batch.stages.ask import spec_of
 from layton_batch.stages.job_tables import VERDICTS, Grading, grade_apart, grade_job
-from layton_batch.stages.reask import have_more_room, reask
-from layton_batch.stages.reused import write_reused
-from layton_batch.stages.turns import reopen_juries
-from layton_batch.states import OPEN, Role
+from layton_batch.stages.prompts import reopen_juries
+from layton_batch.stages.responses import (
+    ResponseLocations,
+    final_responses,
+    locate_responses,
+    response_from,
+    write_reused,
+)
+from layton_batch.states import OPEN, AnswerState, FinishReason, PredictionKind, RequestOutcome, Role
+from layton_batch.tasks.protocol import juried
 
 
 def grade(run: Run) -> bool:
@@ -36,13 +43,6 @@ def grade(run: Run) -> bool:
     moved += [run.apart(job.id, partial(_end, run, job, work.pop(job.id))) for job in over if job.id in work]
     moved += [run.apart(job.id, partial(run.wait_for_work, job, work.pop(job.id))) for job in gone if job.id in work]
     return any([*moved, reopen_juries(run)])
-
-
-def grade_answers(run: Run, job: Job) -> bool:
-    """Write the tables of a job of whose answers some are not in, for a plan of which nothing stays. Return True."""
-    located = locate_responses(run, job.id, only_answers=True)
-    grade_job(_grading(run, job, _judged(run, job), located), run.task, run.item)
-    return True
 
 
 def _has_tables(run: Run, job: Job) -> bool:
@@ -117,3 +117,44 @@ def _grading(run: Run, job: Job, judged: str, located: ResponseLocations) -> Gra
         hints=hints,
         origin=tables.digest(str(job.role), job.id, job.spec.name, job.spec.family, items, judged, located.digest),
     )
+
+
+def have_more_room(run: Run, job: Job) -> bool:
+    """Return whether answers of the job were cut that the manifest gives more room by now: they were on their way when
+    it was raised. The job is to be planned again."""
+    return any(
+        request.lacks_room(spec_of(run, job, request.item_id).max_output_tokens)
+        for request in run.store.known_requests(job.id)
+        if request.is_cut and not request.retired and request.item_id in run.by_id
+    )
+
+
+def reask(run: Run, job: Job, judged: str, located: ResponseLocations) -> bool:
+    """Have replies of the job that cannot be used be asked for again, as far as the policy allows; True where there are
+    any. ``judged``: the model that a judge's job is about."""
+    policy, row = run.manifest.policy, run.store.row()
+    if not (policy.reask_unparsed or policy.reask_truncated) or (row is not None and row.cancelled):
+        return False
+    requests = {request.custom_id: request for request in run.store.known_requests(job.id)}
+    doublings: dict[str, int] = {}
+    for reply in final_responses(located):
+        request, response = requests[str(reply["custom_id"])], response_from(reply)
+        if response.outcome is not RequestOutcome.SUCCEEDED or request.fingerprint is None:
+            continue
+        if request.state is AnswerState.UNCERTAIN:
+            continue  # it was asked again, and may have been answered: a person's `retry` asks once more
+        truncated = response.finish_reason is FinishReason.LENGTH
+        if request.reask >= (policy.reask_truncated if truncated else policy.reask_unparsed):
+            continue
+        if not _is_usable(run, job, request.item_id, judged, response):
+            doublings[request.custom_id] = request.reask + 1 if truncated else 0
+    if doublings:
+        run.store.ask_once_more(job.id, [requests[name] for name in doublings], doublings, run.clock.now())
+    return bool(doublings)
+
+
+def _is_usable(run: Run, job: Job, item_id: str, judged: str, response: Response) -> bool:
+    if job.role is Role.PREDICT:
+        return run.task.parse(run.item(item_id), judged, response).kind is not PredictionKind.UNPARSED
+    verdict = juried(run.task).parse_verdict(item_id, judged, job.spec.name, response)
+    return all(getattr(verdict, METRIC_FIELDS[metric]) is not None for metric in run.task.metrics)

@@ -14,11 +14,10 @@ from functools import partial
 
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
-from layton_batch.runs.wanted_jobs import identified_rejudging
 from layton_batch.stages.ask import ask, ask_wanted
+from layton_batch.stages.jobs import identified_rejudging, put_away, revise
+from layton_batch.stages.prompts import reopen_juries
 from layton_batch.stages.reprice import reprice
-from layton_batch.stages.revise import put_away, revise
-from layton_batch.stages.turns import reopen_juries
 from layton_batch.states import OPEN, Role
 
 
@@ -48,7 +47,18 @@ def plan(run: Run) -> bool:
         waits = is_ungraded and job.id not in busy  # for others, or is over: what they leave is asked here
         if job.planned and (job.id in wanted or waits):
             moved |= run.apart(job.id, partial(ask_wanted, run, job))
+    if moved:
+        _say_who_asks(run)
     return moved
+
+
+def _say_who_asks(run: Run) -> None:
+    """Say in an event, once, which other runs ask now for answers that this one wants."""
+    other_runs = frozenset(batch.run_id for batch in run.store.awaited_batches())
+    if other_runs - run.waited_for:
+        run.waited_for = other_runs
+        detail = f"run {', '.join(sorted(other_runs))} asks for answers that are wanted here; they cost nothing here"
+        run.store.add_event(run.clock.now(), None, "waits_for_run", detail)
 
 
 def _asked_later(run: Run, jobs: Sequence[Job]) -> list[Job]:

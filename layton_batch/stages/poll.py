@@ -1,15 +1,17 @@
-"""Poll: one reading of every batch that is due, until each has ended. Every batch has a deadline."""
+"""Poll: one reading of every batch that is due, until each has ended; and what creates cost that were given up."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 
 from layton_batch.batches import machine
 from layton_batch.batches.admission import warn_of_results
 from layton_batch.batches.decisions import StageDecision, at, carry_out, step_each
+from layton_batch.batches.reconcile import look_later
 from layton_batch.batches.tick import Tick
 from layton_batch.clock import is_due
-from layton_batch.errors import ProviderError
+from layton_batch.errors import ManifestError, MissingKeyError, ProviderError
 from layton_batch.providers.protocol import Provider
 from layton_batch.records import Batch, Move, Snapshot, Wait
 from layton_batch.runs.context import Run
@@ -57,3 +59,39 @@ def _stopped(provider: Provider, batch: Batch, decision: Move | Wait) -> Move | 
     except ProviderError as error:
         return machine.not_stopped(decision, f"cancel failed: {error}")
     return decision
+
+
+def to_close(run: Run) -> Mapping[ProviderThread, Sequence[Batch]]:
+    """Return by thread the batches for whose given-up creates a list is to be searched now."""
+    groups: dict[ProviderThread, list[Batch]] = defaultdict(list)
+    for batch in run.store.batches():
+        if batch.facts.given_up_creates and _is_due(run, batch):
+            thread = run.threads.of(batch)
+            if not run.threads.is_busy(thread):
+                groups[thread].append(batch)
+    return groups
+
+
+def _is_due(run: Run, batch: Batch) -> bool:
+    try:
+        return machine.is_to_look_later(batch, at(run, batch))
+    except ManifestError:  # the manifest does not say any more where its provider is
+        return False
+
+
+def close(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch]) -> None:
+    """Look for the given-up creates of the thread's batches. Without a key the bill stays as it is: all answers of the
+    run may be here."""
+    if not batches:
+        return
+    try:
+        provider = run.providers.of(thread)
+        if provider.capabilities.shows_ours:
+            step_each(run, tick, f"list {thread.provider}", batches, lambda batch: _look(run, provider, batch))
+    except MissingKeyError:
+        return
+
+
+def _look(run: Run, provider: Provider, batch: Batch) -> bool:
+    now = run.store.batch(batch.id)  # it may have moved in this tick
+    return _is_due(run, now) and carry_out(run, now, look_later(run, provider, now))

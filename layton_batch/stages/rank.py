@@ -15,15 +15,22 @@ from layton_batch.manifest.jury import METRIC_FIELDS
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import made_up_note, run_source
-from layton_batch.runs.label_rows import write_labels
 from layton_batch.runs.rejudging import differences
-from layton_batch.runs.status import job_statuses
-from layton_batch.scoring.annotations import JoinedLabels, annotated_words, count_ties, join, newest, with_annotations
+from layton_batch.runs.status import finished, has_models, job_statuses, progress
+from layton_batch.scoring.annotations import (
+    JoinedLabels,
+    annotated_words,
+    count_ties,
+    join,
+    newest,
+    settled,
+    with_annotations,
+)
 from layton_batch.scoring.annotator_agreement import annotator_agreement
 from layton_batch.scoring.board import rank_board
 from layton_batch.scoring.diagnosis_record import DiagnosisRecord, write_record
-from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores
-from layton_batch.scoring.gold import judged_of, labels_of
+from layton_batch.scoring.evidence import ENTRANT, JUDGED, LABELS, PREDICTION, VOTES, Entrant, ItemScores, with_contents
+from layton_batch.scoring.gold import HUMAN, judged_of, labels_of
 from layton_batch.scoring.judge_quality import JudgeDrift, diagnose, drift_of, has_verdicts, is_drift
 from layton_batch.scoring.label_plan import outlook
 from layton_batch.scoring.leaderboard import OTHER_MODEL, stored, with_flag, with_incomplete
@@ -33,11 +40,44 @@ from layton_batch.scoring.samples import mean_of_rounds, mean_sheets, rank_sampl
 from layton_batch.scoring.turns import count_by_answer
 from layton_batch.scoring.verdict_counts import count_verdicts
 from layton_batch.scoring.vote_files import votes_of
-from layton_batch.stages.readiness import finished, has_models, progress
-from layton_batch.stages.served_models import served_others
+from layton_batch.stages.responses import served_others
 from layton_batch.states import Role
 from layton_batch.tasks.protocol import HasStrata, mark_span
 from layton_batch.text import plural
+
+_ANSWERS = (*ENTRANT, "item_id", "sample", "answer", "justification")
+
+
+def write_labels(run: Run, joined: JoinedLabels) -> None:
+    """Write the table of the present labels. Write none if the run never had labels."""
+    path = run.folder.part("labels", "labels")
+    rows = list(_label_rows(run, joined))
+    if rows or path.exists():
+        tables.write(path, tables.frame("labels", rows))
+
+
+def _label_rows(run: Run, joined: JoinedLabels) -> Iterator[dict[str, object]]:
+    """Yield a row for each labelled answer, with the marks that people settled on. The gold set counts as a person."""
+    gold, people = run.load_labels().gold, list(joined.by_prediction.values())
+    if gold is None and not people:
+        return
+    nothing = tables.frame("predictions", []).select(_ANSWERS)
+    parts = [with_contents(part) for part in (nothing, *tables.read_each(run.folder.tables, "predictions", _ANSWERS))]
+    answers = pl.concat(parts).with_columns(pl.col("sample").fill_null(1))
+    answers = answers.join(joined.locations, on=[*ENTRANT, "item_id"], how="left", maintain_order="left")
+    if gold is not None:
+        words = gold.labelled.unique(PREDICTION, keep="last").select(*PREDICTION, *HUMAN.values(), in_gold=1)
+        answers = answers.join(words, on=PREDICTION, how="left", maintain_order="left")
+    for row in answers.iter_rows(named=True):
+        in_gold = gold is not None and row["in_gold"] is not None
+        given = people[row["about"]].values() if row["about"] is not None and row["sample"] == 1 else ()
+        if given or in_gold:
+            settled_marks = {
+                name: settled(row[column] if in_gold else None, given, name) for name, column in HUMAN.items()
+            }
+            names = ("item_id", "model", "n_hints", "sample")
+            yield {name: row[name] for name in names} | {"people": len(given) + in_gold} | settled_marks
+
 
 MOST_PLANNED = 50_000
 """Predictions: for more of them what to label next is not worked out with every board."""

@@ -19,7 +19,7 @@ from layton_batch.costs.rates import is_of_a_manifest
 from layton_batch.records import Batch, Job
 from layton_batch.runs.context import Run
 from layton_batch.stages.ask import prompts_of, spec_of
-from layton_batch.stages.reserve import JobCosts, total, with_safety
+from layton_batch.stages.costs import JobCosts, total, with_safety
 from layton_batch.states import Lifecycle
 
 Bounds = Mapping[str, Sequence[RequestCosts]]

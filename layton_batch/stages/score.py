@@ -9,8 +9,8 @@ from pathlib import Path
 from layton_batch.files import tables
 from layton_batch.records import Job
 from layton_batch.runs.context import Run
+from layton_batch.runs.status import finished
 from layton_batch.stages.job_tables import CountedJob, count_votes
-from layton_batch.stages.readiness import finished
 
 
 def score(run: Run) -> bool:

@@ -38,7 +38,8 @@ def submit(run: Run, tick: Tick, thread: ProviderThread, batches: Sequence[Batch
 def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderThread, Sequence[Batch]]:
     """Return by thread which of the submitting and planned batches are to be settled or sent now, without the threads
     that are busy. They are weighed together, for all share one budget and the limits of their providers. A job that is
-    to be planned again may not want all of a planned batch any more, so that is not sent yet."""
+    to be planned again may not want all of a planned batch any more, so that is not sent yet. Nothing planned is sent
+    before a person agreed to the manifest's latest revision."""
     to_plan = {job.id for job in run.store.jobs() if not (job.planned or {job.id, job.depends_on} & run.trouble.keys())}
     waiting = [batch for batch in waiting if batch.state is not Lifecycle.PLANNED or batch.job_id not in to_plan]
     now, sending_now = run.clock.now(), run.threads.sending
@@ -47,7 +48,9 @@ def to_send(run: Run, tick: Tick, waiting: Sequence[Batch]) -> Mapping[ProviderT
     unsettled = [batch for batch in due if batch.state is Lifecycle.SUBMITTING]
     due = [batch for batch in due if batch.state is Lifecycle.PLANNED]
     planned = [batch for batch in waiting if batch.state is Lifecycle.PLANNED and batch.id not in sending_now]
-    ready = [] if tick.is_cancelled else admitted(run, due, planned, sending)
+    row = run.store.row()
+    may_send = not tick.is_cancelled and row is not None and row.agreed
+    ready = admitted(run, due, planned, sending) if may_send else []
     groups: dict[ProviderThread, list[Batch]] = defaultdict(list)
     for batch in [*unsettled, *ready]:
         groups[run.threads.of(batch)].append(batch)

@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal_column, or_, select
 
 from layton_batch.clock import SystemClock
-from layton_batch.records import Batch, End, RequestCost
-from layton_batch.states import AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome
+from layton_batch.records import Batch, End, ModelSpec, RequestCost
+from layton_batch.states import AT_PROVIDER, AnswerState, BatchOutcome, ErrorClass, Lifecycle, RequestOutcome, Role
 from layton_batch.store import schema
 from layton_batch.store.request_rows import KnownRequest, batch_key, chunks, job_key
+from layton_batch.store.rows import spec_from_json
 from layton_batch.store.transactions import Transactions
 
 LEFT_SECONDS = 36 * 3600.0
@@ -68,6 +69,19 @@ class AttemptLocation(NamedTuple):
     run_id: str
     batch_id: str
     custom_id: str
+
+
+class TokenUsage(NamedTuple):
+    """Tokens of a job's answers, added up. ``manifest``: of the job's run, as frozen; ``longest``: the most that one
+    reply wrote beside its reasoning."""
+
+    manifest: str
+    role: Role
+    spec: ModelSpec
+    requests: int
+    input: int
+    output: int
+    longest: int
 
 
 class RequestCount(NamedTuple):
@@ -220,6 +234,50 @@ class Requests(Transactions):
                 .group_by(*groups)
             )
             return [_request_count(*row) for row in connection.execute(query)]
+
+    def count_paid(self) -> int:
+        """Count the requests of the run, also retired ones, whose answers were paid for, or are in a batch at a
+        provider."""
+        requests, jobs, answers, batches = schema.requests, schema.jobs, schema.answers, schema.batches
+        paid = answers.c.state.in_([str(AnswerState.ANSWERED), str(AnswerState.UNCERTAIN)])
+        at_provider = batches.c.state.in_([str(state) for state in AT_PROVIDER])
+        query = (
+            select(func.count(requests.c.answer.distinct()))
+            .join(jobs, jobs.c.key == requests.c.job)
+            .join(answers, answers.c.fingerprint == requests.c.answer)
+            .outerjoin(batches, batches.c.key == answers.c.batch)
+            .where(jobs.c.run_id == self.run_id, or_(paid, at_provider))
+        )
+        with self.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def token_usage(self) -> list[TokenUsage]:
+        """Return the tokens of the answers of each participant and judge that a run's manifest has, of all runs."""
+        jobs, runs, batches, attempts = schema.jobs, schema.runs, schema.batches, schema.attempts
+        visible_tokens = attempts.c.output_tokens - attempts.c.reasoning_tokens
+        of_job = and_(jobs.c.run_id == batches.c.run_id, jobs.c.job_id == batches.c.job_id)
+        is_known = [attempts.c[name].is_not(None) for name in ("input_tokens", "output_tokens", "reasoning_tokens")]
+        job = runs.c.manifest, jobs.c.role, jobs.c.spec
+        query = (
+            select(
+                *job,
+                func.count(),
+                func.sum(attempts.c.input_tokens),
+                func.sum(attempts.c.output_tokens),
+                func.max(visible_tokens),
+            )
+            .select_from(attempts)
+            .join(batches, batches.c.key == attempts.c.batch)
+            .join(jobs, of_job)
+            .join(runs, runs.c.run_id == jobs.c.run_id)
+            .where(~jobs.c.retired, jobs.c.role.in_([str(Role.PREDICT), str(Role.JUDGE)]), *is_known)
+            .group_by(jobs.c.key, *job)
+        )
+        with self.reading() as connection:
+            return [
+                TokenUsage(manifest, Role(role), spec_from_json(spec), *map(int, sums))
+                for manifest, role, spec, *sums in connection.execute(query)
+            ]
 
     def failed_requests(self) -> list[AttemptLocation]:
         """Return the requests whose last attempt brought no answer, and that no other attempt asks for."""

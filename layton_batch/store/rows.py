@@ -40,6 +40,7 @@ class RunRow:
     asked: str | None
     applied: str | None
     items: str | None
+    agreed: bool = True
 
     @property
     def is_revised(self) -> bool:

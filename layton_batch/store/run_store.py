@@ -110,6 +110,11 @@ class RunStore(Requests):
                 writing.event(at, None, "run_cancelled", "a person asked for it")
             self.end_waits(writing)
 
+    def set_agreed(self, *, is_agreed: bool) -> None:
+        """Note whether what is planned may be sent. What is not agreed reserves nothing, and other runs may send it."""
+        with self.writing() as writing:
+            writing.connection.execute(self._this_run().values(agreed=is_agreed))
+
     def end_waits(self, writing: Writing) -> int:
         """Have collected batches wait for a person no more, who has said what becomes of the rest of their requests.
         Return how many batches waited."""

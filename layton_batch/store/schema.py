@@ -59,6 +59,7 @@ runs = Table(
     Column("stopped_reason", Text),  # over budget, needs a person: what the last tick stopped at
     Column("asked", String(64)),  # digest of what the latest revision asks
     Column("applied", String(64)),  # the one that the jobs were made from
+    Column("agreed", Boolean, nullable=False, default=True),  # what is planned may be sent
     Column("items", String(64)),  # digest of the items that the jobs were planned with
     Column("prices", String(8)),  # of the manifest: changed | applied (to what is not sent yet) | NULL: as they were
 )

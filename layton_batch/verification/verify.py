@@ -15,13 +15,11 @@ from layton_batch.files import tables
 from layton_batch.files.digests import changed_files
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import FileDigest
-from layton_batch.runs.event_log import event_row
 from layton_batch.runs.folders import stored_manifest
 from layton_batch.runs.imported import is_imported
-from layton_batch.runs.label_log import read_label_actions
-from layton_batch.runs.recorded_files import recorded_files
+from layton_batch.runs.labels import read_label_actions
 from layton_batch.runs.status import read_status
-from layton_batch.runs.stores import open_store
+from layton_batch.runs.stores import event_row, open_store, recorded_files
 from layton_batch.scoring.leaderboard import complete
 from layton_batch.settings import Settings
 from layton_batch.site.build import ANSWERS, MARKER, SOURCES, build_site, made_from

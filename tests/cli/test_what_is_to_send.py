@@ -16,8 +16,13 @@ from layton_batch.errors import NotAgreedError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance
-from layton_batch.runs.begun_runs import remember, was_begun
+from layton_batch.records import Item, Prompt
+from layton_batch.runs.folders import remember, was_begun
+from layton_batch.runs.status import RunState
 from layton_batch.settings import Settings
+from layton_batch.stages.preview import plan_to_send
+from layton_batch.states import Lifecycle
+from layton_batch.tasks.mcq_idk import McqIdkTask
 from tests.support.cli_harness import call
 from tests.support.lab import Lab, lab, manifest_text, quiz_text
 
@@ -121,8 +126,33 @@ def test_verdicts_on_a_changed_reference_are_counted_and_agreed_to_before_they_a
         with pytest.raises(NotAgreedError, match="has no budget"):
             asks(bench, text)
         assert "3 answered already, 2 to send (2 verdicts again, " in capsys.readouterr().err
+        refused = bench.finish(text)
+        assert (refused.state, len(bench.billed())) == (RunState.NEEDS_PERSON, billed)
+        assert "nobody agreed to send it" in str(refused.reason)
+        asks(bench, text, yes=True)
         bench.finish(text)
         assert len(bench.billed()) == billed + 2
+
+
+def test_a_run_renders_each_prompt_once_and_sends_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered: list[str] = []
+    render = McqIdkTask.prompt
+
+    def prompt(task: McqIdkTask, item: Item) -> Prompt:
+        rendered.append(item.id)
+        return render(task, item)
+
+    monkeypatch.setattr(McqIdkTask, "prompt", prompt)
+    with lab(tmp_path) as bench, bench.open(BUDGETED) as run:
+        planned = plan_to_send(run, bench.settings)
+        advance(run)
+        assert [batch.state for batch in run.store.batches()] == [Lifecycle.PLANNED]
+        run.store.set_agreed(is_agreed=True)
+        advance(run)
+        assert [batch.state for batch in run.store.batches()] == [Lifecycle.IN_FLIGHT]
+        assert run.store.batches()[0].requests == planned.to_send == len(rendered) == 2
 
 
 def test_a_person_who_is_there_is_asked_once_a_revision(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from layton_batch.files.json_lines import append_json_line
 from layton_batch.records import Event
-from layton_batch.runs.event_log import EventLog
+from layton_batch.runs.stores import EventLog
 
 
 @pytest.mark.parametrize("is_there", [True, False])

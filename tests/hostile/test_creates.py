@@ -81,17 +81,6 @@ def test_a_create_that_is_carried_out_denied_and_never_listed_goes_again_five_ti
         assert made_at(bench, provider) <= CREATES + 1
 
 
-@pytest.mark.nightly
-def test_a_further_create_in_doubt_is_lost_at_once(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = never_listed("openai")
-        for created in (CREATES, CREATES + 1):
-            assert (bench.finish(text).state, made_at(bench, "openai")) == (RunState.NEEDS_PERSON, created)
-            with bench.open(text) as run:
-                send_again(run, run.store.batches()[0].id)
-
-
 def test_one_create_in_doubt_goes_again_by_itself_and_stays_counted(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3)
     with lab(tmp_path, Fault(on="create", action="status", status=500, times=1, provider="openai")) as bench:

@@ -7,77 +7,21 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import orjson
 import pytest
 
 from layton_batch.errors import StorageError, StoreError
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.pipeline import advance
 from layton_batch.runs.stores import open_store
-from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.intents import Intent, read_intents
 from tests.pipeline.test_drivers import creates
 from tests.support.lab import MODELS, Lab, lab, quiz_text
 from tests.support.tiers import FAMILIES, tiered
 
-EVENTS_SINCE = 3_000
-"""Lines of a log about one batch of odd rows: far more than 256 KiB."""
-
-
-def held_up(provider: str) -> Fault:
-    """The first batch is not sent at once, so that a copy of its store can be made while it is planned."""
-    on = "create" if provider == "anthropic" else "upload"
-    return Fault(on=on, action="status", status=429, provider=provider, times=1)
-
 
 def states_of(folder: RunFolder) -> list[Path]:
     return list(folder.workspace.root.glob("state.sqlite3*"))
-
-
-def paid_behind_a_backup(bench: Lab, text: str) -> RunFolder:
-    """A run that has paid, and whose log has grown since; its store is one from before the payment."""
-    folder = bench.run_folder(text)
-    with bench.open(text) as run:
-        advance(run)
-        assert {batch.state for batch in run.store.batches()} == {Lifecycle.PLANNED}
-    backup = {path.name: path.read_bytes() for path in states_of(folder)}
-    bench.clock.sleep(120.0)
-    with bench.open(text) as run:
-        advance(run)
-        assert {batch.state for batch in run.store.batches()} == {Lifecycle.IN_FLIGHT}
-    for path in states_of(folder):
-        path.unlink()
-    for name, content in backup.items():
-        (folder.workspace.root / name).write_bytes(content)
-    line = {
-        "at": "2026-11-18T00:00:00Z",
-        "run": folder.root.name,
-        "seq": 999,
-        "event": "row_refused",
-        "detail": "x" * 80,
-    }
-    with folder.log.open("ab") as log:
-        log.writelines(
-            orjson.dumps(line | {"seq": 900 + n}, option=orjson.OPT_APPEND_NEWLINE) for n in range(EVENTS_SINCE)
-        )
-    return folder
-
-
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "anthropic")))
-def test_an_older_store_is_refused_however_long_ago_the_payment_was(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=2)
-    with lab(tmp_path, held_up(provider)) as bench:
-        folder = paid_behind_a_backup(bench, text)
-        before = creates(bench)
-        with pytest.raises(StoreError, match=r"older than its folder: .*intents tells of the payment for predict-"):
-            bench.finish(text)
-        folder.log.unlink()  # the log is for people: nothing hangs on it
-        with pytest.raises(StoreError, match="older than its folder"):
-            bench.finish(text)
-        assert creates(bench) == before
-        bench.clock.sleep(120.0)
-        assert set(bench.billed().values()) == {1}
 
 
 def test_a_reading_command_makes_no_store_where_there_is_none(tmp_path: Path) -> None:
@@ -171,16 +115,4 @@ def test_a_folder_that_shows_an_earlier_life_is_no_new_run(copy: Lab, left: str)
     with pytest.raises(StoreError, match=r"Put (the store|state\.sqlite3) back") as refused:
         copy.finish(PAID)
     assert folder.root.name in str(refused.value)
-    assert creates(copy) == before
-
-
-@pytest.mark.parametrize("gone", [(), ("intents", "log.jsonl")], ids=["marks", "no marks"])
-def test_another_database_is_no_new_run_either(copy: Lab, tmp_path: Path, gone: tuple[str, ...]) -> None:
-    before, folder = creates(copy), copy.run_folder(PAID)
-    for path in (folder.root / name for name in gone):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    folder.workspace.database.rename(tmp_path / "elsewhere.sqlite3")
-    said = r"the state store .*runs/state\.sqlite3 (does not know the run|is not there).* Is LAYTON_BATCH_STATE set"
-    with pytest.raises(StoreError, match=said):
-        copy.finish(PAID)
     assert creates(copy) == before

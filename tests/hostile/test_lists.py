@@ -15,7 +15,7 @@ from layton_batch.records import Batch
 from layton_batch.runs.context import Run
 from layton_batch.runs.status import RunState
 from layton_batch.states import Lifecycle
-from tests.hostile.test_creates import made_at, rows_changed
+from tests.hostile.test_creates import made_at
 from tests.support.lab import MODELS, Lab, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
@@ -104,32 +104,6 @@ def test_an_older_copy_that_is_put_back_sends_nothing_while_the_list_is_in_troub
         assert status.spent_usd == bench.server.ledger().total_usd
 
 
-@pytest.mark.parametrize("provider", tiered(sorted(set(MODELS) - {"anthropic"}), ci=("mistral",)))
-def test_a_row_with_our_marks_and_no_id_keeps_an_older_copy_from_sending(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=3)
-    key = "name" if provider == "gemini" else "id"
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = in_trouble(provider, "503")
-        tick(bench, text)
-        root, backup = bench.runs, tmp_path / "backup"
-        shutil.copytree(root, backup)
-        between.tamper = honest
-        bench.clock.sleep(60.0)
-        assert tick(bench, text) == ["in_flight"]
-        shutil.rmtree(root)
-        shutil.copytree(backup, root)
-
-        def tamper(asked: str, kind: str, _path: str, answer: Answer) -> Answer:
-            if asked == provider and kind == "list" and answer.status < 300:
-                return rows_changed(provider, answer, lambda row: row | {key: None})
-            return answer
-
-        between.tamper = tamper
-        assert (bench.finish(text).state, made_at(bench, provider)) == (RunState.NEEDS_PERSON, 1)
-        with bench.open(text) as run:
-            assert [batch.state for batch in run.store.batches()] == [Lifecycle.LOST]
-
-
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("openai", "anthropic")))
 def test_a_list_that_is_refused_for_hours_has_a_person_told_and_goes_on_when_it_is_mended(
     tmp_path: Path, provider: str
@@ -171,35 +145,6 @@ def test_a_free_look_up_that_is_refused_is_the_providers_trouble_and_no_outcome_
         assert 2 * HOUR < bench.clock.now() - begun < 3 * HOUR
         between.tamper = honest
         bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("trouble", ["401", "402", "500", "503", "html", "no list"])
-def test_a_free_look_up_that_fails_in_passing_is_tried_again(tmp_path: Path, trouble: str) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = files_in_trouble("openai", trouble)
-        assert tick(bench, text, times=12, seconds=HOUR) == ["planned"]
-        with bench.open(text) as run:
-            assert "not sent: openai" in str(first(run).reason)
-            assert not first(run).needs_person
-            assert first(run).failures == 12
-        between.tamper = honest
-        bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-def test_a_list_that_is_busy_for_two_days_is_waited_for(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = in_trouble("openai", "503")
-        assert tick(bench, text, times=48, seconds=HOUR) == ["planned"]
-        with bench.open(text) as run:
-            assert "cannot be told" in str(first(run).reason)
-            assert not first(run).needs_person
-        assert made_at(bench, "openai") == 0
-        between.tamper = honest
-        assert bench.finish(text).unanswered == 0
 
 
 @pytest.mark.parametrize(

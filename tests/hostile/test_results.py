@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from layton_batch.pipeline import advance
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
-from layton_batch.states import Lifecycle
 from layton_batch.store.reopening import retry
-from tests.pipeline.test_outages import first, ticks
-from tests.support.asked import ends_by_batch
 from tests.support.lab import MODELS, quiz_text
 from tests.support.tampering import Answer, Tamper, hostile
 from tests.support.tiers import tiered
-
-PAGE = b"<html>\n<body>502 Bad Gateway</body>\n</html>\n"
 
 
 def files(provider: str, change: Callable[[bytes], bytes]) -> Tamper:
@@ -100,72 +92,7 @@ def test_files_and_counts_that_are_shown_after_the_end_are_waited_for(
         bench.finish_paid_once(text)
 
 
-@pytest.mark.parametrize(
-    ("provider", "action", "late"),
-    tiered(
-        MODELS,
-        ("late", "expire"),
-        (0.0, 100.0),  # seconds until the files are named
-        ci=[("anthropic", "expire", 0.0)],
-    ),
-)
-def test_a_file_that_grows_while_nothing_is_counted_is_read_to_its_end(
-    tmp_path: Path, provider: str, action: str, late: float
-) -> None:
-    ended = Fault("batch", action, provider, share=1.0, counts=False, name="no reason", late=late, times=1)
-    shares = iter([0.3, 0.3, 0.3, 0.3, 0.3, 0.5, 0.5, 0.5, 0.5, 0.5, 0.8])
-    with hostile(tmp_path, ended) as (bench, between):
-        between.tamper = files(provider, lambda content: _head(content, next(shares, 1.0)))
-        bench.finish_paid_once(quiz_text((provider,), limit=4))
-
-
-COUNTS = ((2, 0, 4), (2, 1, 4), (0, 0, 0), (4, 4, 4))
-"""Succeeded, failed and all requests of a batch of four, as the provider counts them."""
-
-
-def _head(content: bytes, share: float) -> bytes:
-    lines = content.splitlines(keepends=True)
-    return b"".join(lines[: int(len(lines) * share)])
-
-
-@pytest.mark.parametrize(
-    ("provider", "counts"),
-    tiered(
-        ("openai", "groq", "doubleword", "mistral"),
-        COUNTS,
-        ci=[("mistral", COUNTS[1])],
-    ),
-    ids=str,
-)
-def test_counts_that_do_not_add_up_to_our_requests_are_not_believed_at_first(
-    tmp_path: Path, provider: str, counts: tuple[int, int, int]
-) -> None:
-    text = quiz_text((provider,), limit=4)
-    with hostile(tmp_path) as (bench, between):
-
-        def tamper(name: str, kind: str, path: str, answer: Answer) -> Answer:
-            if name != provider or bench.clock.now() > until:
-                return answer
-            if kind == "poll" and answer.content.startswith(b"{"):
-                return answer.of(_counted(answer.content, counts))
-            return files(provider, lambda content: _head(content, 0.5))(name, kind, path, answer)
-
-        until = bench.clock.now() + 150.0
-        between.tamper = tamper
-        bench.finish_paid_once(text)
-
-
-def _counted(content: bytes, counts: tuple[int, int, int]) -> bytes:
-    batch = json.loads(content)
-    succeeded, failed, total = counts
-    if "request_counts" in batch:
-        batch["request_counts"] = {"completed": succeeded, "failed": failed, "total": total}
-    else:
-        batch |= {"succeeded_requests": succeeded, "failed_requests": failed, "total_requests": total}
-    return json.dumps(batch).encode()
-
-
-# ---- poorer downloads -----------------------------------------------------------------------------------------------
+# ---- downloads in parts ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -183,81 +110,3 @@ def test_answers_that_come_in_alternating_halves_are_all_kept(tmp_path: Path, pr
     with hostile(tmp_path, ended) as (bench, between):
         between.tamper = files(provider, lambda content: b"".join(content.splitlines(keepends=True)[next(halves) :: 2]))
         bench.finish_paid_once(text)
-
-
-@pytest.mark.parametrize(
-    ("provider", "poorer"),
-    tiered(MODELS, (PAGE, b""), ci=[("openai", PAGE)]),
-    ids=lambda value: value if isinstance(value, str) else "html" if value else "empty",
-)
-def test_a_poorer_download_takes_nothing_from_a_better_one(tmp_path: Path, provider: str, poorer: bytes) -> None:
-    text = quiz_text((provider,), limit=4)
-    first_download = iter([0.8])
-
-    def once(content: bytes) -> bytes:
-        share = next(first_download, None)
-        return poorer if share is None else _head(content, share)
-
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = files(provider, once)
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures > 8, 900.0)
-        bench.clock.sleep(150 * 86_400.0)  # until nothing more is waited for
-        with bench.open(text) as run:
-            for _ in range(60):
-                bench.clock.sleep(1800.0)
-                advance(run)
-                if first(run).state is Lifecycle.COLLECTED:
-                    break
-            kept = ends_by_batch(run.store)[first(run).id]
-            raw = list(run.folder.batch(first(run).id).root.glob("*.jsonl.zst"))
-        assert sum(count for (outcome, _), count in kept.items() if outcome == "succeeded") == 3
-        assert max(bench.billed().values()) == 1
-        assert len(raw) <= 2
-
-
-def test_a_file_that_came_whole_is_not_fetched_again_because_another_one_broke_off(tmp_path: Path) -> None:
-    text = quiz_text(limit=4)
-    failed = Fault(on="row", action="error", provider="openai", status=400, times=1)
-    calls: Counter[str] = Counter()
-
-    def tamper(name: str, kind: str, path: str, answer: Answer) -> Answer:
-        if name == "openai" and kind == "results":
-            is_error = b'"error":{' in answer.content
-            calls["errors" if is_error else "output"] += 1
-            if is_error and calls["errors"] < 5:
-                return answer.of(b'{"error": {"message": "later"}}', 503)
-        return answer
-
-    with hostile(tmp_path, failed) as (bench, between):
-        between.tamper = tamper
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, 60.0)
-        assert calls == {"output": 1, "errors": 5}
-        with bench.open(text) as run:
-            assert not list(run.folder.batch(first(run).id).root.glob("*.json"))
-
-
-# ---- floods ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("provider", tiered(("openai", "gemini"), ci=("gemini",)))
-def test_five_thousand_odd_rows_are_a_few_events(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=4)
-    name = "key" if provider == "gemini" else "custom_id"
-    odd = b"".join(
-        b'{"%s": "nobody-%d", "response": {}, "error": {"code": 500}}\nwhat is this %d\n' % (name.encode(), n, n)
-        for n in range(2500)
-    )
-    with hostile(tmp_path) as (bench, between):
-        between.tamper = files(provider, lambda content: content + odd)
-        with bench.open(text) as run:
-            advance(run)
-            bench.clock.sleep(70.0)
-            for _ in range(3):
-                advance(run)
-            assert first(run).state is Lifecycle.COLLECTED
-            told = [event for event in run.store.events() if event.batch_id == first(run).id]
-        kinds = Counter(event.kind for event in told)
-        assert (kinds["unknown_custom_id"], kinds["unreadable_line"]) == (1, 1)
-        detail = next(event.detail for event in told if event.kind == "unknown_custom_id")
-        assert detail.startswith("2500 times: a result names 'nobody-0'")
-        assert detail.endswith("and 2497 more")

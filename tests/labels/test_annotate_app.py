@@ -11,7 +11,7 @@ import pytest
 import layton_batch as lb
 from layton_batch.annotate.session import _share
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.label_log import LogReader, read_label_actions
+from layton_batch.runs.labels import LogReader, read_label_actions
 from layton_batch.site.board import label_need
 from layton_batch.tasks.layton import LaytonTask
 from tests.labels.app_desk import opened

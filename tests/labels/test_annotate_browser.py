@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.label_log import read_label_actions
+from layton_batch.runs.labels import read_label_actions
 from tests.labels.app_desk import served
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from layton_batch.annotate.guard import POLICY
 from layton_batch.files import tables
 from layton_batch.files.run_folder import RunFolder
-from layton_batch.runs.label_log import read_label_actions
+from layton_batch.runs.labels import read_label_actions
 from tests.labels.app_desk import ENTRY, ORIGIN, Opened, opened
 from tests.labels.conftest import Copied
 from tests.labels.label_desk import PLAIN, note_as_written

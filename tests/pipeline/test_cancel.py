@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from layton_batch.batches.cancel import cancel_run
 from layton_batch.loop import drive
 from layton_batch.pipeline import advance, is_finished
@@ -14,8 +12,7 @@ from layton_batch.runs.open import open_folder
 from layton_batch.runs.status import RunState, Status, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
-from tests.support.lab import START, Lab, lab, manifest_text, quiz_text
-from tests.support.tiers import tiered
+from tests.support.lab import Lab, lab, manifest_text, quiz_text
 
 TWO = ("openai", "mistral")
 LONG = 4000.0
@@ -35,27 +32,6 @@ def cancelled_in_flight(bench: Lab, text: str) -> tuple[int, Status]:
     return len(failed), status
 
 
-@pytest.mark.parametrize(
-    ("failure", "times"),
-    tiered(
-        (("status", 503), ("status", 429), ("status", 401), ("drop", 500)),
-        (1, 5),
-        ci=[(("drop", 500), 1)],
-    ),
-)
-def test_a_cancel_that_fails_in_passing_is_tried_again_and_nothing_more_is_paid(
-    tmp_path: Path, failure: tuple[str, int], times: int
-) -> None:
-    action, code = failure
-    with lab(tmp_path, failing(action, times=times, status=code), batch_seconds=LONG) as bench:
-        failed, status = cancelled_in_flight(bench, quiz_text(TWO, limit=4))
-        assert (failed, status.state) == (1, RunState.CANCELLED)
-        assert status.reserved_usd == 0
-        assert bench.clock.now() - START < LONG
-        assert sum(bench.billed().values()) < 8  # both models were stopped on the way
-        assert status.spent_usd == bench.server.ledger().total_usd
-
-
 def test_a_provider_that_refuses_every_cancel_is_waited_for_and_what_it_answers_is_collected(tmp_path: Path) -> None:
     with lab(tmp_path, failing(times=0, status=409), batch_seconds=300.0) as bench:
         failed, status = cancelled_in_flight(bench, manifest_text())
@@ -64,19 +40,6 @@ def test_a_provider_that_refuses_every_cancel_is_waited_for_and_what_it_answers_
         assert set(bench.billed().values()) == {1}
         assert status.spent_usd == bench.server.ledger().total_usd > 0
         assert bench.server.request_counts().keys() == {"openai"}  # its answers go before no jury
-
-
-@pytest.mark.nightly
-def test_a_failed_cancel_is_one_event_however_often_it_is_tried(tmp_path: Path) -> None:
-    text = quiz_text()
-    with lab(tmp_path, failing(times=5), batch_seconds=LONG) as bench:
-        cancelled_in_flight(bench, text)
-        with bench.open(text) as run:
-            told = [event.detail for event in run.store.events() if event.kind == "cancel_failed"]
-        assert bench.server.request_counts()["openai"]["cancel"] > 5
-    assert len(told) == 1
-    assert "503" in told[0]
-    assert "asked again" in told[0]
 
 
 def test_cancelling_again_asks_again_at_once_and_says_what_goes_on(tmp_path: Path) -> None:

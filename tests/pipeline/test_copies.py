@@ -19,7 +19,7 @@ from layton_batch.errors import ManifestError, ProviderError, StoreError, Transi
 from layton_batch.pipeline import advance
 from layton_batch.providers import connect
 from layton_batch.providers.openai_files import FileBatches
-from layton_batch.records import Batch, Snapshot, Submission
+from layton_batch.records import Batch, Snapshot
 from layton_batch.runs.context import Run
 from layton_batch.runs.folders import find_run, find_runs, misplaced_runs
 from layton_batch.runs.status import RunState, Status, read_status
@@ -148,23 +148,6 @@ def test_another_run_of_the_same_manifest_is_never_taken_for_ours(tmp_path: Path
         assert set(bench.billed().values()) == {1}
 
 
-def test_two_runs_of_one_manifest_have_tags_of_their_own(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            advance(run)
-            tags = {batch.tag for batch in run.store.batches()}
-        bench.clock.sleep(0.001)
-        bench.runs = tmp_path / "elsewhere"
-        with bench.open(text) as run:
-            advance(run)
-            assert tags.isdisjoint(batch.tag for batch in run.store.batches())
-            assert len({batch.provider_id for batch in run.store.batches()}) == 1
-        bench.clock.sleep(ENDED)
-        assert len(bench.billed()) == 6
-        assert set(bench.billed().values()) == {1}
-
-
 def unlisted(provider: str, sent: int = 1) -> Fault:
     """No list after those that were read before so many batches were sent. Mistral's ends with a page of its own, and
     Gemini has one a version."""
@@ -185,21 +168,6 @@ def list_again(run: Run, batch: Batch) -> None:
             continue
         return
     raise AssertionError("never")
-
-
-@pytest.mark.parametrize("provider", tiered(MODELS, ci=("mistral",)))
-def test_what_the_provider_shows_is_not_sent_again_on_a_persons_word(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, lost_reply(provider), unlisted(provider)) as bench:
-        ticks(bench, text, is_lost, seconds=600.0)
-        with bench.open(text) as run:
-            lost = first(run)
-            list_again(run, lost)
-            with pytest.raises(ManifestError, match="paid twice") as refused:
-                send_again(run, lost.id)
-            assert run.store.batch(lost.id).state is Lifecycle.LOST
-            adopt_batch(run, lost.id, str(refused.value).rpartition("--adopt ")[2].rstrip("`"))
-        bench.finish_paid_once(text)
 
 
 @pytest.mark.parametrize("provider", tiered(MODELS, ci=("gemini",)))
@@ -242,30 +210,6 @@ def test_a_batch_paid_for_once_more_begins_anew(tmp_path: Path) -> None:
             advance(run)
             assert run.store.money() == RunMoney(Decimal(0), Decimal(0), set_aside)
             assert first(run).outcome is BatchOutcome.CANCELLED
-
-
-@pytest.mark.nightly
-def test_a_batch_of_unknown_state_is_adopted_under_its_own_name(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
-    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=40 * 3600.0)
-    stubborn = Fault(on="cancel", action="status", status=500, provider="openai", times=99)
-    with lab(tmp_path, odd, stubborn) as bench:
-        ticks(bench, text, is_lost, seconds=1800.0)
-        with bench.open(text) as run:
-            adopt_batch(run, first(run).id, str(first(run).provider_id))
-            assert first(run).provider_status == "pondering"
-        bench.clock.sleep(40 * 3600.0)
-        bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("provider", MODELS)
-def test_a_refusal_that_may_pass_is_counted_by_itself(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=3)
-    busy = Fault(on="create", action="status", status=429, provider=provider, times=6)
-    not_yet = Fault(on="create", action="status", status=404, provider=provider, after=6, times=2)
-    with lab(tmp_path, busy, not_yet) as bench:
-        bench.finish_paid_once(text)
 
 
 def test_one_batch_listed_twice_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,25 +260,6 @@ def test_results_that_a_provider_does_not_deliver_are_asked_for_once_a_tick_and_
             assert len(asked) == run.providers.dialect("openai").limits.calls_at_once == 8
             advance(run)
             assert len(asked) == len(set(asked)) == 10
-        bench.finish_paid_once(text)
-
-
-def test_nothing_is_sent_while_the_list_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = quiz_text(("openai",), limit=2, top="[limits.openai]\nmax_requests = 1")
-    asked: list[str] = []
-
-    def silent(_: object, submission: Submission) -> NoReturn:
-        asked.append(submission.batch_id)
-        raise TransientProviderError("openai: no answer within 600 seconds")
-
-    with lab(tmp_path) as bench:
-        with monkeypatch.context() as patch, bench.open(text) as run:
-            patch.setattr(FileBatches, "find", silent)
-            advance(run)
-            assert len(asked) == 1  # the other batch would wait as long
-            assert {batch.state for batch in run.store.batches()} == {Lifecycle.PLANNED}
-            assert bench.server.request_counts()["openai"].get("create", 0) == 0
-            assert any(event.kind == "not_looked_for" for event in run.store.events())
         bench.finish_paid_once(text)
 
 

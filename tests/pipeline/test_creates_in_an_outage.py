@@ -60,13 +60,6 @@ def test_a_night_goes_on_when_the_provider_does_and_each_probe_is_one_create(tmp
         assert told(bench, text, "lost") == []
 
 
-def test_one_batch_alone_outlasts_four_hours(tmp_path: Path) -> None:
-    with lab(tmp_path, unavailable(5)) as bench:
-        begun = bench.clock.now()
-        bench.finish_paid_once(quiz_text())
-        assert bench.clock.now() - begun > 4 * HOUR
-
-
 def test_a_process_that_is_called_every_minute_keeps_to_the_pauses(tmp_path: Path) -> None:
     text = several(4)
     with lab(tmp_path, unavailable(99)) as bench:

@@ -136,13 +136,6 @@ def test_an_organisation_that_replies_name_is_an_account(tmp_path: Path, provide
         assert both.billed(both.other) == []
 
 
-def test_the_same_account_finds_its_create_by_itself(tmp_path: Path) -> None:
-    with accounts(tmp_path, "openai", LOST_REPLY) as both:
-        both.drive(both.settings(OLD), once=True)
-        assert both.drive(both.settings(OLD)).state is RunState.DONE
-        assert both.events("lost") == both.events("other_account") == []
-
-
 def test_a_file_that_another_account_has_is_uploaded_again(tmp_path: Path) -> None:
     busy = Fault(on="create", action="status", status=429, times=1)
     with accounts(tmp_path, "openai", busy) as both:
@@ -150,20 +143,6 @@ def test_a_file_that_another_account_has_is_uploaded_again(tmp_path: Path) -> No
         assert [batch.state for batch in both.batches()] == [Lifecycle.PLANNED]
         assert both.drive(both.settings(NEW)).state is RunState.DONE
         assert len(both.billed(both.other)) == 2
-
-
-def test_polls_under_another_account_say_so_once(tmp_path: Path) -> None:
-    with accounts(tmp_path, "openai") as both:
-        both.drive(both.settings(OLD), once=True)
-        (batch,) = both.batches()
-        assert batch.state is Lifecycle.IN_FLIGHT
-        for _ in range(3):
-            both.drive(both.settings(NEW), once=True)
-            both.bench.clock.sleep(3600.0)
-        (said,) = both.events("other_account")
-        assert "created with another key" in said
-        assert both.drive(both.settings(OLD)).state is RunState.DONE
-        assert both.billed(both.other) == []
 
 
 def test_a_second_create_waits_until_the_first_can_no_more_arrive(tmp_path: Path) -> None:

@@ -47,18 +47,6 @@ def ticks(bench: Lab, text: str, until: Callable[[Run], bool], seconds: float = 
         raise AssertionError([(one.id, one.state, one.reason) for one in run.store.batches()])
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("provider", ["mistral", "together"])
-def test_a_download_that_fails_in_passing_after_the_documented_retention_is_tried_again(
-    tmp_path: Path, provider: str
-) -> None:
-    text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, failing("results", provider, times=2)) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.ENDED and first(run).failures == 1)
-        bench.clock.sleep(8 * 24 * HOUR)
-        bench.finish_paid_once(text)
-
-
 def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_path: Path) -> None:
     text = quiz_text(("mistral",), limit=3)
     with lab(tmp_path, failing("results", "mistral", status=404, times=12)) as bench:
@@ -76,28 +64,6 @@ def test_results_that_are_gone_are_not_bought_again_until_a_person_says_so(tmp_p
         assert bench.finish(text).unanswered == 0
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("status", [503, 401])
-def test_a_provider_that_could_not_be_asked_until_long_after_the_deadline_has_its_answers_collected(
-    tmp_path: Path, status: int
-) -> None:
-    text = quiz_text(("openai",), limit=3)
-    outage = [failing(on, "openai", status, times=9) for on in ("poll", "cancel")]
-    with lab(tmp_path, *outage) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=12 * HOUR)
-        bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-def test_a_cancel_refused_at_the_deadline_is_asked_for_again_and_nothing_is_bought_meanwhile(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
-    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=4 * HOUR)
-    with lab(tmp_path, odd, failing("cancel", "openai")) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, seconds=HOUR / 2)
-        bench.clock.sleep(4 * HOUR)
-        assert max(bench.billed().values(), default=1) == 1
-
-
 def test_a_batch_that_never_says_that_it_has_ended_is_a_persons_to_judge(tmp_path: Path) -> None:
     text = quiz_text(("openai",), limit=3, top="[policy]\ndeadline_hours = 2")
     odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
@@ -112,31 +78,6 @@ def test_a_batch_that_never_says_that_it_has_ended_is_a_persons_to_judge(tmp_pat
             assert len(run.store.batches()) == 1
             send_again(run, lost.id)
         assert bench.finish(text).unanswered == 0
-
-
-@pytest.mark.parametrize("provider", tiered(("openai", "anthropic", "gemini", "together"), ci=("gemini",)))
-def test_results_cut_at_the_end_of_a_line_are_downloaded_again(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=4)
-    with lab(tmp_path, Fault(on="results", action="truncate", provider=provider, share=0.0, times=2)) as bench:
-        bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("provider", ["openai", "mistral", "together"])
-def test_so_are_those_of_a_batch_that_expired(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=4)
-    expired = Fault(on="batch", action="expire", provider=provider, share=0.8, times=1)
-    with lab(tmp_path, expired, Fault(on="results", action="truncate", provider=provider, share=0.0, times=1)) as bench:
-        bench.finish_paid_once(text)
-
-
-def test_a_provider_that_may_not_be_asked_for_its_list_has_a_person_asked(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    lost_reply = Fault(on="create", action="drop_after", provider="openai", times=1)
-    with lab(tmp_path, lost_reply, replace(failing("list", "openai", status=403, times=99), after=1)) as bench:
-        assert bench.finish(text, max_hours=12).state is RunState.NEEDS_PERSON
-        with bench.open(text) as run:
-            assert "cannot be looked for" in str(first(run).reason)
 
 
 def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,24 +104,6 @@ def test_only_a_batch_that_can_be_ours_is_adopted(tmp_path: Path, monkeypatch: p
                 adopt_batch(run, lost.id, stranger)
 
 
-def test_a_batch_waits_for_its_file_and_says_so(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path, failing("upload", "openai", times=1)) as bench:
-        ticks(bench, text, lambda run: first(run).failures == 1)
-        (file,) = bench.run_folder(text).batches.glob("*/request.jsonl")
-        asked = file.read_bytes()
-        file.unlink()
-        gone = bench.finish(text)
-        file.write_bytes(asked.replace(b"question", b"riddle", 1) + b"\n")
-        changed = bench.finish(text)
-        for status, said in ((gone, "is not in"), (changed, "was changed since it was planned: put it back")):
-            assert (status.state, status.reserved_usd) == (RunState.NEEDS_PERSON, 0)
-            assert file.name in str(status.batches[0].reason)
-            assert said in str(status.batches[0].reason)
-        file.write_bytes(asked)
-        assert bench.finish(text).unanswered == 0
-
-
 @pytest.mark.parametrize("trouble", tiered(("changed", "gone"), ci=("changed",)))
 def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, trouble: str) -> None:
     text = quiz_text(("openai", "anthropic"), limit=3)
@@ -202,39 +125,6 @@ def test_one_models_batch_file_in_trouble_stops_no_other_model(tmp_path: Path, t
         assert file.name in str(waiting.reason)
         file.write_bytes(asked)
         bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-def test_a_batch_that_the_provider_has_no_room_for_waits_and_loses_no_attempt(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    full = Fault(
-        on="batch", action="fail", provider="openai", kind="token_limit_exceeded", name="Enqueued token limit reached",
-        times=9,
-    )  # fmt: skip
-    with lab(tmp_path, full) as bench:
-        begun = bench.clock.now()
-        bench.finish_paid_once(text)
-        assert bench.clock.now() - begun > HOUR
-
-
-@pytest.mark.nightly
-def test_downloads_that_failed_do_not_count_as_downloads_that_came_short(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=4)
-    cut = Fault(on="results", action="truncate", provider="openai", share=0.0, after=14, times=3)
-    with lab(tmp_path, failing("results", "openai", times=14), cut) as bench:
-        bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-def test_a_batch_that_the_provider_does_not_know_at_its_deadline_is_a_persons_to_judge(tmp_path: Path) -> None:
-    text = quiz_text(("openai",), limit=3)
-    with lab(tmp_path, failing("poll", "openai", status=404, times=99)) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=4 * HOUR)
-        with bench.open(text) as run:
-            assert bench.clock.now() <= (first(run).deadline_at or 0.0) + 8 * HOUR
-            assert "another project" in str(first(run).reason)
-            assert read_status(run.store).state is RunState.NEEDS_PERSON
-        assert set(bench.billed().values()) == {1}
 
 
 def test_a_batch_whose_provider_lost_a_row_of_it_is_adopted_under_its_own_name(

@@ -15,8 +15,10 @@ from layton_batch.manifest.manifest import with_budget
 from layton_batch.reports.status_tables import next_steps
 from layton_batch.runs.past_usage import PastUsage
 from layton_batch.runs.status import RunState, Status
+from layton_batch.runs.stores import open_store
 from layton_batch.settings import Settings
-from layton_batch.stages.preview import EARLIER, PRIORS, Preview, preview
+from layton_batch.stages.plan_counts import EARLIER, PRIORS
+from layton_batch.stages.preview import Preview, preview
 from layton_batch.states import Role
 from tests.support.lab import JUDGES, Lab, lab, manifest_text, quiz_text, write_few_labels
 from tests.support.manual_clock import ManualClock
@@ -153,7 +155,8 @@ def test_a_budget_on_the_command_line_keeps_how_the_manifest_bounds(tmp_path: Pa
 
 def test_another_effort_is_not_taken_for_the_same_model(done: Done) -> None:
     bench = done.bench
-    earlier = PastUsage(bench.manifest(TEXT), bench.runs)
+    with open_store(bench.run_folder(TEXT), bench.settings) as store:
+        earlier = PastUsage(bench.manifest(TEXT), store)
     harder = bench.manifest(TEXT.replace("max_output_tokens = 4000", 'max_output_tokens = 4000\nreasoning = "high"'))
     assert all(earlier.mean(Role.PREDICT, spec) is not None for spec in bench.manifest(TEXT).model_specs())
     assert all(earlier.mean(Role.PREDICT, spec) is None for spec in harder.model_specs())

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from layton_batch.loop import drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.manifest.manifest import Manifest
 from layton_batch.records import Batch, End
@@ -17,10 +18,11 @@ from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_run
 from layton_batch.settings import Settings
 from layton_batch.stages.plan import plan
-from layton_batch.stages.preview import Preview, preview
+from layton_batch.stages.preview import Preview, plan_to_send, preview
 from layton_batch.states import ErrorClass, Lifecycle, RequestOutcome, Role
-from tests.support.lab import START, manifest_text
+from tests.support.lab import PACING, START, lab, manifest_text
 from tests.support.manual_clock import ManualClock
+from tests.support.paths import ROOT
 from tests.support.store_rows import moved
 from tests.support.tiers import tiered
 
@@ -85,6 +87,8 @@ CASES = {
     "without reuse": Case(Asked(AB, policy=ALONE), {OPENAI: 2}, (Asked(AB, "other", end=ANSWERED),)),
     "without reuse any more": Case(Asked(ABC, policy=ALONE), {OPENAI: 1}, (Asked(AB),)),
 }
+READY = ("demo", "demo-mcq_idk", "demo-rome", "demo-zebralogic", "layton-today")
+"""Manifests whose items come with the package."""
 PLAYED = (
     "new run", "one item less, one more", "a model more", "answers of another run", "perhaps billed in another run",
     "failed in this run", "a question twice, asked before", "one model under a second name", "without reuse any more",
@@ -161,6 +165,33 @@ def custom_ids(run: Run) -> dict[str, set[str]]:
 def unnamed(line: bytes) -> dict[str, object]:
     """The line of a run that did not exist when it was planned: its mark was not known."""
     return {key: value for key, value in json.loads(line).items() if key != "custom_id"}
+
+
+@pytest.mark.parametrize("name", tiered(READY, ci=("demo-mcq_idk", "layton-today")))
+def test_of_a_ready_manifest_a_run_shows_the_same_plan_and_sends_its_requests_for_its_cost(
+    name: str, tmp_path: Path
+) -> None:
+    manifest = load_manifest(ROOT / "manifests" / f"{name}.toml")
+    manifest = manifest.model_copy(update={"items": manifest.items.model_copy(update={"limit": 2})})
+    with lab(tmp_path) as bench:
+        planned = preview(manifest, bench.settings, bench.clock, runs=bench.runs)
+        with open_run(manifest, bench.runs, bench.settings, clock=bench.clock, pacing=PACING) as run:
+            assert plan_to_send(run, bench.settings) == planned
+            run.store.set_agreed(is_agreed=True)
+            drive(run, once=False, stop_at=bench.clock.now() + 400_000)
+            sent = {
+                job.id: [batch for batch in run.store.job_batches(job.id) if batch.attempt == 1]
+                for job in run.store.jobs()
+            }
+    for job in planned.jobs:
+        batches = sent[job.job.id]
+        requests = sum(batch.requests for batch in batches)
+        expected = sum(batch.expected_usd or 0 for batch in batches)
+        if job.job.role is Role.PREDICT:
+            assert (requests, expected, len(batches)) == (job.requests, job.expected_usd, job.shards)
+        else:  # only answers that can be judged are
+            assert requests <= job.requests
+            assert sum(batch.max_cost or 0 for batch in batches) <= (job.max_usd or 0)
 
 
 @pytest.mark.parametrize("name", tiered(CASES, ci=PLAYED))

@@ -133,14 +133,3 @@ def test_a_batch_too_large_for_the_provider_is_split_until_it_fits(tmp_path: Pat
     text = quiz_text((provider,), limit=3)
     with lab(tmp_path, limits=SandboxLimits(rows=2)) as bench:
         bench.finish_paid_once(text)
-
-
-@pytest.mark.nightly
-def test_attempts_are_bounded_and_what_is_left_has_its_outcome(tmp_path: Path) -> None:
-    text = quiz_text(limit=3, top="[policy]\nattempts = 2")
-    with lab(tmp_path, Fault(on="row", action="error", status=500, provider="openai")) as bench:
-        status = bench.finish(text)
-        predict = next(job for job in status.jobs if job.role == "predict")
-        assert (predict.errored, predict.waiting) == (3, 0)
-        assert [batch.attempt for batch in status.batches if batch.provider == "openai"] == [1, 2]
-        assert status.state is RunState.DONE

@@ -24,7 +24,6 @@ from layton_batch.sandbox import Fault
 from layton_batch.states import Lifecycle
 from layton_batch.store.run_store import RunStore
 from tests.support.lab import Lab, demo_prices, lab, manifest_text, quiz_text
-from tests.support.tiers import tiered
 
 MODEL = r'(?s)\[\[prices\]\]\s*provider = "openai"\s*model = "larch-2-mini".*?(?=\[\[prices\]\]|\Z)'
 
@@ -320,19 +319,6 @@ def test_a_damaged_usage_table_does_not_keep_its_answers_from_being_charged_agai
             batch = next(batch for batch in run.store.batches() if batch.provider == "openai")
             run.folder.part("usage", batch.id).write_bytes(b"not a table")
         assert charged(bench, asked(3)) == 3 * once
-
-
-@pytest.mark.parametrize("name", tiered(("usage", "untold"), ci=("untold",)))
-def test_a_table_of_costs_that_is_gone_is_made_again_as_it_was(tmp_path: Path, name: str) -> None:
-    with lab(tmp_path) as bench:
-        bench.finish(asked(None))
-        before = bench.table(asked(None), name)
-        folder = bench.run_folder(asked(None)).tables
-        for part in folder.glob(f"{name}/*.parquet"):
-            part.unlink()
-        bench.finish(asked(None))
-        assert before.height > 0
-        assert bench.table(asked(None), name).equals(before)
 
 
 @pytest.mark.nightly

@@ -12,9 +12,8 @@ from layton_batch.batches import raw_results
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.reports.cost import report_json
-from layton_batch.runs.fingerprints import fingerprint_bytes
 from layton_batch.runs.folders import find_run
-from layton_batch.runs.paid_answers import PaidAnswers
+from layton_batch.runs.requests import PaidAnswers, fingerprint_bytes
 from layton_batch.runs.status import RunState
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report

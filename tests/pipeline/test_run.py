@@ -16,10 +16,9 @@ from layton_batch.runs.status import RunState, read_status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.plan import plan
 from layton_batch.stages.rank import board
-from layton_batch.states import Lifecycle
 from tests.support.evidence import Rows
 from tests.support.lab import MODELS, Lab, lab, manifest_text, quiz_text
-from tests.support.tiers import FAMILIES, tiered
+from tests.support.tiers import tiered
 
 SEVEN = tuple(MODELS)
 
@@ -44,21 +43,6 @@ def test_all_seven_providers_in_one_run_give_a_leaderboard_and_the_bill_equals_t
     predictions = bench.table(text, "predictions")
     assert predictions.height == 7 * 2
     assert bench.run_folder(text).site.joinpath("site.json").exists()
-
-
-def test_every_request_has_exactly_one_outcome(tmp_path: Path) -> None:
-    text = quiz_text(("openai", "mistral"))
-    with lab(
-        tmp_path, Fault(on="row", action="missing", times=1), Fault(on="row", action="error", status=500, times=2)
-    ) as bench:
-        status = bench.finish(text)
-        for job in status.jobs:
-            ends = job.succeeded + job.errored + job.expired + job.cancelled + job.missing
-            assert ends + job.waiting == job.requests
-            assert job.waiting == 0
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0  # both kinds pass: the rows were sent again
-        assert set(bench.billed().values()) == {1}
 
 
 def test_a_judges_job_starts_as_soon_as_its_predictions_are_in_whatever_other_models_do(tmp_path: Path) -> None:
@@ -97,39 +81,6 @@ def test_calling_run_again_when_it_is_done_sends_nothing(tmp_path: Path) -> None
         assert bench.server.request_counts() == calls
 
 
-@pytest.mark.parametrize("ticks", tiered((1, 2, 3, 4, 6), ci=(6,)))
-def test_stopped_between_ticks_and_opened_again_it_goes_on(tmp_path: Path, ticks: int) -> None:
-    text = manifest_text(limit=2)
-    with lab(tmp_path) as bench:
-        with bench.open(text) as run:
-            for _ in range(ticks):
-                advance(run)
-                bench.clock.sleep(20)
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert set(bench.billed().values()) == {1}
-
-
-def test_an_unknown_status_is_named_and_ends_at_the_deadline(tmp_path: Path) -> None:
-    text = quiz_text(top="[policy]\nattempts = 1\ndeadline_hours = 2")
-    odd = Fault(on="batch", action="unknown_status", provider="openai", name="pondering")
-    with lab(tmp_path, odd) as bench:
-        with bench.open(text) as run:
-            for _ in range(4):
-                advance(run)
-                bench.clock.sleep(60)
-            batch = next(one for one in run.store.batches() if one.provider == "openai")
-            assert batch.state is Lifecycle.IN_FLIGHT
-            assert batch.provider_status == "pondering"
-            assert "pondering" in str(batch.reason)
-        status = bench.finish(text)
-        with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            kinds = [event.kind for event in run.store.events()]
-        assert status.state is RunState.DONE
-        assert "deadline" in kinds  # cancelled there; what had been answered by then is kept
-        assert status.unanswered == 0
-
-
 @pytest.mark.nightly
 def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_again(tmp_path: Path) -> None:
     text = quiz_text(limit=4)
@@ -144,18 +95,6 @@ def test_a_batch_that_fails_as_a_whole_says_why_and_an_invalid_one_is_not_sent_a
         assert status.spent_usd == 0
 
 
-def test_an_expired_batch_keeps_its_answers_and_only_the_rest_goes_again(tmp_path: Path) -> None:
-    text = quiz_text(limit=10)
-    late = Fault(on="batch", action="expire", provider="openai", share=0.5, times=1)
-    with lab(tmp_path, late) as bench:
-        status = bench.finish(text)
-        first, second = (batch for batch in status.batches if batch.provider == "openai")
-        assert (first.requests, second.requests) == (10, 5)
-        assert second.parent_id == first.id
-        assert status.unanswered == 0
-        assert set(bench.billed().values()) == {1}
-
-
 def test_a_batch_that_waits_for_a_person_does_not_hide_that_the_budget_stops_the_others(tmp_path: Path) -> None:
     text = manifest_text(("openai", "anthropic"), limit=2)
     with lab(tmp_path) as bench:
@@ -167,22 +106,6 @@ def test_a_batch_that_waits_for_a_person_does_not_hide_that_the_budget_stops_the
         assert (dear.max_cost or 0) > (cheap.max_cost or 0)
         status = bench.finish(manifest_text(("openai", "anthropic"), limit=2, top=budget), max_hours=1.0)
         assert status.state is RunState.NEEDS_PERSON
-
-
-def test_odd_result_lines_are_events_and_lose_nothing(tmp_path: Path) -> None:
-    text = quiz_text(limit=6)
-    faults = (
-        Fault(on="row", action="unknown_id", provider="openai", times=1),
-        Fault(on="row", action="duplicate", provider="openai", after=1, times=1),
-        Fault(on="row", action="malformed_line", provider="openai", after=2, times=1),
-    )
-    with lab(tmp_path, *faults) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        with read_run(find_run("lab", bench.runs), bench.settings) as run:
-            kinds = {event.kind for event in run.store.events()}
-    assert {"unknown_custom_id", "duplicate_result", "unreadable_line"} <= kinds
-    assert bench.table(text, "predictions").height == 6
 
 
 @pytest.mark.parametrize(
@@ -199,32 +122,6 @@ def test_a_create_whose_reply_is_lost_is_looked_for_and_never_paid_twice(
     text = quiz_text((provider,))
     with lab(tmp_path, Fault(on="create", action=action, provider=provider, times=1)) as bench:
         bench.finish_paid_once(text)
-
-
-@pytest.mark.parametrize(
-    ("provider", "on"),
-    tiered(
-        SEVEN,
-        ("upload", "poll", "results"),
-        ci=[("mistral", "upload"), ("anthropic", "results"), ("gemini", "poll"), ("openai", "poll")],
-    ),
-)
-def test_a_passing_failure_of_a_free_call_is_tried_again(tmp_path: Path, provider: str, on: str) -> None:
-    text = quiz_text((provider,), limit=3)
-    with lab(tmp_path, Fault(on=on, action="status", status=503, provider=provider, times=2)) as bench:
-        status = bench.finish(text)
-        assert status.state is RunState.DONE
-        assert status.unanswered == 0
-
-
-@pytest.mark.parametrize("provider", tiered(SEVEN, ci=FAMILIES))
-def test_a_download_cut_in_the_middle_is_repeated(tmp_path: Path, provider: str) -> None:
-    text = quiz_text((provider,), limit=4)
-    with lab(tmp_path, Fault(on="results", action="cut", provider=provider, share=0.6, times=1)) as bench:
-        bench.finish_paid_once(text)
-        with read_run(bench.run_folder(text), bench.settings) as run:
-            kinds = [event.kind for event in run.store.events()]
-        assert "download_again" not in kinds  # it went on from where it broke, within one try
 
 
 def test_status_accounts_for_every_request_by_how_it_ended(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,8 @@ from layton_batch.loop import drive
 from layton_batch.manifest.checks import load_manifest
 from layton_batch.runs.status import RunState
 from layton_batch.scoring.turns import count_by_answer, third_judge
-from layton_batch.stages.preview import DIFFERING, preview
+from layton_batch.stages.plan_counts import DIFFERING
+from layton_batch.stages.preview import preview
 from layton_batch.stages.rank import evidence
 from tests.support.cli_harness import call
 from tests.support.lab import JUDGES, Lab, lab, manifest_text

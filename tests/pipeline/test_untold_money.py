@@ -8,19 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from layton_batch.batches.cancel import cancel_run
-from layton_batch.batches.resolve import send_again
 from layton_batch.files import tables
 from layton_batch.pipeline import advance
 from layton_batch.providers.openai_files import FileBatches
 from layton_batch.records import Response, Usage
 from layton_batch.reports.cost import report_json
-from layton_batch.runs.status import RunState, Status, read_status
+from layton_batch.runs.status import RunState, Status
 from layton_batch.sandbox import Fault
 from layton_batch.stages.publish import cost_report
-from layton_batch.states import Lifecycle
-from tests.pipeline.test_outages import HOUR, first, ticks
-from tests.support.lab import MODELS, Lab, demo_prices, lab, quiz_text
+from tests.pipeline.test_outages import first
+from tests.support.lab import MODELS, Lab, lab, quiz_text
 
 OPENAI = ("openai",)
 DAMAGED = Fault(on="row", action="malformed_line", provider="openai", times=1)
@@ -101,44 +98,6 @@ def test_an_answer_that_does_not_tell_its_tokens_costs_up_to_its_bound_not_nothi
     with lab(tmp_path) as bench:
         assert bounded(bench, text, bench.finish(text))
         assert "3 answered without usage" in told_of(bench, text)
-
-
-def test_so_does_one_whose_price_was_taken_away_after_it_was_sent(tmp_path: Path) -> None:
-    text = quiz_text(OPENAI)
-    own = [part for part in demo_prices().split("[[prices]]") if part.strip()]
-    others = "".join(f"[[prices]]{part}" for part in own if f'"{MODELS["openai"]}"' not in part)
-    assert len(own) > 1
-    without = quiz_text(OPENAI, limit=3, prices=others)
-    with lab(tmp_path) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.IN_FLIGHT)
-        assert bounded(bench, text, bench.finish(without))
-        assert "3 answered without a price" in told_of(bench, without)
-
-
-def test_what_was_set_aside_is_let_go_once_however_a_lost_batch_goes_on(tmp_path: Path) -> None:
-    text = quiz_text(OPENAI, limit=3, top="[policy]\ndeadline_hours = 2")
-    odd = Fault(on="batch", action="unknown_status", provider="openai", times=1, name="pondering", seconds=900 * HOUR)
-    refused = Fault(on="cancel", action="status", provider="openai", times=99, status=503)
-    with lab(tmp_path, odd, refused) as bench:
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.LOST, seconds=4 * HOUR)
-        with bench.open(text) as run:
-            send_again(run, first(run).id)
-            cancel_run(run)
-            for _ in range(3):
-                advance(run)
-            status = read_status(run.store)
-        assert (status.state, status.reserved_usd) == (RunState.CANCELLED, 0)
-
-
-def test_a_price_that_changes_afterwards_changes_nothing_of_what_may_have_been_billed(tmp_path: Path) -> None:
-    text = quiz_text(OPENAI)
-    dearer = quiz_text(OPENAI, limit=3, prices=demo_prices().replace('output = "', 'output = "1'))
-    assert dearer != text
-    with lab(tmp_path, DAMAGED) as bench:
-        before = bench.finish(text).unknown_cost_usd
-        after = bench.finish(dearer)
-        report = cost_report([bench.run_folder(dearer)])
-        assert report.total.unknown_cost.usd == after.unknown_cost_usd == before > 0
 
 
 def test_what_a_collecting_that_was_cut_short_noted_does_not_outlive_the_next_one(tmp_path: Path) -> None:

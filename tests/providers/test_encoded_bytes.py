@@ -11,7 +11,7 @@ from layton_batch.errors import ManifestError
 from layton_batch.providers import BUILT_IN, connect
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Image, ModelSpec, Prompt, Reasoning, Request, ResponseSchema
-from layton_batch.runs.fingerprints import fingerprint
+from layton_batch.runs.requests import fingerprint
 from layton_batch.tasks.layton import ANSWER_SCHEMA, VERDICT_SCHEMA
 
 MODELS = {"openai": "gpt-5.2-pro", "anthropic": "claude-opus-4-6"}

@@ -21,8 +21,7 @@ from layton_batch.reports.status_tables import (
     status_json,
     trouble_line,
 )
-from layton_batch.runs.provider_trouble import ProviderTrouble
-from layton_batch.runs.status import JobStatus, RunState, Status, place
+from layton_batch.runs.status import JobStatus, ProviderTrouble, RunState, Status, place
 from layton_batch.states import BatchOutcome, Lifecycle
 from layton_batch.store.rows import reserve
 from tests.support.batch_states import ended, flying, planned, submitting

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from layton_batch.providers.protocol import ReplyAccount
-from layton_batch.runs import accounts
-from layton_batch.runs.accounts import SANDBOX_KEY, account_digest, organisation_digest
+from layton_batch.runs import connections
+from layton_batch.runs.connections import SANDBOX_KEY, account_digest, organisation_digest
 from layton_batch.sandbox import environment_file
 from layton_batch.settings import Settings
 
@@ -21,7 +21,7 @@ VERTEX = "https://europe-aiplatform.googleapis.com/v1/projects/p/locations/europ
 @pytest.fixture(autouse=True)
 def real_hash(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are digested as a run digests them; other tests do it quickly."""
-    monkeypatch.setattr(accounts, "scrypt", hashlib.scrypt)
+    monkeypatch.setattr(connections, "scrypt", hashlib.scrypt)
 
 
 def digest(provider: str = "openai", salt: str = "run", **environment: str) -> str | None:

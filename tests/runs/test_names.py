@@ -6,7 +6,7 @@ import re
 from hashlib import sha256
 
 from layton_batch.batches.admission import custom_id_problem
-from layton_batch.runs.names import UNNAMED, custom_id, custom_id_prefix, tag
+from layton_batch.runs.requests import UNNAMED, custom_id, custom_id_prefix, tag
 
 WHY, HOW = sha256(b"why").digest(), sha256(b"how").digest()
 

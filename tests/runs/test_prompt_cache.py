@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from layton_batch.records import Image, Item, Prediction, Prompt
-from layton_batch.runs.prompt_cache import KEPT_BYTES, PromptCache
+from layton_batch.runs.requests import KEPT_BYTES, PromptCache
 from layton_batch.states import PredictionKind
 
 

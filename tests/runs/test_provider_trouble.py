@@ -11,8 +11,15 @@ import pytest
 from layton_batch.records import Batch
 from layton_batch.runs.failure_words import failure_words
 from layton_batch.runs.folders import find_run
-from layton_batch.runs.provider_trouble import ProviderTrouble, provider_troubles
-from layton_batch.runs.status import JobStatus, RunState, Status, after_deadline, read_status
+from layton_batch.runs.status import (
+    JobStatus,
+    ProviderTrouble,
+    RunState,
+    Status,
+    after_deadline,
+    provider_troubles,
+    read_status,
+)
 from layton_batch.sandbox import Fault
 from layton_batch.states import BatchOutcome, ErrorClass, Lifecycle
 from tests.support.batch_states import ended, flying, planned, submitting

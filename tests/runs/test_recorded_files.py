@@ -11,7 +11,7 @@ from layton_batch.errors import AnotherDriverError, FileError
 from layton_batch.files import atomic
 from layton_batch.files.run_folder import RunFolder
 from layton_batch.records import FileDigest
-from layton_batch.runs.recorded_files import check_files, recording
+from layton_batch.runs.stores import check_files, recording
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
 

@@ -11,15 +11,18 @@ from layton_batch.costs.estimate import PromptSize
 from layton_batch.providers import connect
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import ModelSpec, Prompt, Request
-from layton_batch.runs.fingerprints import fingerprint_bytes, scoped
-from layton_batch.runs.names import UNNAMED, custom_id
-from layton_batch.runs.prompt_cache import SizedPrompt, WantedPrompt
-from layton_batch.runs.request_planner import (
+from layton_batch.runs.requests import (
     PORTION,
+    UNNAMED,
     AnswerStatus,
     PlannedRequest,
     RequestKind,
     RequestPlanner,
+    SizedPrompt,
+    WantedPrompt,
+    custom_id,
+    fingerprint_bytes,
+    scoped,
 )
 from layton_batch.states import AnswerState
 from layton_batch.store.request_rows import KnownRequest
@@ -183,14 +186,12 @@ def test_what_is_to_be_done_about_each_request(case: Case) -> None:
         request = Request(one.custom_id, one.item_id, one.spec, prompts[one.item_id])
         assert one.line == (request_line(OPENAI, request) if one.kind is TO_ASK else b"")
         assert (one.status is None) == (one.kind is KEPT)
-        assert one.waits_for == ("other" if one.item_id == "sent" else None)
 
 
 def test_items_that_ask_the_same_are_asked_once() -> None:
     texts = {**AB, **{f"{item_id}2": text for item_id, text in ABC.items()}}
     planned = went(RequestPlanner(OPENAI, PREFIX, (), Answers()), wanted(texts))
     assert [one.kind for one in planned.values()] == [TO_ASK, TO_ASK, IN_PROGRESS, IN_PROGRESS, TO_ASK]
-    assert planned["a2"].waits_for is None
 
 
 def test_a_job_of_several_portions_is_numbered_through_and_looked_up_a_portion_at_a_time() -> None:

@@ -17,8 +17,7 @@ from layton_batch.files.run_folder import RunFolder
 from layton_batch.runs.context import Run
 from layton_batch.runs.open import open_folder
 from layton_batch.settings import Settings
-from layton_batch.stages.final_responses import locate_responses
-from layton_batch.stages.served_models import served_others
+from layton_batch.stages.responses import locate_responses, served_others
 from layton_batch.states import Role
 from tests.support.cli_harness import desk
 from tests.support.lab import BUNDLED
@@ -36,7 +35,8 @@ def test_a_runs_own_answers_that_are_gone_are_damage_and_not_asked_for_again_in_
             patch.setattr(Settings, "is_on_this_machine", lambda *_: False)  # so that somebody has to agree first
             with pytest.raises(NotAgreedError):
                 lb.judge(frame, PANEL, items=BUNDLED / "riddles_llm.jsonl", seats=1)
-        shutil.rmtree(tmp_path / "runs" / "batches")
+        for imported in (tmp_path / "runs" / "batches" / "judged").glob("predict-*"):
+            shutil.rmtree(imported)
         with open_folder(RunFolder(tmp_path / "runs" / "judged"), there.lab.settings) as run:
             (job,) = (job for job in run.store.jobs() if job.role is Role.PREDICT)
             with pytest.raises(DamagedTableError, match="put it back"):

@@ -14,7 +14,7 @@ from layton_batch.providers import connect
 from layton_batch.providers.protocol import Limits
 from layton_batch.providers.request_line import request_line
 from layton_batch.records import Item, ModelSpec, Prediction, Prompt, Request
-from layton_batch.stages.judge_lengths import JudgeRequests, allowance
+from layton_batch.stages.costs import JudgeRequests, allowance
 from layton_batch.states import PredictionKind
 from layton_batch.tasks.layton import LaytonSettings, LaytonTask
 from layton_batch.tasks.protocol import Candidate, TaskOptions

@@ -1,19 +1,23 @@
-"""The response that counts for each request of a job: the answer that it wants, in whichever batch that is."""
+"""The response that counts for each request of a job, what it cost elsewhere, and who answered."""
 
 from __future__ import annotations
 
 import functools
+import os
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import polars as pl
 
 from layton_batch.batches.answer_table import answer_parts, check_answers, make_again
+from layton_batch.batches.cost_tables import charge_columns
 from layton_batch.errors import DamagedTableError
-from layton_batch.files import tables
-from layton_batch.records import Response
+from layton_batch.files import atomic, tables
+from layton_batch.model_table import is_same_model
+from layton_batch.records import Job, Response
 from layton_batch.runs.context import Run
 from layton_batch.states import AnswerState, ErrorClass, FinishReason, RequestOutcome
 from layton_batch.store.request_rows import asked_again
@@ -207,3 +211,70 @@ def response_from(row: Mapping[str, object]) -> Response:
 
 def _text(value: object) -> str | None:
     return None if value is None else str(value)
+
+
+def write_reused(run: Run, job: Job) -> None:
+    """Write what the answers cost that another run, or another request of this one, paid for: a row for each request
+    that has one."""
+    rows: list[tables.Row] = []
+    for custom_id, paying_run, batch_id, charge in run.store.bought_elsewhere(job.id):
+        rows.append(
+            {
+                **charge_columns(charge), "custom_id": custom_id, "role": str(job.role), "model": job.spec.name,
+                "provider": job.spec.provider, "run": paying_run, "batch_id": batch_id, "paid_as": charge.custom_id,
+            }
+        )  # fmt: skip
+    part = run.folder.part("reused", job.id)
+    if rows:
+        digest = tables.digest("reused", *(repr(sorted(row.items(), key=str)) for row in rows))
+        tables.write(part, tables.frame("reused", rows), digest)
+    else:
+        atomic.remove(part)
+
+
+_REMEMBERED = 65_536
+"""Batches whose responses are read once, however often the board is looked at."""
+
+
+def served_others(run: Run, jobs: Iterable[Job]) -> frozenset[str]:
+    """Return the names of the jobs' models of which at least one response came from another model.
+
+    Responses that do not say who answered, and tables that cannot be read, say nothing here.
+    """
+    specs = {job.id: job.spec for job in jobs}
+    names = set()
+    for job_id, run_id, batch_id in run.store.answering_batches():
+        spec = specs.get(job_id)
+        if spec is None or spec.name in names:
+            continue
+        served_models = _of_batch(str(run.folder.workspace.batch(run_id, batch_id).answers))
+        if any(not is_same_model(spec.model, served) for served in served_models):
+            names.add(spec.name)
+    return frozenset(names)
+
+
+def _of_batch(folder: str) -> frozenset[str]:
+    try:
+        written = os.stat(folder)
+        return _of_folder(folder, written.st_mtime_ns, written.st_ino)
+    except FileNotFoundError:
+        return frozenset()
+    except (DamagedTableError, OSError):  # not remembered: a person may put the part back
+        return frozenset().union(*(_readable(path) for path in Path(folder).glob("*.parquet")))
+
+
+@lru_cache(_REMEMBERED)
+def _of_folder(folder: str, _written: int, _which: int) -> frozenset[str]:
+    """Read a folder's parts. They never change: a folder is replaced as a whole."""
+    return frozenset().union(*(_of_part(path) for path in Path(folder).glob("*.parquet")))
+
+
+def _readable(path: Path) -> frozenset[str]:
+    try:
+        return _of_part(path)
+    except (DamagedTableError, OSError):
+        return frozenset()
+
+
+def _of_part(path: Path) -> frozenset[str]:
+    return frozenset(tables.read_part(path, columns=["served_model"])["served_model"].drop_nulls().unique())

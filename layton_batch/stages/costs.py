@@ -1,19 +1,70 @@
-"""How long judges' requests can get while nobody has answered yet, by arithmetic: no long text is made."""
+"""What requests will cost: the reserve of a batch, and how long judges' requests can get."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 
-from layton_batch.costs.estimate import TokenBound, output_bound, text_bytes
-from layton_batch.costs.expected import expected_input
+from layton_batch.batches.batch_file import RequestCosts
+from layton_batch.costs.estimate import CostBounds, PromptSize, TokenBound, output_bound, text_bytes
+from layton_batch.costs.expected import bundled_priors, expected_cost, expected_input
+from layton_batch.manifest.form import BudgetTable
 from layton_batch.providers.protocol import Provider
 from layton_batch.providers.request_line import request_line
-from layton_batch.records import Item, ModelSpec, Prediction, Request
-from layton_batch.runs.prompt_cache import PromptCache, SizedPrompt
-from layton_batch.states import PredictionKind
+from layton_batch.records import Item, Job, ModelSpec, Prediction, Request
+from layton_batch.runs.context import Run
+from layton_batch.runs.requests import PromptCache, SizedPrompt
+from layton_batch.states import PredictionKind, Role
 from layton_batch.tasks.protocol import Candidate, JuryTask, is_unfenced
+
+
+def stage_of(job: Job) -> Role:
+    """Return the role whose replies tell how long the job's are: any verdict is as long as one on a labelled answer."""
+    return Role.JUDGE if job.role is Role.REJUDGE else job.role
+
+
+def with_safety(budget: BudgetTable, most: Decimal | None, expected: Decimal | None) -> Decimal | None:
+    """Return the reserve, in USD, for what costs at most ``most`` and probably ``expected``. None: not known."""
+    if budget.bound is None or most is None or expected is None:
+        return most
+    return min(most, expected * budget.safety)
+
+
+class JobCosts:
+    """Costs of a job's requests, by the tokens of earlier answers of the model in this workspace, else by the
+    priors. ``is_earlier``: there are such answers."""
+
+    def __init__(self, run: Run, job: Job) -> None:
+        self._bounds = CostBounds(run.prices)
+        self._price = run.prices.price(job.spec.provider, job.spec.model)
+        self._role = stage_of(job)
+        self._tokens = run.past_usage.mean(self._role, job.spec)
+        self.is_earlier = self._tokens is not None
+
+    def of(self, spec: ModelSpec, size: PromptSize) -> RequestCosts:
+        """Return the costs of one request with these settings of the job's model."""
+        return RequestCosts(self._bounds.most(spec, size), self.expected(spec, expected_input(size, spec)))
+
+    def expected(self, spec: ModelSpec, read: int) -> Decimal | None:
+        """Return what a request of about so many tokens will probably cost in USD."""
+        if self._price is None:
+            return None
+        if self._tokens is not None:
+            return expected_cost(self._tokens.input, self._tokens.output, self._price)
+        return expected_cost(read, bundled_priors().output(spec, self._role), self._price)
+
+
+def total(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    """Return the sum of the amounts in USD; None where one is unknown."""
+    amount = Decimal(0)
+    for usd in amounts:
+        if usd is None:
+            return None
+        amount += usd
+    return amount
+
 
 LINE_BYTES_PER_BYTE = 2
 """A fenced text holds no control character and no line break: JSON escapes only its quotes and backslashes."""

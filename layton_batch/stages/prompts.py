@@ -1,22 +1,21 @@
-"""Turns of a jury of three: two judges are asked first, and the third where their verdicts differ.
-
-Who is third rotates by item, so that each judge is measured. A verdict that cannot be read counts as one that differs.
-"""
+"""What judges are asked about: the answers before a jury, and the turns of its judges."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
+from pathlib import Path
 
 import polars as pl
 
 from layton_batch.files import tables
 from layton_batch.manifest.form import IN_TURN_SEATS
 from layton_batch.manifest.jury import METRIC_FIELDS
-from layton_batch.records import Job
+from layton_batch.records import Job, Prediction
 from layton_batch.runs.context import Run
 from layton_batch.scoring.turns import third_judge
 from layton_batch.states import PredictionKind, Role
+from layton_batch.tasks.protocol import Candidate
 
 
 def jury_in_turn(run: Run, predict_id: str | None) -> list[Job]:
@@ -57,19 +56,19 @@ def reopen_juries(run: Run) -> bool:
     return moved
 
 
-def open_turns(run: Run, job: Job) -> frozenset[str]:
-    """Return the items on which the job may have to judge third, because the other two have not both judged yet."""
+def open_turns(run: Run, job: Job, answered: Collection[str] | None = None) -> frozenset[str]:
+    """Return the items on which the job may have to judge third, because the other two have not both judged yet.
+
+    ``answered``: the items that the judged model answered; None: those of its table.
+    """
     jury = jury_in_turn(run, job.depends_on)
     if not jury:
         return frozenset()
     number = [other.id for other in jury].index(job.id)
     first = [other for other in jury if other.id != job.id]
+    answered = _answered(run, str(job.depends_on)) if answered is None else set(answered)
     judged = [set(_verdicts(run, other)["item_id"].to_list()) for other in first]
-    return frozenset(
-        item_id
-        for item_id in _answered(run, str(job.depends_on)) - (judged[0] & judged[1])
-        if third_judge(item_id) == number
-    )
+    return frozenset(item_id for item_id in answered - (judged[0] & judged[1]) if third_judge(item_id) == number)
 
 
 def _answered(run: Run, predict_id: str) -> set[str]:
@@ -101,3 +100,46 @@ def _verdicts(run: Run, job: Job) -> pl.DataFrame:
     columns = ["item_id", *dict.fromkeys(METRIC_FIELDS.get(metric, metric) for metric in run.task.metrics)]
     part = run.folder.part("verdicts", job.id)
     return tables.read_part(part, columns=columns) if part.exists() else tables.frame("verdicts", []).select(columns)
+
+
+_COLUMNS = ("item_id", "model", "kind", "answer", "justification")
+
+
+def candidates(run: Run, job: Job, answers: Iterable[Prediction] | None = None) -> Iterator[Candidate]:
+    """Yield the answers that the job's judge is asked about, an item once. Leave out items that a revision took out
+    since the answers were graded.
+
+    ``answers``: of the participant's job that this one waits for; None: those of its table.
+    """
+    judged = answers if answers is not None else stored_predictions(run, str(job.depends_on))
+    asks = asked_items(run, job)
+    for prediction in _gold_answers(run, job, answers) if job.role is Role.REJUDGE else judged:
+        is_there = prediction.kind is PredictionKind.ANSWERED and prediction.item_id in run.by_id
+        if is_there and asks(prediction.item_id):
+            yield Candidate(run.item(prediction.item_id), prediction)
+
+
+def stored_predictions(run: Run, predict_id: str) -> Iterator[Prediction]:
+    """Yield one model's predictions, item by item in their order, without the raw text."""
+    return read_predictions(run.folder.part("predictions", predict_id))
+
+
+def read_predictions(part: Path) -> Iterator[Prediction]:
+    """Yield the predictions in a part of the table, without the raw text. Raises DamagedTableError."""
+    for portion in tables.read_portions(part, _COLUMNS):
+        for item_id, model, kind, answer, justification in portion.iter_rows():
+            yield Prediction(item_id, model, PredictionKind(kind), answer, justification)
+
+
+def _gold_answers(run: Run, job: Job, answers: Iterable[Prediction] | None) -> Iterator[Prediction]:
+    """Yield the labelled answers of the gold set, without ``answers`` that the same model gave in this run too: the
+    jury judges them there, but for anchors. Yield nothing if the gold set is another one by now."""
+    rejudged = run.rejudging.get(job.id)
+    if rejudged is None:
+        return
+    own = stored_predictions(run, rejudged.own) if answers is None and rejudged.own else answers or ()
+    judged = {(prediction.item_id, prediction.answer, prediction.justification) for prediction in own}
+    for labelled in rejudged.rows.select("item_id", "answer", "justification").iter_rows():
+        if labelled not in judged:
+            item_id, answer, justification = labelled
+            yield Prediction(item_id, rejudged.judged.name, PredictionKind.ANSWERED, answer, justification)
