@@ -215,27 +215,6 @@ def test_a_poorer_download_takes_nothing_from_a_better_one(tmp_path: Path, provi
         assert len(raw) <= 2
 
 
-def test_a_file_that_came_whole_is_not_fetched_again_because_another_one_broke_off(tmp_path: Path) -> None:
-    text = quiz_text(limit=4)
-    failed = Fault(on="row", action="error", provider="openai", status=400, times=1)
-    calls: Counter[str] = Counter()
-
-    def tamper(name: str, kind: str, path: str, answer: Answer) -> Answer:
-        if name == "openai" and kind == "results":
-            is_error = b'"error":{' in answer.content
-            calls["errors" if is_error else "output"] += 1
-            if is_error and calls["errors"] < 5:
-                return answer.of(b'{"error": {"message": "later"}}', 503)
-        return answer
-
-    with hostile(tmp_path, failed) as (bench, between):
-        between.tamper = tamper
-        ticks(bench, text, lambda run: first(run).state is Lifecycle.COLLECTED, 60.0)
-        assert calls == {"output": 1, "errors": 5}
-        with bench.open(text) as run:
-            assert not list(run.folder.batch(first(run).id).root.glob("*.json"))
-
-
 # ---- floods ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from layton_batch.batches.completeness import CompletenessCheck
 from layton_batch.batches.decisions import StageDecision
 from layton_batch.errors import AnotherDriverError
 from layton_batch.loop import drive
@@ -78,14 +77,12 @@ def test_who_is_suspended_while_it_collects_keeps_the_others_out_and_goes_on(
     decided = collect._decided
     with lab(tmp_path) as bench:
 
-        def suspended(
-            run: Run, batch: Batch, download: collect._Download, reading: CompletenessCheck
-        ) -> Wait | Collect:
+        def suspended(*reading: Any) -> Wait | Collect:
             monkeypatch.setattr(collect, "_decided", decided)
             bench.clock.sleep(100_000.0)
             with pytest.raises(AnotherDriverError):
                 bench.finish(text)
-            return decided(run, batch, download, reading)
+            return decided(*reading)
 
         monkeypatch.setattr(collect, "_decided", suspended)
         bench.finish_paid_once(text)
