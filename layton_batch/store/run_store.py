@@ -386,22 +386,24 @@ class RunStore(Requests):
         return self if run_id == self.run_id else RunStore(self.engine, run_id)
 
     def note_files(self, files: Sequence[FileDigest]) -> None:
-        """Enter the digests of files that are about to get their names.
-
-        ``earlier_sha256`` is what a file is now, if there is one. It stays in the record if the record before knew it,
-        and so do the latest others: a process that was frozen may still give them the name.
-        """
+        """Enter the digests of files that were written, instead of earlier ones."""
         with self.writing() as writing:
             _enter_files(writing.connection, self.run_id, files)
+
+    def forget_file(self, name: str) -> None:
+        """Forget the digest of a file that is about to be replaced."""
+        table = schema.files
+        with self.writing() as writing:
+            writing.connection.execute(table.delete().where(table.c.run_id == self.run_id, table.c.name == name))
 
     def files(self, below: str = "") -> list[FileDigest]:
         """Return the digests of the run's files whose paths in the workspace begin with ``below``."""
         table = schema.files
-        columns = table.c.name, table.c.size_bytes, table.c.sha256, table.c.earlier_sha256
-        query = select(*columns).where(table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True))
+        query = select(table.c.name, table.c.size_bytes, table.c.sha256).where(
+            table.c.run_id == self.run_id, table.c.name.startswith(below, autoescape=True)
+        )
         with self.reading() as connection:
-            rows = connection.execute(query.order_by(table.c.name))
-            return [FileDigest(name, size, sha, tuple((earlier or "").split())) for name, size, sha, earlier in rows]
+            return [FileDigest(*row) for row in connection.execute(query.order_by(table.c.name))]
 
     def _change(self, writing: Writing, batch: Batch, changes: Mapping[str, object]) -> None:
         """Change a batch's columns. Raises StaleStateError where it is in another state than it was read in."""
@@ -593,20 +595,10 @@ def _fit(writing: Writing, column: str, value: object) -> object:
 
 def _enter_files(connection: Connection, run_id: str, files: Sequence[FileDigest]) -> None:
     table = schema.files
-    mine = table.c.run_id == run_id
-    names = [file.name for file in files]
-    if not names:
-        return
-    query = select(table.c.name, table.c.sha256, table.c.earlier_sha256).where(mine, table.c.name.in_(names))
-    stored = {name: (latest, *(earlier or "").split()) for name, latest, earlier in connection.execute(query)}
-    connection.execute(table.delete().where(mine, table.c.name.in_(names)))
-    rows = []
-    for file in files:
-        recorded = stored.get(file.name, ())
-        present = [digest for digest in file.earlier_sha256 if digest in recorded]
-        earlier = [*present, *(digest for digest in recorded if digest not in present)][: schema.EARLIER_DIGESTS]
-        rows.append({**asdict(file), "run_id": run_id, "earlier_sha256": " ".join(earlier) or None})
-    connection.execute(table.insert(), rows)
+    if files:
+        names = [file.name for file in files]
+        connection.execute(table.delete().where(table.c.run_id == run_id, table.c.name.in_(names)))
+        connection.execute(table.insert(), [{**asdict(file), "run_id": run_id} for file in files])
 
 
 def _moment(row: RowMapping, at: float, pacing: Pacing) -> float:

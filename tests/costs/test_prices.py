@@ -169,11 +169,12 @@ def test_the_discount_does_not_touch_what_the_documents_exclude() -> None:
 
 def test_a_request_past_a_threshold_is_billed_at_the_step() -> None:
     price = known("gemini", "gemini-3.1-pro-preview")
-    assert price.rates(200_000, batched=True).input == D(1)
-    assert price.rates(200_001, batched=True) == Rates(D(2), D(9), D("0.4"))
-    assert price.rates(200_001, batched=False) == Rates(D(4), D(18), D("0.4"))
-    ours = known("gemini", "gemini-3-pro-preview")
-    assert ours.rates(200_001, batched=True) == Rates(D(2), D(9), D("0.4"))
+    assert price.batch.input == D(1)
+    (step,) = price.steps
+    assert (step.above, step.batch) == (200_000, Rates(D(2), D(9), D("0.4")))
+    assert step.standard == Rates(D(4), D(18), D("0.4"))
+    (ours,) = known("gemini", "gemini-3-pro-preview").steps
+    assert (ours.above, ours.batch) == (200_000, Rates(D(2), D(9), D("0.4")))
 
 
 def test_steps_of_batch_and_standard_line_up() -> None:

@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from layton_batch.errors import StoreError
+from layton_batch.store import engine as opening
 from layton_batch.store.engine import open_engine, sqlite_url
 from layton_batch.store.run_store import RunStore
 from tests.support.paths import ROOT
@@ -57,6 +58,30 @@ def test_commits_are_synced_and_readers_do_not_wait_for_writers(tmp_path: Path) 
         assert connection.execute(text("PRAGMA journal_mode")).scalar() == "wal"
         assert connection.execute(text("PRAGMA synchronous")).scalar() == 2  # FULL
     engine.dispose()
+
+
+def test_a_database_that_another_program_writes_to_for_a_minute_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.sqlite3"
+    with opened(sqlite_url(path)), closing(sqlite3.connect(path, isolation_level=None)) as other:
+        tries, released = [0], 60 / opening.BUSY_SECONDS
+
+        def wait() -> None:
+            tries[0] += 1
+            if tries[0] == released:
+                other.execute("COMMIT")
+
+        monkeypatch.setattr(opening, "BUSY_SECONDS", 0.0)  # of each try, in SQLite
+        engine = open_engine(sqlite_url(path), wait)
+        other.execute("BEGIN IMMEDIATE")
+        RunStore(engine, RUN).add_event(NOW, None, "paid", "")
+        assert tries[0] == released
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="writing to it for two minutes"):
+            RunStore(engine, RUN).add_event(NOW, None, "never", "")
+        assert [event.kind for event in RunStore(engine, RUN).events()][-1] == "paid"
+        engine.dispose()
 
 
 @pytest.mark.parametrize("stride", tiered((1, 13), ci=(13,)))
