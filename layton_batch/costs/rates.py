@@ -64,8 +64,8 @@ class RateStep:
 class Price:
     """A model's dated price. ``steps`` are in ascending order of ``above``.
 
-    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement (or
-    a later published price) was applied, as ``source`` says. An upper bound must then reckon with the standard rates.
+    ``inferred``: nobody publishes a batch price of this very model for this date; the provider's general statement was
+    applied, as ``source`` says. An upper bound must then reckon with the standard rates.
     """
 
     provider: str
