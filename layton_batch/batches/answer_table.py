@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from layton_batch.batches.downloads import Decode, Outcomes, Replies, assign_outcomes, read_replies
+from layton_batch.batches.batch_results import Decode, Replies, RequestOutcomes, assign_outcomes, read_replies
 from layton_batch.errors import DamagedTableError
 from layton_batch.files import atomic, tables
 from layton_batch.files.digests import changed_files, file_digest
@@ -19,7 +19,11 @@ from layton_batch.store.run_store import RunStore
 
 
 def write_answers(
-    folder: BatchFolder, batch: Batch, replies: Replies, outcomes: Outcomes, each: Callable[[Sequence[Response]], None]
+    folder: BatchFolder,
+    batch: Batch,
+    replies: Replies,
+    outcomes: RequestOutcomes,
+    each: Callable[[Sequence[Response]], None],
 ) -> None:
     """Write a response for each request of a batch, in portions; ``each`` is told of every portion, without texts."""
     with atomic.writing_folder(folder.answers) as answers:
@@ -65,7 +69,7 @@ def _check_raw_results(run: Run, batch: Batch) -> None:
 
 def read_outcomes(
     folder: BatchFolder, ends: Mapping[str, End], batch: Batch, decode: Decode
-) -> tuple[Replies, Outcomes]:
+) -> tuple[Replies, RequestOutcomes]:
     """Read how the requests of a collected batch ended from its raw results. ``ends``: as their rows say; the raw
     results do not say which requests were out of reach."""
     replies = read_replies(folder.root, decode)

@@ -18,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from layton_batch.batches.downloads import DownloadResult, Lack
+from layton_batch.batches.batch_results import DownloadResult, Lack
 from layton_batch.clock import LONGEST_PAUSE, Pacing, is_due, utc
 from layton_batch.costs.stated import NOTHING_STATED, CostTotals
 from layton_batch.errors import (

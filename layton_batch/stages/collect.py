@@ -11,13 +11,20 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
-from layton_batch.batches import downloads, machine
+from layton_batch.batches import batch_results, machine
 from layton_batch.batches.answer_table import batch_digests, write_answers
 from layton_batch.batches.attempts import Attempts
+from layton_batch.batches.batch_results import (
+    RawResultFile,
+    Replies,
+    RequestOutcomes,
+    assign_outcomes,
+    read_replies,
+    summed,
+)
 from layton_batch.batches.bill import Bill
 from layton_batch.batches.cost_tables import write_cost_tables
 from layton_batch.batches.decisions import StageDecision, at, carry_out
-from layton_batch.batches.downloads import Outcomes, Replies, StoredFile, assign_outcomes, read_replies, summed
 from layton_batch.batches.tick import NoAnswer, Tick
 from layton_batch.clock import is_due
 from layton_batch.costs.stated import CostComparison
@@ -77,7 +84,7 @@ class _Download:
     that failed; earlier downloads may have everything all the same."""
 
     snapshot: Snapshot | None = None
-    files: Sequence[StoredFile] = ()
+    files: Sequence[RawResultFile] = ()
     error: ProviderError | None = None
 
 
@@ -90,7 +97,7 @@ def _download(run: Run, tick: Tick, batch: Batch) -> _Download:
     snapshot, uncounted = (polled, None) if polled else _latest(provider, batch)
     try:
         return _Download(
-            snapshot, downloads.store(run.folder.batch(batch.id).root, provider.results(snapshot)), uncounted
+            snapshot, batch_results.store(run.folder.batch(batch.id).root, provider.results(snapshot)), uncounted
         )
     except ProviderError as error:
         return _Download(snapshot, error=error)
@@ -100,9 +107,11 @@ def _decided(
     run: Run, batch: Batch, download: _Download, replies: Replies, max_costs: Mapping[str, Decimal | None]
 ) -> Wait | Collect:
     """Decide whether the rows on disk are all."""
-    result = downloads.DownloadResult()
+    result = batch_results.DownloadResult()
     if (snapshot := download.snapshot) is not None:
-        result = downloads.check_download(batch, snapshot, download.files, replies, max_costs.keys(), download.error)
+        result = batch_results.check_download(
+            batch, snapshot, download.files, replies, max_costs.keys(), download.error
+        )
     return machine.after_download(batch, result, at(run, batch))
 
 
@@ -162,7 +171,7 @@ def _file(
     run.store.apply(batch, move, now)
 
 
-def _write_answers(run: Run, batch: Batch, replies: Replies, outcomes: Outcomes, bill: Bill) -> list[str]:
+def _write_answers(run: Run, batch: Batch, replies: Replies, outcomes: RequestOutcomes, bill: Bill) -> list[str]:
     """Write the answers of the batch, and enter them into its bill. Return those that ended at their output limit."""
     cut: list[str] = []
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from layton_batch.batches import machine
-from layton_batch.batches.downloads import DownloadResult, Lack, Shortfall
+from layton_batch.batches.batch_results import DownloadResult, Lack, Shortfall
 from layton_batch.batches.machine import DOWNLOADS, DOWNLOADS_UNCOUNTED
 from layton_batch.clock import LONGEST_PAUSE
 from layton_batch.errors import (

@@ -112,7 +112,7 @@ def test_results_that_cannot_be_written_leave_the_run_where_it_was(
     with desk(tmp_path, monkeypatch) as bench:
         path = bench.write(quiz_text(limit=2))
         with monkeypatch.context() as patch:
-            patch.setattr("layton_batch.batches.downloads.zstandard.ZstdCompressor", full)
+            patch.setattr("layton_batch.batches.batch_results.zstandard.ZstdCompressor", full)
             end = call("run", path)
             assert end.code == 74
             assert "Traceback" not in end.err

@@ -18,7 +18,7 @@ import httpx2
 import pytest
 
 from layton_batch.batches import machine
-from layton_batch.batches.downloads import DownloadResult, Lack, Shortfall
+from layton_batch.batches.batch_results import DownloadResult, Lack, Shortfall
 from layton_batch.errors import ProviderError
 from layton_batch.files.digests import file_digest
 from layton_batch.providers import closing, connect

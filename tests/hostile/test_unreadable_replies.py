@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from layton_batch.batches.downloads import read_replies
+from layton_batch.batches.batch_results import read_replies
 from layton_batch.errors import (
     AmbiguousCallError,
     FileError,
@@ -24,7 +24,7 @@ from layton_batch.providers.wire_json import moment
 from layton_batch.providers.without_keys import without_keys
 from layton_batch.records import JsonValue, Response, Snapshot, Submission
 from layton_batch.states import ErrorClass, Lifecycle
-from tests.batches.test_downloads import decode, kept, line
+from tests.batches.test_batch_results import decode, kept, line
 from tests.support.lab import quiz_text
 from tests.support.tampering import Answer, hostile
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from layton_batch.batches import downloads
+from layton_batch.batches import batch_results
 from layton_batch.batches.attempts import Attempts
-from layton_batch.batches.downloads import (
+from layton_batch.batches.batch_results import (
     DownloadResult,
     Lack,
-    Outcomes,
     Replies,
     Reply,
+    RequestOutcomes,
     Shortfall,
     assign_outcomes,
     check_download,
@@ -65,7 +65,7 @@ def kept(folder: Path, *lines: bytes, end: bytes = b"\n") -> Path:
 def copies(folder: Path, *contents: bytes) -> Path:
     """Downloads of one file, one after another."""
     for content in contents:
-        downloads.store(folder / "raw", [part(content)])
+        batch_results.store(folder / "raw", [part(content)])
     return folder / "raw"
 
 
@@ -83,9 +83,9 @@ def test_lines_are_those_between_line_feeds_and_nothing_else(
 ) -> None:
     folder = tmp_path_factory.mktemp("raw")
     chunks = iter([content[start : start + cut] for start in range(0, len(content), cut)])
-    (file,) = downloads.store(folder, [ResultPart("output", chunks)])
+    (file,) = batch_results.store(folder, [ResultPart("output", chunks)])
     assert file.arrived == len(content)
-    lines = list(downloads.lines(file.path))
+    lines = list(batch_results.lines(file.path))
     assert [text for text, _ in lines] == [text for text in content.split(b"\n") if text.strip()]
     assert all(complete for _, complete in lines[:-1])
 
@@ -96,7 +96,7 @@ def test_a_download_that_breaks_leaves_no_file(tmp_path: Path) -> None:
         raise RuntimeError("the connection is gone")
 
     with pytest.raises(RuntimeError):
-        downloads.store(tmp_path, [ResultPart("output", broken())])
+        batch_results.store(tmp_path, [ResultPart("output", broken())])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -118,8 +118,8 @@ def test_a_broken_download_goes_on_from_where_it_broke(tmp_path: Path) -> None:
         starts.append(start)
         return dropping(start, 300)
 
-    (file,) = downloads.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
-    assert list(downloads.lines(file.path)) == [(CONTENT[:-1], True)]
+    (file,) = batch_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
+    assert list(batch_results.lines(file.path)) == [(CONTENT[:-1], True)]
     assert starts == [300, 600, 900]
 
 
@@ -140,26 +140,26 @@ def test_where_there_is_no_going_on_the_break_is_what_is_reported(
     tmp_path: Path, resume: Callable[[int], Iterator[bytes]] | None
 ) -> None:
     with pytest.raises(TransientProviderError, match="peer closed"):
-        downloads.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
+        batch_results.store(tmp_path, [ResultPart("output", dropping(0, 300), resume)])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_long_line_is_read_in_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "_CHUNK", 1 << 10)
+    monkeypatch.setattr(batch_results, "_CHUNK", 1 << 10)
     content = b"x" * (16 << 20)
-    (file,) = downloads.store(tmp_path, [part(content + b"\nend\n")])
+    (file,) = batch_results.store(tmp_path, [part(content + b"\nend\n")])
     begun = time.process_time()
-    assert list(downloads.lines(file.path)) == [(content, True), (b"end", True)]
+    assert list(batch_results.lines(file.path)) == [(content, True), (b"end", True)]
     assert time.process_time() - begun < 2.0
 
 
 def test_of_a_line_longer_than_any_reply_only_the_beginning_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(downloads, "LONGEST_LINE", 100)
+    monkeypatch.setattr(batch_results, "LONGEST_LINE", 100)
     for size in (100, 101, 3 << 20):
-        (file,) = downloads.store(tmp_path / str(size), [part(b"x" * size + b"\nend\n" + b"y" * size)])
-        lines = list(downloads.lines(file.path))
+        (file,) = batch_results.store(tmp_path / str(size), [part(b"x" * size + b"\nend\n" + b"y" * size)])
+        lines = list(batch_results.lines(file.path))
         assert lines == [(b"x" * min(size, 101), True), (b"end", True), (b"y" * min(size, 101), False)]
 
 
@@ -170,9 +170,9 @@ C1, C2, C3 = (line(f"c{number}", "text") + b"\n" for number in (1, 2, 3))
 
 def test_each_download_is_kept_byte_for_byte_beside_the_earlier_ones(tmp_path: Path) -> None:
     folder = copies(tmp_path, C1 + C2, C2 + C3, C1, b"")
-    paths = downloads.raw_files(folder)["output"]
+    paths = batch_results.raw_files(folder)["output"]
     assert [path.name for path in paths] == ["output.jsonl.zst", *(f"output.{n}.jsonl.zst" for n in (2, 3, 4))]
-    assert [text for path in paths[:2] for text, _ in downloads.lines(path)] == [
+    assert [text for path in paths[:2] for text, _ in batch_results.lines(path)] == [
         text.strip() for text in (C1, C2, C2, C3)
     ]
     replies = read_replies(folder, decode)
@@ -224,7 +224,7 @@ def test_each_reply_has_its_own_text_in_any_order(
     folder = tmp_path_factory.mktemp("run")
     lines = [line(f"c{number}", text) for number, text in enumerate(contents)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(downloads, "_PORTION", 20)
+        patch.setattr(batch_results, "_PORTION", 20)
         replies = read_replies(kept(folder, *lines), decode)
     rows = list(replies.by_id.values())
     order.shuffle(rows)  # type: ignore[attr-defined]
@@ -257,7 +257,7 @@ def test_damaged_lines_speak_for_whom_they_name_and_a_cut_file_is_told(tmp_path:
 
 
 def test_a_line_longer_than_any_reply_is_a_damaged_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(downloads, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(batch_results, "LONGEST_LINE", 1000)
     damaged = read_replies(copies(tmp_path, C1.rstrip() + b" " * 1000 + b"\n" + C2), decode).by_id["c1"]
     assert damaged.is_unreadable
     assert "longer than 1000 bytes" in str(damaged.response.error_message)
@@ -299,7 +299,7 @@ def checked(
     content = page or b"".join(line(name, "text") + b"\n" for name in answered)
     output = [part(content)] if content else []
     failed = [part(b"\n".join(errors) + b"\n", "errors")] if errors else []
-    files = downloads.store(folder, [*output, *failed])
+    files = batch_results.store(folder, [*output, *failed])
     return check_download(ended_batch, snapshot, files, read_replies(folder, decode), SENT)
 
 
@@ -352,7 +352,7 @@ def test_fewer_answers_than_are_counted_are_not_all(tmp_path: Path, outcome: Bat
 def test_a_cut_or_damaged_file_may_hold_more_answers(tmp_path: Path) -> None:
     not_counted, cut = ended((None, None, None)), C1 + C2[:40]
     for name, file in (("cut", part(cut)), ("short", ResultPart("output", iter([C1]), size=len(C1) + 9))):
-        files = downloads.store(tmp_path / name, [file])
+        files = batch_results.store(tmp_path / name, [file])
         replies = read_replies(tmp_path / name, decode)
         result = check_download(batch(BatchOutcome.EXPIRED), not_counted, files, replies, SENT)
         assert result.shortfall is not None
@@ -418,16 +418,16 @@ def damaged(custom_id: str) -> Reply:
 
 def settled(
     replies: Sequence[Reply], ended_batch: Batch | None = None, nameless: int = 0, message: str | None = None
-) -> Outcomes:
+) -> RequestOutcomes:
     rows = Replies({reply.response.custom_id: reply for reply in replies}, nameless)
     return assign_outcomes(rows, SENT, ended_batch or batch(), message)
 
 
-def unread(outcomes: Outcomes) -> set[str]:
+def unread(outcomes: RequestOutcomes) -> set[str]:
     return {name for name, reply in outcomes.replies.items() if reply.is_unreadable}
 
 
-def again(outcomes: Outcomes) -> frozenset[str]:
+def again(outcomes: RequestOutcomes) -> frozenset[str]:
     first = batch()
     return Attempts.of(first, [first]).again(outcomes.ends, 3)
 
@@ -492,7 +492,7 @@ def test_what_may_have_been_paid_for_beats_what_was_not_and_an_answer_beats_both
         replies = read_replies(kept(folder, *(rows[name] for name in names)), decode)
         best = replies.by_id["c1"]
         assert (best.is_answer, best.is_unreadable) == ("answer" in names, "answer" not in names)
-    downloads.store(tmp_path / "kinds", [part(rows["damaged"]), part(rows["failed"], "errors")])
+    batch_results.store(tmp_path / "kinds", [part(rows["damaged"]), part(rows["failed"], "errors")])
     assert read_replies(tmp_path / "kinds", decode).by_id["c1"].is_unreadable
 
 

@@ -71,7 +71,7 @@ def _number(path: Path) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
+class RawResultFile:
     """A file of this download: the bytes that arrived, before compression, and its size by the provider's record."""
 
     path: Path
@@ -84,12 +84,12 @@ class StoredFile:
         return self.size is not None and self.arrived < self.size
 
 
-def store(folder: Path, parts: Iterable[ResultPart]) -> list[StoredFile]:
+def store(folder: Path, parts: Iterable[ResultPart]) -> list[RawResultFile]:
     """Stream each part into a new file in ``folder``; one chunk is in memory at a time. Raises ProviderError."""
     return [_store(folder, part) for part in parts]
 
 
-def _store(folder: Path, part: ResultPart) -> StoredFile:
+def _store(folder: Path, part: ResultPart) -> RawResultFile:
     number = max(map(_number, raw_files(folder).get(part.kind, ())), default=0) + 1
     path = folder / (f"{part.kind}.jsonl.zst" if number == 1 else f"{part.kind}.{number}.jsonl.zst")
     arrived = 0
@@ -99,7 +99,7 @@ def _store(folder: Path, part: ResultPart) -> StoredFile:
     ):
         for chunk in _whole(part):
             arrived += out.write(chunk)
-    return StoredFile(path, arrived, part.size)
+    return RawResultFile(path, arrived, part.size)
 
 
 def _whole(part: ResultPart) -> Iterator[bytes]:
@@ -368,7 +368,7 @@ class DownloadResult:
 def check_download(
     batch: Batch,
     snapshot: Snapshot,
-    stored: Sequence[StoredFile],
+    stored: Sequence[RawResultFile],
     replies: Replies,
     sent: Collection[str],
     error: ProviderError | None = None,
@@ -399,7 +399,7 @@ def _counts_others(batch: Batch, snapshot: Snapshot) -> bool:
 
 
 def _shortfall(
-    batch: Batch, snapshot: Snapshot, stored: Sequence[StoredFile], replies: Replies, sent: Collection[str]
+    batch: Batch, snapshot: Snapshot, stored: Sequence[RawResultFile], replies: Replies, sent: Collection[str]
 ) -> Shortfall | None:
     if _is_of_another(replies, sent):
         reason = f"the results of {batch.provider_id} are of other requests than ours: is it the right batch?"
@@ -444,7 +444,7 @@ def _may_have_rows(batch: Batch, snapshot: Snapshot, *, is_there: bool) -> bool:
 
 
 @dataclass(slots=True)
-class Outcomes:
+class RequestOutcomes:
     """One reply for each request, in the order in which the requests were sent, and what was odd about the results."""
 
     replies: dict[str, Reply] = field(default_factory=dict)
@@ -469,14 +469,14 @@ def assign_outcomes(
     batch: Batch,
     message: str | None = None,
     out_of_reach: Collection[str] = (),
-) -> Outcomes:
+) -> RequestOutcomes:
     """Give each sent custom_id one reply.
 
     What no line names ends as the batch did; ``message``: what the provider says of the batch as a whole. If the lines
     that name nobody are enough to be about all of it, it may have been paid for, and is unreadable. ``out_of_reach``:
     requests that may have been answered, if no line names them.
     """
-    outcomes, sent_ids = Outcomes(anomalies=list(replies.anomalies)), frozenset(sent)
+    outcomes, sent_ids = RequestOutcomes(anomalies=list(replies.anomalies)), frozenset(sent)
     nameless = replies.nameless
     for name, reply in replies.by_id.items():
         if name not in sent_ids:
